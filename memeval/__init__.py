@@ -1,0 +1,3 @@
+"""memeval measures the memory of language-model agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Thin entry: the first word chooses a command, no word means run."""

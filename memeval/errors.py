@@ -1,0 +1,39 @@
+"""The errors that memeval raises on purpose.
+
+A `UserError` is a mistake that the user can mend: the command line prints it on one line, without a traceback, and exits with status 2.
+A `WorldError` is a fault of the outside (an endpoint, a disk): it becomes a status of the record that it hit, never a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MemevalError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class UserError(MemevalError):
+    """What is wrong, where, and the way out; `hints` are printed below the message, one a line."""
+
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hints = hints
+
+
+class WorldError(MemevalError):
+    """A fault of the outside world, after all retries that made sense."""
+
+
+class ModelError(WorldError):
+    """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that a look-up does not know, with the nearest names that it does."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    guess = f" Did you mean: {', '.join(near)}?" if near else ""
+    return UserError(f"unknown {kind} '{name}'.{guess} Available: {', '.join(names)}")

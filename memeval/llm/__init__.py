@@ -1,0 +1,1 @@
+"""Language models: the contract, the offline reader, the OpenAI-compatible client, the response cache and prices."""

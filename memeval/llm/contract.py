@@ -1,0 +1,118 @@
+"""The model contract: a typed `Prompt` goes in, a `Completion` comes out.
+
+An endpoint is sent `prompt.messages()`; the offline reader answers the typed request itself. That is the one place where offline differs.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memeval.records import Role, Usage, format_time
+
+Message = Mapping[str, str]
+"""A chat message: `role` and `content`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt(ABC):
+    """One typed request to a model."""
+
+    @abstractmethod
+    def messages(self) -> list[Message]:
+        """The request as chat messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPrompt(Prompt):
+    """Answer a question from a context. The reply's final answer is what follows the last `Answer:`, else the whole reply."""
+
+    question: str
+    context: tuple[str, ...]
+    """Units of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in the order in which they are shown."""
+    asked_at: datetime | None = None
+    style: str = "short"
+    """Name of the wording: `short` or `cot`."""
+    system_text: str = ""
+    """The wording's instructions, resolved by the cell's prompt."""
+    user_template: str = ""
+    """The wording's template with `{context}`, `{question}` and `{asked_at}`."""
+
+    def messages(self) -> list[Message]:
+        values = {
+            "asked_at": asked_line(self.asked_at),
+            "question": self.question,
+            "context": "\n".join(self.context) or "(nothing)",
+        }
+        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt(Prompt):
+    """Messages that a third-party system wrote itself. The offline reader refuses them."""
+
+    chat: tuple[Message, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further parameters of the request, such as `response_format`."""
+
+    def messages(self) -> list[Message]:
+        return list(self.chat)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompt(Prompt):
+    """Judge an answer against gold."""
+
+    question: str
+    gold: tuple[str, ...]
+    answer: str
+    system_text: str
+    user_template: str
+    """With `{question}`, `{gold}` and `{answer}`."""
+
+    def messages(self) -> list[Message]:
+        values = {"question": self.question, "gold": " / ".join(self.gold), "answer": self.answer}
+        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+
+
+def asked_line(asked_at: datetime | None) -> str:
+    """The line that tells a reader when a question is asked; empty where the data set does not say."""
+    return f"The question is asked at {format_time(asked_at)}.\n" if asked_at else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's reply."""
+
+    text: str
+    usage: Usage
+    latency_s: float
+    """Wall time of the call that made the reply, waits between retries left out; kept with the reply in the cache."""
+    retry_wait_s: float = 0.0
+    """Time spent waiting for the endpoint between retries."""
+
+
+class LanguageModel(ABC):
+    """A model that completes typed prompts. Raises `ModelError` where a call failed for good."""
+
+    name: str
+    """As reports show it."""
+    deterministic: bool = False
+    """True where equal prompts give equal replies whatever the seed."""
+
+    @abstractmethod
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        """One reply to `prompt`; `role` says what the call is metered as, `seed` tells repeats apart."""
+
+    async def aclose(self) -> None:
+        """Gives connections back."""
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """`template` with each `{name}` of `values` put in once over, values themselves left unread."""
+    pattern = "|".join(re.escape("{" + name + "}") for name in values)
+    return re.sub(pattern, lambda match: values[match.group()[1:-1]], template)
