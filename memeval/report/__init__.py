@@ -1,1 +1,7 @@
+"""What a person reads of a run: `report.md`, plots, and tables that compare cells. Nothing here is measured anew."""
 
+from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
+from memeval.report.markdown import write_report
+from memeval.report.plots import sweep_plot
+
+__all__ = ["comparison_csv", "comparison_markdown", "comparison_table", "sweep_plot", "write_report"]

@@ -1,0 +1,93 @@
+"""Identity: one function from a resolved config (and what its files hold) to the keys under which each stage's results are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval import __version__
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, STAGES, RunConfig
+
+_MEMORY_MODEL_FIELDS = ("llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed")
+_JUDGE_MODEL_FIELDS = ("llm.base_url", "llm.max_tokens", "llm.send_seed")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What identity needs to know beyond the config: the content of files, and what the system's class declares."""
+
+    data_sha256: str
+    prompt_sha256: str
+    judge_prompt_sha256: str | None
+    """None where the judge is no model."""
+    system_stages: Mapping[str, str]
+    """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
+    ingest_uses_model: bool
+    """Whether the system thinks while it ingests: the model and the seed then belong to its memory."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of one repeat's stages."""
+
+    prepare: str
+    answer: str
+    judge: str
+
+
+def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
+    """Stage of each leaf of a schema class by dotted path; None where a field does not say."""
+    stages: dict[str, str | None] = {}
+    for field in dataclasses.fields(kind):
+        path = f"{prefix}{field.name}"
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        if dataclasses.is_dataclass(default):
+            stages |= field_stages(type(default), f"{path}.")
+        elif path != "system":
+            stages[path] = field.metadata.get("stage")
+    return stages
+
+
+def by_stage(config: RunConfig, facts: Facts) -> dict[str, dict[str, Any]]:
+    """The config's leaves, sorted into the stages that they belong to."""
+    from memeval.config.resolve import flatten
+
+    declared = field_stages(RunConfig)
+    sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
+    for path, value in flatten(config).items():
+        stage = facts.system_stages.get(path.removeprefix("system."), PREPARE) if path.startswith("system.") else declared[path]
+        assert stage is not None, f"{path} has no stage: declare it with `at(...)` in config/schema.py"
+        sorted_leaves[stage][path] = value
+    return sorted_leaves
+
+
+def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
+    """The keys of the repeat that runs under `seed`."""
+    leaves = by_stage(config, facts)
+    every = {path: value for stage in leaves.values() for path, value in stage.items()}
+    prepare: dict[str, Any] = {"version": __version__, "data": facts.data_sha256, **leaves[PREPARE]}
+    if facts.ingest_uses_model:
+        prepare |= {"seed": seed, **{f"memory {path}": every[path] for path in _MEMORY_MODEL_FIELDS}}
+    prepare_key = digest(prepare)
+    answer_key = digest({"prepare": prepare_key, "prompt text": facts.prompt_sha256, "seed": seed, **leaves[ANSWER]})
+    judge: dict[str, Any] = {"answer": answer_key, **{path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}}
+    if facts.judge_prompt_sha256 is not None:
+        judge |= {"judge text": facts.judge_prompt_sha256, "judge model": config.llm.judge_model or config.llm.model}
+        judge |= {f"judge {path}": every[path] for path in _JUDGE_MODEL_FIELDS}
+    return Keys(prepare_key, answer_key, digest(judge))
+
+
+def run_key(config: RunConfig, facts: Facts) -> str:
+    """The identity of a cell: its repeats' keys and which questions it asks."""
+    judges = [keys(config, facts, config.seed + repeat).judge for repeat in range(config.num_runs)]
+    return digest({"repeats": judges, **by_stage(config, facts)[RUN]})
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of the sha256 of `content` as canonical JSON."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,157 @@
+"""Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
+
+Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of these groups are quoted where overrides
+enter (the command line, a sweep's parameters), and a config source of our own serves `<group>/<integer>`. Nothing of Hydra is patched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
+from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.errors import UserError
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+INTEGER_GROUPS = ("top_k", "compression_turn")
+_INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9]\d*)")
+_SWEEP = re.compile(r"sweep/([\w-]+)")
+
+
+class ServedConfigs(ConfigSource):
+    """Serves `<group>/<integer>` from thin air and `sweep/<name>` from the folder sweeps/."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "memeval"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        name = config_path.removesuffix(".yaml")
+        integer = _INTEGER.fullmatch(name)
+        if integer:
+            config = OmegaConf.create({integer[1]: int(integer[2])})
+            return ConfigResult(config=config, path=f"memeval://{name}", provider=self.provider, header={"package": "_global_"})
+        sweep = _SWEEP.fullmatch(name)
+        if sweep is None or not (sweeps_dir() / f"{sweep[1]}.yaml").is_file():
+            raise ConfigLoadError(f"Config not found : {config_path}")
+        text = (sweeps_dir() / f"{sweep[1]}.yaml").read_text(encoding="utf-8")
+        loaded = OmegaConf.create(text)
+        return ConfigResult(config=loaded, path=f"memeval://{name}", provider=self.provider, header=self._get_header_dict(text))
+
+    def available(self) -> bool:
+        return True
+
+    def is_group(self, config_path: str) -> bool:
+        return config_path in ("", "sweep")
+
+    def is_config(self, config_path: str) -> bool:
+        name = config_path.removesuffix(".yaml")
+        sweep = _SWEEP.fullmatch(name)
+        return bool(_INTEGER.fullmatch(name)) or (sweep is not None and (sweeps_dir() / f"{sweep[1]}.yaml").is_file())
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Presets only: integers are not listed."""
+        if config_path == "sweep" and results_filter != ObjectType.GROUP:
+            return sorted(path.stem for path in sweeps_dir().glob("*.yaml"))
+        return ["sweep"] if config_path == "" and results_filter != ObjectType.CONFIG else []
+
+
+class ServedConfigsPath(SearchPathPlugin):
+    """Puts our source behind the main one."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        search_path.append("memeval", "memeval://served")
+
+
+class QuoteIntegers(Callback):
+    """Quotes the integers in a sweep's own parameters, before the sweeper reads them."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        params = OmegaConf.select(config, "hydra.sweeper.params")
+        if not params:
+            return
+        with read_write(config), open_dict(config):
+            for key, value in params.items():
+                if key in INTEGER_GROUPS:
+                    params[key] = quote_integers([f"{key}={value}"])[0].split("=", 1)[1]
+
+
+def register() -> None:
+    """Makes the groups known to Hydra; called before it starts. joblib's workers inherit the registration."""
+    for plugin in (ServedConfigs, ServedConfigsPath):
+        Plugins.instance().register(plugin)
+
+
+def quote_integers(overrides: Sequence[str]) -> list[str]:
+    """`overrides` with the integers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options.
+
+    Raises `UserError` for a value that is neither an option nor a positive integer.
+    """
+    return [_quoted(override) if override.lstrip("+~").split("=", 1)[0] in INTEGER_GROUPS else override for override in overrides]
+
+
+def _quoted(text: str) -> str:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    try:
+        override = OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        raise _refusal(text.split("=", 1)[0], text.split("=", 1)[-1]) from error
+    if override.is_delete():
+        return text
+    values = _values(override)
+    for value in values:
+        _check(override.key_or_group, value)
+    if not any(isinstance(value, int) for value in values):
+        return text
+    return f"{override.get_key_element()}={','.join(_as_option(value) for value in values)}"
+
+
+def _values(override: Override) -> list[Any]:
+    if not override.is_sweep_override():
+        return [override.value()]
+    return [] if override.is_discrete_sweep() is False else list(override.sweep_iterator(transformer=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return getattr(value, "text", value)
+
+
+def _as_option(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, int) else str(value)
+
+
+def _check(group: str, value: Any) -> None:
+    if isinstance(value, str) and (value in options(group) or re.fullmatch(r"0*[1-9]\d*", value)):
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _refusal(group, value)
+
+
+def _refusal(group: str, value: Any) -> UserError:
+    return UserError(f"{group} must be one of {', '.join(options(group))} or a positive integer, not '{value}'")
+
+
+def options(group: str) -> list[str]:
+    """Named options of a group in conf/."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def option_value(group: str, option: str) -> Any:
+    """What `group=option` sets: the integer itself, or what the named option's file assigns."""
+    if option.isdigit():
+        return int(option)
+    path = conf_dir() / group / f"{option}.yaml"
+    return OmegaConf.select(OmegaConf.load(path), group) if path.is_file() else None

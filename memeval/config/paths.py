@@ -1,0 +1,56 @@
+"""Where the project's things lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def project_root() -> Path:
+    """The folder that holds data/, outputs/ and mlruns/: MEMEVAL_HOME, else the checkout, else (from a wheel) the current folder."""
+    home = os.environ.get("MEMEVAL_HOME")
+    if home:
+        return Path(home).resolve()
+    checkout = _PACKAGE.parent
+    return checkout if (checkout / "conf" / "config.yaml").is_file() else Path.cwd()
+
+
+def conf_dir() -> Path:
+    """The Hydra groups: inside the package where it was installed from a wheel, else the checkout's."""
+    inside = _PACKAGE / "conf"
+    return inside if inside.is_dir() else _PACKAGE.parent / "conf"
+
+
+def sweeps_dir() -> Path:
+    """The named sweeps."""
+    inside = _PACKAGE / "conf" / "sweep"
+    return inside if inside.is_dir() else _PACKAGE.parent / "sweeps"
+
+
+def data_dir() -> Path:
+    """Where data sets are looked up: MEMEVAL_DATA_DIR, else data/ of the project."""
+    named = os.environ.get("MEMEVAL_DATA_DIR")
+    return Path(named).resolve() if named else project_root() / "data"
+
+
+def shipped_data_dir() -> Path:
+    """Where the demo set lies."""
+    inside = _PACKAGE / "data"
+    return inside if inside.is_dir() else _PACKAGE.parent / "data"
+
+
+def cache_dir() -> Path:
+    """Model replies and embeddings, shared by all cells and processes."""
+    return project_root() / "data" / "cache"
+
+
+def prepared_dir() -> Path:
+    """Saved memories."""
+    return project_root() / "data" / "prepared"
+
+
+def outputs_dir() -> Path:
+    """Records, reports, tables."""
+    return project_root() / "outputs"

@@ -1,0 +1,126 @@
+"""From Hydra's composition to the typed, checked `RunConfig`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from memeval.config.integers import INTEGER_GROUPS, option_value
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError, unknown
+
+T = TypeVar("T")
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+_LEAST: dict[str, float] = {
+    "top_k": 1,
+    "retain_recent": 0,
+    "num_runs": 1,
+    "dataset.limit_cases": 1,
+    "dataset.limit_questions": 1,
+    "granularity.size": 1,
+    "granularity.overlap": 0,
+    "llm.max_tokens": 1,
+    "llm.max_concurrency": 1,
+    "llm.max_retries": 0,
+    "llm.temperature": 0,
+    "embedder.width": 1,
+    "embedder.max_concurrency": 1,
+    "embedder.max_retries": 0,
+    "judge.threshold": 0,
+    "min_coverage": 0,
+}
+_ONE_OF = {
+    "dataset.labels": ("original", "exclude", "corrected"),
+    "dataset.images": ("caption", "none"),
+    "dataset.category_names": ("official", "cogcanvas", "mc10", "zep"),
+}
+
+
+def resolve(composed: DictConfig) -> RunConfig:
+    """The typed config. Raises `UserError` that names the field, what it holds and what it takes."""
+    container = OmegaConf.to_container(composed, resolve=True)
+    assert isinstance(container, dict)
+    system = container.pop("system", None)
+    if not isinstance(system, dict) or not isinstance(system.get("name"), str):
+        raise UserError("a system's config needs a `name`")
+    config = _typed(RunConfig, {str(key): value for key, value in container.items()})
+    config.system = {str(key): value for key, value in system.items()}
+    check(config)
+    if config.llm.name == "openai":
+        config.llm.base_url = _address(config.llm.base_url)
+    if config.embedder.name == "openai":
+        config.embedder.base_url = _address(config.embedder.base_url)
+    return config
+
+
+def _address(base_url: str | None) -> str:
+    return (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL).rstrip("/")
+
+
+def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(kind), OmegaConf.create(dict(values)))
+        typed = OmegaConf.to_object(merged)
+    except OmegaConfBaseException as error:
+        first = str(error).splitlines()[0]
+        where = f"{error.full_key}: " if error.full_key else ""
+        raise UserError(f"{where}{first}") from error
+    assert isinstance(typed, kind)
+    return typed
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """A config's leaves by dotted path; lists stay values."""
+    items = config.items() if isinstance(config, Mapping) else ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+    leaves: dict[str, Any] = {}
+    for name, value in items:
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
+            leaves |= flatten(value, f"{path}.")
+        else:
+            leaves[path] = value
+    return leaves
+
+
+def check(config: RunConfig) -> None:
+    """Raises `UserError` for values of the right type that make no sense."""
+    leaves = flatten(config)
+    for path, least in _LEAST.items():
+        value = leaves.get(path)
+        if value is not None and value < least:
+            raise UserError(f"{path} must be at least {least:g}, not {value}")
+    for path, allowed in _ONE_OF.items():
+        if leaves[path] not in allowed:
+            raise unknown(path, str(leaves[path]), allowed)
+    for path in ("llm.timeout_s", "embedder.timeout_s"):
+        if leaves[path] <= 0:
+            raise UserError(f"{path} must be above 0 seconds, not {leaves[path]:g}")
+    for path in ("min_coverage", "judge.threshold"):
+        if leaves[path] is not None and leaves[path] > 1:
+            raise UserError(f"{path} must be at most 1, not {leaves[path]:g}")
+    turn = config.compression_turn
+    if isinstance(turn, int) and turn < 1:
+        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
+    if isinstance(turn, str) and turn not in ("never", "middle", "rolling"):
+        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
+    size, overlap = config.granularity.size, config.granularity.overlap
+    if size is not None and overlap is not None and overlap >= size:
+        raise UserError(f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})")
+
+
+def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
+    """Raises `UserError` where a config file assigned `top_k:` or `compression_turn:` and so beat the option chosen on the command line."""
+    for group in INTEGER_GROUPS:
+        chosen = next((text.split("=", 1)[1].strip("'\"") for text in overrides if text.lstrip("+").split("=", 1)[0] == group), None)
+        if chosen is not None and option_value(group, chosen) != getattr(config, group):
+            value = getattr(config, group)
+            raise UserError(
+                f"{group}={chosen} was chosen, but a config file assigns {group}: {value}, which wins",
+                f'in that file, write instead:  defaults: [override /{group}: "{value}"]',
+            )

@@ -1,0 +1,141 @@
+"""The typed tree behind the YAML. Each field says which stage it belongs to, and so which results another value makes anew.
+
+`prepare`, `answer`, `judge`: part of that stage's key, and of those after it. `run`: tells two cells apart, but changes no single answer
+(which questions are asked, how often). `runtime`: changes nothing that is stored (a time limit, where things are logged).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "runtime"
+STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
+
+
+def at(stage: str, default: Any = None) -> Any:
+    """A field of `stage`; lists and dicts are copied for each instance."""
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: type(default)(default), metadata={"stage": stage})
+    return field(default=default, metadata={"stage": stage})
+
+
+@dataclass
+class DatasetConfig:
+    """What is remembered and asked. The file's sha256 enters the keys beside these fields."""
+
+    name: str = at(PREPARE, "demo")
+    path: str | None = at(RUNTIME)
+    """File to read; None looks it up below the data folder."""
+    labels: str = at(ANSWER, "original")
+    images: str = at(PREPARE, "caption")
+    categories: list[Any] | None = at(RUN)
+    """Ids of the categories that are asked; None asks all."""
+    limit_cases: int | None = at(RUN)
+    limit_questions: int | None = at(RUN)
+    """Per case."""
+    allow_unpinned: bool = at(RUNTIME, False)
+    category_names: str = at(RUN, "official")
+
+
+@dataclass
+class GranularityConfig:
+    """What a unit of memory is."""
+
+    name: str = at(PREPARE, "turn")
+    size: int | None = at(PREPARE)
+    """Tokens per chunk, for `chunk`."""
+    overlap: int | None = at(PREPARE)
+    """Tokens that neighbouring chunks share, for `chunk`."""
+
+
+@dataclass
+class JudgeConfig:
+    """Who says whether an answer is right."""
+
+    name: str = at(JUDGE, "keyword")
+    threshold: float | None = at(JUDGE)
+    """Least F1 that counts as right, for `token_f1`."""
+    prompt_file: str | None = at(RUNTIME)
+    """A wording of one's own, for the judges that are models; its text enters the judge key."""
+
+
+@dataclass
+class PromptConfig:
+    """The words under which every system answers. The text itself enters the answer key."""
+
+    name: str = at(ANSWER, "short")
+    file: str | None = at(RUNTIME)
+    """A wording of one's own; its text enters the answer key."""
+
+
+@dataclass
+class LlmConfig:
+    """The model that reads, thinks and judges."""
+
+    name: str = at(ANSWER, "extractive")
+    model: str | None = at(ANSWER)
+    judge_model: str | None = at(JUDGE)
+    """Model of the judge; None takes `model`."""
+    base_url: str | None = at(ANSWER)
+    """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
+    api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
+    """Name of the environment variable that holds the key."""
+    temperature: float | None = at(ANSWER, 0.0)
+    max_tokens: int = at(ANSWER, 512)
+    send_seed: bool = at(ANSWER, True)
+    max_concurrency: int = at(RUNTIME, 16)
+    timeout_s: float = at(RUNTIME, 60.0)
+    max_retries: int = at(RUNTIME, 6)
+
+
+@dataclass
+class EmbedderConfig:
+    """What turns texts into vectors."""
+
+    name: str = at(PREPARE, "tfidf")
+    model: str | None = at(PREPARE)
+    width: int | None = at(PREPARE)
+    """Numbers per vector; None takes the model's own."""
+    base_url: str | None = at(PREPARE)
+    api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
+    max_concurrency: int = at(RUNTIME, 8)
+    timeout_s: float = at(RUNTIME, 60.0)
+    max_retries: int = at(RUNTIME, 6)
+
+
+@dataclass
+class TrackingConfig:
+    """Where runs are compared."""
+
+    name: str = at(RUNTIME, "mlflow")
+    uri: str | None = at(RUNTIME)
+    """MLflow's address; None takes MLFLOW_TRACKING_URI, else the project's own store."""
+
+
+@dataclass
+class RunConfig:
+    """One cell, resolved."""
+
+    dataset: DatasetConfig = field(default_factory=DatasetConfig)
+    system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
+    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own settings type tells."""
+    granularity: GranularityConfig = field(default_factory=GranularityConfig)
+    top_k: int = at(ANSWER, 10)
+    compression_turn: int | str = at(PREPARE, "never")
+    """`never`, `middle`, `rolling`, or after how many units."""
+    retain_recent: int = at(PREPARE, 5)
+    """Units that the window keeps at a compression."""
+    judge: JudgeConfig = field(default_factory=JudgeConfig)
+    prompt: PromptConfig = field(default_factory=PromptConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
+    embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    num_runs: int = at(RUN, 1)
+    """Repeats, each from end to end under its own seed."""
+    seed: int = at(RUN, 0)
+    """Seed of the first repeat; the others count up from it."""
+    min_coverage: float = at(RUN, 0.99)
+    """Share of questions that must be scored for the cell to be valid."""
+    sweep_name: str | None = at(RUNTIME)
+    """Set by the files in sweeps/; tags the runs."""

@@ -1,0 +1,182 @@
+"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a user's own conversations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from memeval.datasets.contract import Dataset, DatasetInfo, LoadedDataset
+from memeval.datasets.fields import Fields, kind_of, parse_json
+from memeval.datasets.locate import check_pin, digest_of, read_file
+from memeval.datasets.locomo_audit import Correction, read_corrections
+from memeval.datasets.locomo_schema import ADVERSARIAL, CATEGORIES, read_case, repair_evidence
+from memeval.datasets.names import LOCOMO_HEADLINE, category_names
+from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
+from memeval.errors import UserError, unknown
+from memeval.records import CategoryId, EvalCase, EvalQuestion
+
+LABELS = ("original", "exclude", "corrected")
+IMAGES = ("caption", "none")
+
+
+class Locomo(Dataset):
+    """Reads a file in LoCoMo's schema.
+
+    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and filters must not renumber.
+    """
+
+    scorer: ClassVar[str] = "locomo"
+    """Which `token_f1` is official here, for `answer_metrics`."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        info: DatasetInfo = LOCOMO,
+        labels: str = "original",
+        images: str = "caption",
+        categories: tuple[int, ...] = CATEGORIES,
+        limit_cases: int | None = None,
+        limit_questions: int | None = None,
+        allow_unpinned: bool = False,
+        naming: str = "official",
+    ) -> None:
+        """`labels`: `original`; `exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and
+        evidence instead.
+
+        `images`: `caption` shows the captions of shared images, `none` does not. `limit_questions` counts per case, after the other filters.
+        """
+        self.path, self.info = Path(path), info
+        self.labels, self.images = _one_of("dataset.labels", labels, LABELS), _one_of("dataset.images", images, IMAGES)
+        self.categories = tuple(categories)
+        self.limit_cases, self.limit_questions = limit_cases, limit_questions
+        self.allow_unpinned = allow_unpinned
+        self.category_names: Mapping[CategoryId, str] = category_names(naming)
+        self.headline = LOCOMO_HEADLINE
+        if not self.categories or not set(self.categories) <= set(CATEGORIES):
+            raise UserError(f"dataset.categories={list(self.categories)}: takes one or more of {list(CATEGORIES)}.")
+        for name, limit in (("limit_cases", limit_cases), ("limit_questions", limit_questions)):
+            if limit is not None and limit < 1:
+                raise UserError(f"dataset.{name}={limit}: takes a number from 1 on, or null for all.")
+
+    def open(self) -> LoadedDataset:
+        digest, pinned, _ = self._content
+        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._notes()))
+
+    def cases(self) -> Iterator[EvalCase]:
+        for case in self._whole[: self.limit_cases]:
+            yield replace(case, questions=tuple(self._chosen(case)))
+
+    @cached_property
+    def _content(self) -> tuple[str, bool, bytes]:
+        content = read_file(self.info, self.path)
+        digest = digest_of(content)
+        return digest, check_pin(self.info, self.path, digest, allow_unpinned=self.allow_unpinned), content
+
+    @cached_property
+    def _samples(self) -> list[Fields]:
+        _, _, content = self._content
+        samples = parse_json(content, self.path)
+        if not isinstance(samples, list):
+            raise UserError(f"{self.path} holds {kind_of(samples)}, not a list of conversations.")
+        if not samples:
+            raise UserError(f"{self.path} holds no conversation.")
+        return [Fields.of(self.path, f"record {index}", sample) for index, sample in enumerate(samples)]
+
+    @cached_property
+    def _whole(self) -> list[EvalCase]:
+        """Every case with all its questions, under the chosen labels."""
+        corrections = self._corrections if self.labels == "corrected" else {}
+        cases = [read_case(sample, captions=self.images == "caption") for sample in self._samples]
+        for case_id, count in Counter(case.case_id for case in cases).items():
+            if count > 1:
+                raise UserError(f"{self.path}: sample_id '{case_id}' occurs {count} times; it must be unique.")
+        return [_corrected(case, corrections.get(index, {})) for index, case in enumerate(cases)]
+
+    @cached_property
+    def _corrections(self) -> Mapping[int, Mapping[int, Correction]]:
+        if self.labels == "original":
+            return {}
+        digest, _, _ = self._content
+        if digest != LOCOMO.sha256:
+            raise UserError(
+                f"dataset.labels={self.labels}: the audit names questions of the registered locomo10.json by position; {self.path} is another file.",
+                "use dataset.labels=original",
+            )
+        path = self.path.with_name(Path(LOCOMO_AUDIT.file).name)
+        return read_corrections(read_file(LOCOMO_AUDIT, path), path, [sample.items("qa") for sample in self._samples])
+
+    def _chosen(self, case: EvalCase) -> Iterator[EvalQuestion]:
+        wrong = self._excluded
+        chosen = (q for q in case.questions if q.category in self.categories and q.question_id not in wrong)
+        for count, question in enumerate(chosen, start=1):
+            yield question
+            if count == self.limit_questions:
+                return
+
+    @cached_property
+    def _excluded(self) -> frozenset[str]:
+        if self.labels != "exclude":
+            return frozenset()
+        return frozenset(
+            case.questions[position].question_id
+            for index, case in enumerate(self._whole)
+            for position, correction in self._corrections.get(index, {}).items()
+            if correction.corrupts_score
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """What was repaired or left out, over the whole file."""
+        cited = [(_turn_ids(case), qa.texts("evidence")) for case, qa in self._raw_questions()]
+        odd = [(turns, text) for turns, strings in cited for text in strings if text not in turns]
+        repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
+        if odd:
+            yield (
+                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are no turn id: "
+                f"{repaired} repaired, {len(odd) - repaired} dropped"
+            )
+        without = sum(not question.evidence for case in self._whole for question in case.questions)
+        if without:
+            yield f"evidence: {without} of {len(cited)} questions name none"
+        ignored = sum(qa.values["category"] == ADVERSARIAL and "answer" in qa.values for _, qa in self._raw_questions())
+        if ignored:
+            yield f"category 5: {ignored} questions carry an answer, which is ignored: the right answer is a refusal"
+        if self.labels == "exclude":
+            yield f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
+        if self.labels == "corrected":
+            changes = [change for case in self._corrections.values() for change in case.values()]
+            yield f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of {len(changes)} questions taken from the audit"
+
+    def _raw_questions(self) -> Iterator[tuple[EvalCase, Fields]]:
+        """Each question as the file has it, with its case."""
+        for case, sample in zip(self._whole, self._samples, strict=True):
+            for qa in sample.objects("qa", f"{case.case_id} qa[{{}}]"):
+                yield case, qa
+
+
+def _corrected(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
+    """The case with the audit's gold and evidence."""
+    turns = _turn_ids(case)
+    questions = list(case.questions)
+    for position, correction in corrections.items():
+        question = questions[position]
+        questions[position] = replace(
+            question,
+            gold=(correction.answer,) if correction.corrupts_score else question.gold,
+            evidence=repair_evidence(list(correction.evidence), turns),
+        )
+    return replace(case, questions=tuple(questions))
+
+
+def _turn_ids(case: EvalCase) -> frozenset[str]:
+    return frozenset(turn.turn_id for session in case.sessions for turn in session.turns)
+
+
+def _one_of(setting: str, value: Any, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise unknown(f"value of {setting}", str(value), known)
+    return str(value)

@@ -1,0 +1,29 @@
+"""What the categories of LoCoMo are called: the official naming, and those of published tables that differ from it.
+
+Records hold ids; a report derives names from here. Only `official` is true (see docs); the others serve to read and to compare with tables
+that were printed under them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memeval.errors import unknown
+from memeval.records import CategoryId
+
+LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
+"""Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported apart."""
+
+LOCOMO_NAMES: Mapping[str, Mapping[CategoryId, str]] = {
+    "official": {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"},
+    "cogcanvas": {1: "single_hop", 2: "temporal", 3: "multi_hop", 4: "category_4", 5: "category_5"},
+    "mc10": {1: "single_hop", 2: "multi_hop", 3: "temporal_reasoning", 4: "open_domain", 5: "adversarial"},
+    "zep": {1: "multi_hop", 2: "open_domain", 3: "temporal", 4: "single_hop", 5: "adversarial"},
+}
+
+
+def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
+    """LoCoMo's category names under one of the namings."""
+    if naming not in LOCOMO_NAMES:
+        raise unknown("naming of categories", naming, LOCOMO_NAMES)
+    return LOCOMO_NAMES[naming]

@@ -1,0 +1,90 @@
+"""An embedder behind an OpenAI-compatible endpoint, with the embedding cache before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memeval.embedding.contract import Embedder
+from memeval.errors import ModelError
+from memeval.llm.cache import Cache, content_key
+from memeval.llm.endpoint import Endpoint
+from memeval.llm.metering import current_ledger
+from memeval.llm.prices import provider_of
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage
+
+if TYPE_CHECKING:
+    from memeval.embedding.contract import Vectors
+
+BATCH = 128
+"""Texts sent in one request."""
+
+
+class OpenAIEmbedder(Embedder):
+    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache. Vectors are brought to length 1."""
+
+    def __init__(self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str) -> None:
+        """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own width."""
+        self.name = f"{model}/{width}" if width else model
+        self.width = width or 0
+        self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
+        self._requested = width
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        found: dict[str, bytes] = {}
+        fresh: list[str] = []
+        for text in dict.fromkeys(texts):
+            entry = self._cache.get(self._key(text))
+            if entry is None:
+                fresh.append(text)
+            else:
+                found[text] = entry.value
+                self._meter([text], None, cached=entry.origin != self._origin)
+        batches = [fresh[start : start + BATCH] for start in range(0, len(fresh), BATCH)]
+        for batch, vectors in zip(batches, await asyncio.gather(*map(self._ask, batches)), strict=True):
+            found |= dict(zip(batch, vectors, strict=True))
+        rows = [np.frombuffer(found[text], dtype=np.float32) for text in texts]
+        self.width = self.width or (len(rows[0]) if rows else 0)
+        return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def _key(self, text: str) -> str:
+        return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
+
+    async def _ask(self, batch: Sequence[str]) -> list[bytes]:
+        import numpy as np
+
+        body: dict[str, Any] = {"model": self._model, "input": list(batch), "encoding_format": "float"}
+        if self._requested:
+            body["dimensions"] = self._requested
+        reply = await self._endpoint.post("/embeddings", body)
+        try:
+            rows = sorted(reply.body["data"], key=lambda row: row["index"])
+            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
+            if vectors.shape != (len(batch), vectors.shape[1]):
+                raise ValueError(f"{len(vectors)} vectors for {len(batch)} texts")
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ModelError(f"the reply holds no usable embeddings: {error}") from error
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        self._meter(batch, (reply.body.get("usage") or {}).get("prompt_tokens"), cached=False)
+        packed = [vector.tobytes() for vector in vectors]
+        for text, value in zip(batch, packed, strict=True):
+            self._cache.put(self._key(text), value, self._origin)
+        return packed
+
+    def _meter(self, texts: Sequence[str], reported: int | None, *, cached: bool) -> None:
+        """Embedding calls are metered by tokens; a cached text's are counted here, as the endpoint reports batches only."""
+        tokens = reported if reported is not None else sum(map(count_tokens, texts))
+        current_ledger().usages.append(
+            Usage(                role=Role.EMBED,
+                model=self._model,
+                provider=provider_of(self._endpoint.settings.base_url),
+                prompt_tokens=tokens,
+                completion_tokens=0,
+                estimated=reported is None,
+                cached=cached,
+            )
+        )

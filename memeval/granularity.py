@@ -1,0 +1,175 @@
+"""Cuts the sessions of a case into the units that are ingested.
+
+A unit's content is one `speaker: text` line a turn, a shared image's caption appended; its date is its `time`, never part of the content.
+Ids come from sessions, turns and plain counting: they tell nothing about evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memeval.errors import UserError, unknown
+from memeval.llm.tokens import count_tokens
+from memeval.records import EvalCase, MemoryChunk, Session, Turn
+
+WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """How a case is cut."""
+
+    name: str
+    """`session`, `exchange`, `turn` or `chunk`."""
+    size: int | None = None
+    """Tokens that a chunk holds at most; for `chunk` alone."""
+    overlap: int | None = None
+    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default."""
+
+
+def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
+    """The units of a case, in the order in which they are ingested."""
+    if granularity.name not in CUTS:
+        raise unknown("granularity", granularity.name, CUTS)
+    if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
+        raise UserError(f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does.")
+    return list(CUTS[granularity.name](case, granularity))
+
+
+def line(turn: Turn) -> str:
+    """A turn as its units show it."""
+    return f"{turn.speaker}: {_body(turn)}"
+
+
+def _by_session(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    return (_unit(session.session_id, session, session.turns) for session in case.sessions if session.turns)
+
+
+def _by_turn(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    return (_unit(turn.turn_id, session, [turn]) for session in case.sessions for turn in session.turns)
+
+
+def _by_exchange(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
+
+    The first speaker's text opens an exchange or joins the open one; the other's closes it, and is an exchange of its own where none is
+    open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply, and 102
+    of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
+    """
+    opener = next(iter(case.speakers), None) or next((turn.speaker for session in case.sessions for turn in session.turns), None)
+    exchange: list[Turn] = []
+    count = 0
+    last: Session | None = None
+    for session in case.sessions:
+        for turn in session.turns:
+            exchange.append(turn)
+            last = session
+            if turn.speaker != opener:
+                count += 1
+                yield _unit(f"x{count}", session, exchange)
+                exchange = []
+    if last and exchange:
+        yield _unit(f"x{count + 1}", last, exchange)
+
+
+def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    """Chunks of at most `size` tokens that never cross the border of sessions.
+
+    They are cut between turns; a turn longer than `size` is split between words, each part under the speaker's name. What a chunk repeats of
+    the one before it is cut by the same rule. A single word that with the speaker's name is longer than `size` stays whole.
+    """
+    size, overlap = granularity.size, granularity.overlap or 0
+    if size is None or size < 1:
+        raise UserError(f"granularity=chunk needs a size of one token or more, not {size}.")
+    if not 0 <= overlap < size:
+        raise UserError(f"granularity=chunk: the overlap must be from 0 to less than the size of {size} tokens, not {overlap}.")
+    for session in case.sessions:
+        for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
+            yield _unit(f"{session.session_id}.{number}", session, [part.turn for part in parts], [part.text for part in parts])
+
+
+CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
+    "session": _by_session,
+    "exchange": _by_exchange,
+    "turn": _by_turn,
+    "chunk": _by_size,
+}
+
+
+def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], lines: Sequence[str] | None = None) -> MemoryChunk:
+    """A unit of a session; its time is that of its last session's first turn in it, else the session's start."""
+    own = {turn.turn_id for turn in session.turns}
+    time = next((turn.time for turn in turns if turn.turn_id in own), None)
+    return MemoryChunk(
+        chunk_id=chunk_id,
+        content="\n".join(lines or [line(turn) for turn in turns]),
+        time=time or session.started_at,
+        session_id=session.session_id,
+        turn_ids=tuple(turn.turn_id for turn in turns),
+        speakers=tuple(dict.fromkeys(turn.speaker for turn in turns)),
+    )
+
+
+def _body(turn: Turn) -> str:
+    return f"{turn.text} [shares an image: {turn.caption}]" if turn.caption else turn.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A turn, or a run of words of one that is longer than a chunk."""
+
+    turn: Turn
+    text: str
+    continues: bool = False
+    """True where it follows another part of the same turn, whose last words it repeats already."""
+
+    @property
+    def cost(self) -> int:
+        return count_tokens(self.text)
+
+
+def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
+    """Fills chunks with parts; each starts with as many whole parts of the one before as the overlap, and the next part, leave room for."""
+    chunk: list[_Part] = []
+    for part in (part for turn in turns for part in _parts(turn, size, overlap)):
+        if chunk and _cost(chunk) + part.cost > size:
+            yield chunk
+            room = 0 if part.continues else min(overlap, size - part.cost)
+            chunk = _last(chunk, room)
+        chunk = [*chunk, part]
+    if chunk:
+        yield chunk
+
+
+def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
+    """The turn whole where a chunk can hold it, else runs of its words that do."""
+    if count_tokens(line(turn)) <= size:
+        yield _Part(turn, line(turn))
+        return
+    body = _body(turn)
+    words = list(WORD.finditer(body))
+    costs = [count_tokens(word.group()) for word in words]
+    room = size - count_tokens(f"{turn.speaker}:")
+    start = done = 0
+    while done < len(words):
+        end = done + 1
+        while end < len(words) and sum(costs[start : end + 1]) <= room:
+            end += 1
+        yield _Part(turn, f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}", continues=done > 0)
+        start = done = end
+        while done < len(words) and start > 0 and sum(costs[start - 1 : done]) <= overlap and sum(costs[start - 1 : done + 1]) <= room:
+            start -= 1
+
+
+def _last(chunk: Sequence[_Part], room: int) -> list[_Part]:
+    """The longest tail of whole parts that costs no more than `room` tokens."""
+    start = len(chunk)
+    while start > 0 and _cost(chunk[start - 1 :]) <= room:
+        start -= 1
+    return list(chunk[start:])
+
+
+def _cost(parts: Iterable[_Part]) -> int:
+    return sum(part.cost for part in parts)

@@ -1,0 +1,11 @@
+"""The strict judge."""
+
+from __future__ import annotations
+
+from memeval.judges.model import ModelJudge
+
+
+class StrictJudge(ModelJudge):
+    """Right only if the answer states what the gold states; vague answers, parts and hedges are wrong."""
+
+    name = "llm"

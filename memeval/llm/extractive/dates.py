@@ -1,0 +1,203 @@
+"""When-expressions of a sentence, resolved against the date on which it was said.
+
+A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays relative to one: `The week before 9 June 2023`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from memeval.llm.extractive.words import NUMBERS
+
+MONTHS = "January February March April May June July August September October November December".split()
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_COUNT = r"(\d+|" + "|".join(NUMBERS) + r"|few|several)"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One when-expression, resolved."""
+
+    text: str
+    """As answered."""
+    start: int
+    """Where the expression starts in its sentence."""
+    ahead: bool = False
+    """True where it lies after the day of speaking."""
+
+
+def day_text(day: date) -> str:
+    """`7 May 2023`."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def month_text(year: int, month: int) -> str:
+    """`June 2023`; months beyond 1 to 12 run into the years around."""
+    years, index = divmod(month - 1, 12)
+    return f"{MONTHS[index]} {year + years}"
+
+
+def moments(sentence: str, said: date | None) -> list[Moment]:
+    """All when-expressions of a sentence in order, overlapping ones left out; relative ones need `said`."""
+    found: list[Moment] = []
+    taken: list[tuple[int, int]] = []
+    lowered = sentence.lower()
+    for pattern, resolve in _RULES:
+        for match in pattern.finditer(lowered):
+            if any(match.start() < end and start < match.end() for start, end in taken):
+                continue
+            moment = _resolved(resolve, match, said)
+            if moment is not None:
+                taken.append(match.span())
+                found.append(moment)
+    return sorted(found, key=lambda moment: moment.start)
+
+
+Resolved = tuple[str, bool] | None
+Resolver = Callable[[re.Match[str], date | None], Resolved]
+
+
+def _resolved(resolve: Resolver, match: re.Match[str], said: date | None) -> Moment | None:
+    try:
+        resolved = resolve(match, said)
+    except (ValueError, OverflowError):  # the 31st of June, a million years ago
+        return None
+    return Moment(resolved[0], match.start(), resolved[1]) if resolved else None
+
+
+def _full_date(match: re.Match[str], said: date | None) -> Resolved:
+    day, month, year = match.group("day"), match.group("month"), match.group("year")
+    number = _month_number(month)
+    if year is None and said is None:
+        return None
+    chosen = int(year) if year else _nearest_year(number, said or date.min)
+    resolved = date(chosen, number, int(day))
+    return day_text(resolved), bool(said and resolved > said)
+
+
+def _month_year(match: re.Match[str], said: date | None) -> Resolved:
+    return f"{MONTHS[_month_number(match.group(1)) - 1]} {match.group(2)}", False
+
+
+def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
+    if said is None:
+        return None
+    number = _month_number(match.group("month"))
+    shift = {"last": -1, "next": 1}.get(match.group("which") or "", 0)
+    year = _nearest_year(number, said)
+    if shift:
+        year = said.year + shift if (number - said.month) * shift <= 0 else said.year
+    return f"{MONTHS[number - 1]} {year}", (year, number) > (said.year, said.month)
+
+
+def _year(match: re.Match[str], said: date | None) -> Resolved:
+    return match.group(1), bool(said and int(match.group(1)) > said.year)
+
+
+def _offset_day(days: int) -> Resolver:
+    def resolve(match: re.Match[str], said: date | None) -> Resolved:
+        return (day_text(said + timedelta(days=days)), days > 0) if said else None
+
+    return resolve
+
+
+def _ago(match: re.Match[str], said: date | None) -> Resolved:
+    if said is None:
+        return None
+    count, unit = match.group(1), match.group(2)
+    number = _number(count)
+    if number is None or unit == "weekend":
+        return f"{count.capitalize()} {unit}s before {day_text(said)}", False
+    if unit == "day":
+        return day_text(said - timedelta(days=number)), False
+    if unit == "week":
+        return (f"{_spelt(count)} weeks before {day_text(said)}" if number > 1 else f"The week before {day_text(said)}"), False
+    if unit == "month":
+        return month_text(said.year, said.month - number), False
+    return str(said.year - number), False
+
+
+def _ahead(match: re.Match[str], said: date | None) -> Resolved:
+    number = _number(match.group(1))
+    if said is None or number is None:
+        return None
+    unit = match.group(2)
+    if unit == "day":
+        return day_text(said + timedelta(days=number)), True
+    if unit == "week":
+        return day_text(said + timedelta(weeks=number)), True
+    if unit == "month":
+        return month_text(said.year, said.month + number), True
+    return str(said.year + number), True
+
+
+def _around(match: re.Match[str], said: date | None) -> Resolved:
+    """`last week`, `next month`, `this year`, `last weekend`."""
+    if said is None:
+        return None
+    which, unit = match.group(1), match.group(2)
+    shift = {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(which, 0)
+    if unit == "month":
+        return month_text(said.year, said.month + shift), shift > 0
+    if unit == "year":
+        return str(said.year + shift), shift > 0
+    if unit in ("summer", "winter", "spring", "fall", "autumn"):
+        return f"{unit.capitalize()} {said.year + shift}", shift > 0
+    relation = {-1: "before", 0: "of", 1: "after"}[shift]
+    return f"The {unit} {relation} {day_text(said)}", shift > 0
+
+
+def _weekday(match: re.Match[str], said: date | None) -> Resolved:
+    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after it."""
+    if said is None:
+        return None
+    name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))
+    if match.group("which") in ("next", "this", "coming"):
+        return f"The {name.capitalize()} after {day_text(said)}", True
+    return f"The {name.capitalize()} before {day_text(said)}", False
+
+
+def _month_number(name: str) -> int:
+    return next(number for number, month in enumerate(MONTHS, start=1) if month.lower().startswith(name[:3]))
+
+
+def _nearest_year(month: int, said: date) -> int:
+    """The year that puts the month nearest to the day of speaking."""
+    return min((said.year - 1, said.year, said.year + 1), key=lambda year: abs((year - said.year) * 12 + month - said.month))
+
+
+def _number(word: str) -> int | None:
+    return int(word) if word.isdigit() else NUMBERS.get(word)
+
+
+def _spelt(count: str) -> str:
+    return count.capitalize()
+
+
+_RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
+    (re.compile(pattern), resolve)
+    for pattern, resolve in (
+        (r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>" + _MONTH + r")\b,?(?: (?P<year>\d{4}))?", _full_date),
+        (r"\b(?P<month>" + _MONTH + r") (?P<day>\d{1,2})(?:st|nd|rd|th)?\b,?(?: (?P<year>\d{4}))?", _full_date),
+        (r"\b" + _MONTH + r",? (\d{4})\b", _month_year),
+        (r"\bday before yesterday\b", _offset_day(-2)),
+        (r"\bday after tomorrow\b", _offset_day(2)),
+        (r"\b(?:yesterday|last night|last evening)\b", _offset_day(-1)),
+        (r"\btomorrow\b", _offset_day(1)),
+        (r"\b(?:today|tonight|this morning|this afternoon|this evening|just now)\b", _offset_day(0)),
+        (r"\b" + _COUNT + r"(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b", _ago),
+        (r"\bin " + _COUNT + r"(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
+        (
+            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|winter|spring|fall|autumn)\b",
+            _around,
+        ),
+        (r"\b(?P<which>last|this past|past|next|this|coming|on) " + _WEEKDAY, _weekday),
+        (r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )(?P<month>" + _MONTH + r")\b", _bare_month),
+        (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),
+    )
+)

@@ -1,0 +1,53 @@
+"""The offline reader as a language model."""
+
+from __future__ import annotations
+
+import time
+
+from memeval.errors import ModelError
+from memeval.llm.contract import AnswerPrompt, Completion, LanguageModel, Prompt
+from memeval.llm.extractive.answers import Reading, read
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage, format_time
+
+
+class ExtractiveModel(LanguageModel):
+    """Answers from the context by classical means: no weights to fetch, no network, equal prompts give equal replies.
+
+    It reads the typed fields of an `AnswerPrompt` and nothing else; its wording (`system_text`, `user_template`) is not for it.
+    """
+
+    name = "extractive"
+    deterministic = True
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        if not isinstance(prompt, AnswerPrompt):
+            raise ModelError(
+                f"the offline reader (llm=extractive) only answers questions from a context, it can't do a {type(prompt).__name__}; llm=openai can"
+            )
+        start = time.perf_counter()
+        text = _reply(read(prompt.question, prompt.context), prompt.style)
+        usage = Usage(
+            role=role,
+            model=self.name,
+            provider="offline",
+            prompt_tokens=_prompt_tokens(prompt),
+            completion_tokens=count_tokens(text),
+            estimated=True,
+        )
+        return Completion(text, usage, latency_s=time.perf_counter() - start)
+
+
+def _reply(reading: Reading, style: str) -> str:
+    if style != "cot":
+        return reading.answer
+    if reading.support is None:
+        return f"Nothing in the context bears on the question.\nAnswer: {reading.answer}"
+    who = reading.support.speaker.title() or "the context"
+    when = f" at {format_time(reading.support.time)}" if reading.support.time else ""
+    return f'The sentence that bears most on the question is from {who}{when}: "{reading.support.text.strip()}"\nAnswer: {reading.answer}'
+
+
+def _prompt_tokens(prompt: AnswerPrompt) -> int:
+    """Tokens of the prompt's parts, each counted apart so that the counts of units can be kept."""
+    return sum(map(count_tokens, (prompt.system_text, prompt.user_template, prompt.question, *prompt.context)))

@@ -1,0 +1,130 @@
+"""What a question asks for: its kind, its search terms, and the people it names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from itertools import takewhile
+
+from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
+
+
+class Kind(StrEnum):
+    """The kinds of answer that the reader tells apart."""
+
+    WHEN = "when"
+    WHO = "who"
+    WHERE = "where"
+    COUNT = "count"
+    DURATION = "duration"
+    WHY = "why"
+    HOW = "how"
+    YES_NO = "yes_no"
+    EITHER = "either"
+    LIST = "list"
+    NAME = "name"
+    WHAT = "what"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, analysed."""
+
+    kind: Kind
+    terms: tuple[str, ...]
+    """Stems of its content words in order, each once; none of its names' words."""
+    pairs: frozenset[tuple[str, str]]
+    """Stems of content words that follow each other."""
+    names: frozenset[str]
+    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly, and places."""
+    likely: bool = False
+    """True where it asks for a guess (`would`, `might`, `likely`)."""
+    options: tuple[str, ...] = ()
+    """The two sides of an either-or question."""
+    topic: tuple[str, ...] = ()
+    """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
+
+
+_DATE = r"(?:year|month|date|day|week|weekend|season|time of (?:the )?year)"
+_PLACE = r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|park|restaurant)"
+_KINDS: tuple[tuple[str, Kind], ...] = (
+    (r"\bhow (?:many|much)\b", Kind.COUNT),
+    (r"\bhow long ago\b", Kind.WHEN),
+    (r"\bhow (?:long|often|old)\b", Kind.DURATION),
+    (r"\b(?:what|which) " + _DATE + r"\b", Kind.WHEN),
+    (r"\bwhen\b(?=.*\?)(?:\s+(?:did|does|do|is|are|was|were|will|has|have|had|would|can|\w+)\b)", Kind.WHEN),
+    (r"\b(?:who|whom|whose)\b", Kind.WHO),
+    (r"\b(?:where|(?:what|which)(?: \w+){0,2} " + _PLACE + r")\b", Kind.WHERE),
+    (r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b", Kind.WHY),
+    (r"\bhow\b", Kind.HOW),
+    (r"\b(?:name|names|title|called|named|nickname)\b", Kind.NAME),
+    (r"\b(?:what|which)\b", Kind.WHAT),
+)
+_FIRST_WORD = re.compile(r"\W*(\w+)")
+_LIKELY = re.compile(r"\b(?:would|might|could|likely|probably|considered|potentially)\b")
+_EITHER = re.compile(r"([\w' -]+?),? or ([\w' -]+)\?")
+_ARE = re.compile(r"\bwhat are\b")
+_GENERIC = frozenset("kind kinds type types sort sorts".split())
+_TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
+
+
+@lru_cache(maxsize=4096)
+def analyse(text: str) -> Question:
+    """The analysis of a question's text."""
+    lowered = text.lower().replace("’", "'")
+    tokens = [match.group().replace("’", "'") for match in TOKEN.finditer(text)]
+    names = frozenset(_bare(word.lower()) for word in tokens[1:] if word[0].isupper() and word.lower() not in STOP_WORDS)
+    stems = [stem(word.lower()) for word in tokens if word.lower() not in STOP_WORDS and word[0].isalnum()]
+    kind = _kind(lowered)
+    if kind is Kind.WHAT and _plural(lowered):
+        kind = Kind.LIST
+    return Question(
+        kind=kind,
+        terms=tuple(dict.fromkeys(stems)),
+        pairs=frozenset(zip(stems, stems[1:], strict=False)),
+        names=names,
+        likely=bool(_LIKELY.search(lowered)),
+        options=_options(lowered) if kind is Kind.EITHER else (),
+        topic=_topic(lowered),
+    )
+
+
+def _kind(lowered: str) -> Kind:
+    first = _FIRST_WORD.match(lowered)
+    if first and first.group(1) in AUXILIARIES:
+        return Kind.EITHER if _EITHER.search(lowered) else Kind.YES_NO
+    places = [(match.start(), order, kind) for order, (pattern, kind) in enumerate(_KINDS) if (match := re.search(pattern, lowered))]
+    return min(places)[2] if places else Kind.WHAT
+
+
+def _options(lowered: str) -> tuple[str, ...]:
+    match = _EITHER.search(lowered)
+    if match is None:
+        return ()
+    right = match.group(2).strip()
+    left = " ".join(match.group(1).split()[-len(right.split()) :])
+    return (left, right)
+
+
+def _topic_words(lowered: str) -> list[str]:
+    """The words after `what` or `which`, up to the first auxiliary."""
+    match = _TOPIC.search(lowered)
+    words = match.group(1).split() if match else []
+    return list(takewhile(lambda word: word not in AUXILIARIES, words))
+
+
+def _topic(lowered: str) -> tuple[str, ...]:
+    return tuple(stem(word) for word in _topic_words(lowered) if word not in STOP_WORDS and word not in _GENERIC)
+
+
+def _plural(lowered: str) -> bool:
+    """True for `what activities …` and `what are …`: more than one item is asked for."""
+    words = _topic_words(lowered)
+    head = words[-1] if words else ""
+    return bool(_ARE.search(lowered)) or head in ("people", "children") or (head.endswith("s") and not head.endswith(("ss", "us", "is", "'s")))
+
+
+def _bare(word: str) -> str:
+    return word.removesuffix("'s").removesuffix("'")

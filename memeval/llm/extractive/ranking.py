@@ -1,0 +1,149 @@
+"""Which sentences of a context bear on a question: overlap of stems weighted by idf, in the sentence, its turn and the turn before."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memeval.llm.extractive.questions import Question
+from memeval.llm.extractive.sentences import Sentence, read_unit
+from memeval.llm.extractive.words import stem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+    Places = NDArray[np.int64]
+
+TURN_WEIGHT = 0.5
+BEFORE_WEIGHT = 0.15
+PAIR_WEIGHT = 0.1
+SPEAKER_BONUS = 0.3
+ASKS_PENALTY = 0.25
+"""Added to, or taken from, the share of the question's weight that a sentence holds itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """A context, read."""
+
+    sentences: tuple[Sentence, ...]
+    turns: Places
+    """Number of each sentence's turn."""
+    postings: Mapping[str, Places]
+    """Stem to the numbers of the sentences that hold it."""
+    spoken: Mapping[str, Places]
+    """Word of a speaker's name to the numbers of their sentences."""
+    asking: Places
+    """Numbers of the sentences that are questions."""
+
+    def idf(self, term: str) -> float:
+        """How rare a stem is among the sentences: ln(1 + (n - df + 1/2) / (df + 1/2)), as in BM25+."""
+        frequency = len(self.postings.get(term, ()))
+        return math.log(1 + (len(self.sentences) - frequency + 0.5) / (frequency + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What the ranking found for one question."""
+
+    best: tuple[int, ...]
+    """Numbers of the best sentences, best first; none that shares nothing with the question."""
+    scores: tuple[float, ...]
+    coverage: float
+    """Largest share of the question's stems that one turn holds, in [0, 1]."""
+    coverage_named: float
+    """The same among the turns of the people that the question names; equal to `coverage` where it names nobody who speaks."""
+    weights: Mapping[str, float]
+    """The question's stems with their idf, people who speak left out."""
+
+
+@lru_cache(maxsize=16)
+def index(context: tuple[str, ...]) -> Index:
+    """The index of a context; kept, since many questions are asked of the same one."""
+    sentences: list[Sentence] = []
+    turns: list[int] = []
+    turn = -1
+    for unit in context:
+        line = -1
+        for sentence in read_unit(unit):
+            turn += sentence.line != line
+            line = sentence.line
+            sentences.append(sentence)
+            turns.append(turn)
+    postings: dict[str, list[int]] = defaultdict(list)
+    spoken: dict[str, list[int]] = defaultdict(list)
+    for number, sentence in enumerate(sentences):
+        for word in sentence.speaker.split():
+            spoken[word].append(number)
+        for term in sentence.terms:
+            postings[term].append(number)
+    asking = np.array([number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64)
+    return Index(tuple(sentences), np.array(turns, dtype=np.int64), _arrays(postings), _arrays(spoken), asking)
+
+
+def rank(question: Question, context: Index, depth: int) -> Ranking:
+    """The `depth` sentences that bear most on the question."""
+    named = question.names & context.spoken.keys()
+    weights = _weights(question, context, named)
+    total = sum(weights.values())
+    if not context.sentences or total == 0:
+        return Ranking((), (), 0.0, 0.0, weights)
+    own, turn, held = _overlap(weights, context)
+    before = np.concatenate([[0.0], turn[:-1]])
+    shared = own + TURN_WEIGHT * turn[context.turns] + BEFORE_WEIGHT * before[context.turns]
+    scores = shared / total + PAIR_WEIGHT * _pairs(question, context)
+    speaking = _speaking(named, context)
+    scores[speaking] += SPEAKER_BONUS
+    scores[context.asking] -= ASKS_PENALTY
+    scores[shared <= 0] = -np.inf
+    best = [int(number) for number in np.argsort(-scores, kind="stable")[:depth] if np.isfinite(scores[number])]
+    share = held / len(weights)
+    covered = float(np.max(share[context.turns[speaking]])) if named else float(np.max(share))
+    return Ranking(tuple(best), tuple(float(scores[number]) for number in best), float(np.max(share)), covered, weights)
+
+
+def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:
+    """The idf of the question's stems, the names of people who speak left out: who speaks is weighed by itself."""
+    left_out = {stem(name) for name in named}
+    return {term: context.idf(term) for term in question.terms if term not in left_out}
+
+
+def _speaking(named: Iterable[str], context: Index) -> Places:
+    """Numbers of the sentences that one of the named people says."""
+    parts = [context.spoken[name] for name in sorted(named)]
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+
+
+def _pairs(question: Question, context: Index) -> Scores:
+    """How many of the question's pairs of neighbouring stems each sentence holds."""
+    counts = np.zeros(len(context.sentences))
+    for first, second in question.pairs:
+        if first in context.postings and second in context.postings:
+            counts[np.intersect1d(context.postings[first], context.postings[second])] += 1
+    return counts
+
+
+def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scores, Scores]:
+    """The weight of the question's stems in each sentence and in each turn, and their number in each turn."""
+    own = np.zeros(len(context.sentences))
+    turn = np.zeros(int(context.turns[-1]) + 1)
+    held = np.zeros_like(turn)
+    for term, weight in weights.items():
+        places = context.postings.get(term)
+        if places is not None:
+            own[places] += weight
+            turns = np.unique(context.turns[places])
+            turn[turns] += weight
+            held[turns] += 1
+    return own, turn, held
+
+
+def _arrays(lists: Mapping[str, list[int]]) -> dict[str, Places]:
+    return {key: np.array(places, dtype=np.int64) for key, places in lists.items()}

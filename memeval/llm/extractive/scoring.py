@@ -1,0 +1,157 @@
+"""How well each candidate span of the best sentences answers a question: a sum of weighted features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memeval.llm.extractive.questions import Kind, Question
+from memeval.llm.extractive.ranking import Index, Ranking
+from memeval.llm.extractive.sentences import Sentence
+from memeval.llm.extractive.spans import STATIC, Spans, spans
+from memeval.llm.extractive.weights import WEIGHTS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
+    Matrix = NDArray[np.float64]
+
+DYNAMIC = (
+    "asked_inside",
+    "new_words",
+    "near_left",
+    "near_right",
+    "right_after",
+    "alone",
+    "sentence_score",
+    "sentence_lag",
+    "top_sentence",
+    "rarity",
+    "topic_inside",
+    "topic_next",
+)
+"""Features that depend on the question."""
+
+BY_KIND: dict[Kind, tuple[str, ...]] = {
+    Kind.COUNT: ("log_length", "number"),
+    Kind.DURATION: ("log_length", "number", "time_unit"),
+    Kind.WHERE: ("log_length", "capital", "place", "starts_preposition"),
+    Kind.WHO: ("log_length", "capital", "after_preposition"),
+    Kind.NAME: ("log_length", "capital", "quoted"),
+    Kind.WHY: ("log_length", "reason", "first", "pronoun"),
+    Kind.HOW: ("log_length", "means", "starts_ing", "first"),
+    Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
+    Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
+}
+"""Static features that get a weight of their own where the question is of the kind."""
+
+NAMES = STATIC + DYNAMIC + tuple(f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names)
+"""All features, in the order of the columns of `features`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """The candidate spans of the best sentences, side by side."""
+
+    sentences: tuple[Sentence, ...]
+    owner: NDArray[np.int64]
+    """Which of the sentences each candidate is of."""
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    features: Matrix
+
+    def text(self, number: int) -> str:
+        """A candidate as written in its sentence."""
+        sentence = self.sentences[self.owner[number]]
+        return sentence.text[sentence.spans[self.starts[number]][0] : sentence.spans[self.ends[number]][1]]
+
+
+def candidates(question: Question, context: Index, ranking: Ranking) -> Candidates:
+    """All candidates of the ranking's sentences with their features."""
+    chosen = tuple(context.sentences[number] for number in ranking.best)
+    parts = [spans(sentence) for sentence in chosen]
+    owner = np.repeat(np.arange(len(parts)), [len(part.starts) for part in parts])
+    dynamic = [_dynamic(question, context, ranking, place, part) for place, part in enumerate(parts)]
+    static = np.concatenate([part.features for part in parts])
+    features = np.hstack([static, np.concatenate(dynamic), _by_kind(question.kind, static)])
+    starts, ends = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
+    return Candidates(chosen, owner, starts, ends, features)
+
+
+def scores(found: Candidates) -> Vector:
+    """The score of each candidate; only their order and their differences mean anything."""
+    result: Vector = found.features @ _VECTOR
+    return result
+
+
+_VECTOR = np.array([WEIGHTS.get(name, 0.0) for name in NAMES])
+_STATIC_COLUMN = {name: column for column, name in enumerate(STATIC)}
+
+
+def _by_kind(kind: Kind, static: Matrix) -> Matrix:
+    blocks = []
+    for each, names in BY_KIND.items():
+        columns = static[:, [_STATIC_COLUMN[name] for name in names]]
+        blocks.append(columns if each is kind else np.zeros_like(columns))
+    return np.hstack(blocks)
+
+
+def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, part: Spans) -> Matrix:
+    """The columns `DYNAMIC` for the candidates of the sentence at `place` of the ranking."""
+    sentence = context.sentences[ranking.best[place]]
+    weights, stems = ranking.weights, sentence.stems
+    total = sum(weights.values()) or 1.0
+    asked = np.array([weights.get(term, 0.0) if term else 0.0 for term in stems])
+    fresh = np.array([bool(term) and term not in weights for term in stems], dtype=float)
+    rare = np.array([context.idf(term) if term and term not in weights else 0.0 for term in stems])
+    topic = np.array([term in question.topic if term else False for term in stems], dtype=float)
+    left, right = _distances(asked > 0)
+    inside, new = _sums(asked, part), _sums(fresh, part)
+    near_left, near_right = left[part.starts], right[part.ends]
+    after = np.append(topic, [0.0, 0.0, 0.0])
+    following = np.maximum(after[part.ends + 1], np.where(part.starts > 0, topic[part.starts - 1], 0.0))
+    ones = np.ones(len(part.starts))
+    score = ranking.scores[place]
+    return np.column_stack(
+        [
+            inside / total,
+            np.log1p(new),
+            near_left,
+            near_right,
+            near_left >= 0.5,
+            (near_left == 0) & (near_right == 0),
+            ones * score,
+            ones * (ranking.scores[0] - score),
+            ones * (place == 0),
+            _sums(rare, part) / np.maximum(new, 1.0),
+            _sums(topic, part) > 0,
+            following,
+        ]
+    )
+
+
+def _sums(values: Vector, part: Spans) -> Vector:
+    """The sum of the values of each candidate's tokens."""
+    running = np.concatenate([[0.0], np.cumsum(values)])
+    result: Vector = running[part.ends + 1] - running[part.starts]
+    return result
+
+
+def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+    """Per token, 1 / distance to the nearest asked token on its left and on its right; 0 where there is none."""
+    return _leftward(asked), _leftward(asked[::-1])[::-1]
+
+
+def _leftward(asked: Sequence[bool] | NDArray[np.bool_]) -> Vector:
+    near = np.zeros(len(asked))
+    last = -1
+    for token, is_asked in enumerate(asked):
+        if last >= 0:
+            near[token] = 1 / (token - last)
+        if is_asked:
+            last = token
+    return near

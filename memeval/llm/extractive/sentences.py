@@ -1,0 +1,86 @@
+"""From the units of a context to sentences: who said them, when, and in which words.
+
+A unit may start with its date in square brackets, and holds one or more `speaker: text` lines; further dates open further blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
+
+_STAMP = re.compile(r"\s*\[([^\[\]]*\d[^\[\]]*)\]\s*")
+_SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
+_CAPTION = re.compile(r"\[shares an image:\s*([^\]]*)\]")
+_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\s*\n\s*")
+_STAMP_FORMATS = ("%I:%M %p on %d %B %Y", "%d %B %Y", "%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%dT%H:%M", "%B %d %Y", "%H:%M on %d %B %Y")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentence:
+    """One sentence, or one caption, of a unit."""
+
+    text: str
+    speaker: str
+    """Lower-cased; empty where the line names none."""
+    time: datetime | None
+    line: int
+    """Number of its line within the unit: sentences of one line are one turn."""
+    spans: tuple[tuple[int, int], ...]
+    """Where each token starts and ends in `text`."""
+    words: tuple[str, ...]
+    """The tokens, lower-cased."""
+    stems: tuple[str, ...]
+    """One per token; empty for stop words and punctuation."""
+    terms: frozenset[str]
+    """The stems that are not empty."""
+    asks: bool
+    """True for a question."""
+    caption: bool = False
+
+
+@lru_cache(maxsize=1 << 15)
+def read_unit(text: str) -> tuple[Sentence, ...]:
+    """The sentences of one unit, in order."""
+    found: list[Sentence] = []
+    time: datetime | None = None
+    for number, line in enumerate(text.split("\n")):
+        body = line
+        if match := _STAMP.match(body):
+            time = parse_stamp(match.group(1)) or time
+            body = body[match.end() :] if parse_stamp(match.group(1)) else body
+        speaker = ""
+        if match := _SPEAKER.match(body):
+            speaker, body = match.group(1).strip().lower(), body[match.end() :]
+        found += _sentences(body, speaker, time, number)
+    return tuple(found)
+
+
+def _sentences(body: str, speaker: str, time: datetime | None, line: int) -> list[Sentence]:
+    said = [_sentence(part, speaker, time, line) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()]
+    shown = [_sentence(match.group(1), speaker, time, line, caption=True) for match in _CAPTION.finditer(body)]
+    return said + shown
+
+
+def _sentence(text: str, speaker: str, time: datetime | None, line: int, *, caption: bool = False) -> Sentence:
+    spans = tuple(match.span() for match in TOKEN.finditer(text))
+    words = tuple(text[start:end].lower().replace("’", "'") for start, end in spans)
+    stems = tuple("" if word in STOP_WORDS or not word[0].isalnum() else stem(word) for word in words)
+    terms = frozenset(stems) - {""}
+    return Sentence(text, speaker, time, line, spans, words, stems, terms, text.rstrip().endswith("?"), caption)
+
+
+@lru_cache(maxsize=1 << 12)
+def parse_stamp(text: str) -> datetime | None:
+    """The time that a unit's bracket holds, None where it holds something else."""
+    plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()
+    for candidate in (plain, plain.split(" ")[0]):
+        for form in _STAMP_FORMATS:
+            try:
+                return datetime.strptime(candidate, form)
+            except ValueError:
+                continue
+    return None

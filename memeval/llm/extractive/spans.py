@@ -1,0 +1,177 @@
+"""The candidate spans of a sentence, and what can be said of each without knowing the question.
+
+A candidate starts and ends with a content word (or starts with a preposition), holds at most `LONGEST` words, and crosses no sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memeval.llm.extractive.sentences import Sentence
+from memeval.llm.extractive.words import (
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DETERMINERS,
+    NUMBERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    QUESTION_WORDS,
+    STOP_WORDS,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+    Matrix = NDArray[np.float64]
+
+LONGEST = 14
+"""Words in a candidate, at most."""
+
+LONGEST_SENTENCE = 60
+"""Tokens of a sentence that are looked at; longer ones are not sentences."""
+
+QUOTES = frozenset("\"“”'‘’*")
+REASONS = frozenset("because since so to for as".split())
+PLACES = frozenset("in at to from near on into around".split())
+MEANS = frozenset("by with through via using".split())
+TIME_UNITS = frozenset("second minute hour day week weekend month year decade morning time times".split())
+SINGULARS = {unit + "s": unit for unit in TIME_UNITS}
+
+STATIC = (
+    "log_length",
+    "long",
+    "first",
+    "after_punctuation",
+    "after_preposition",
+    "after_determiner",
+    "after_auxiliary",
+    "after_pronoun",
+    "after_conjunction",
+    "starts_preposition",
+    "starts_ing",
+    "starts_ed",
+    "before_punctuation",
+    "before_preposition",
+    "before_conjunction",
+    "before_auxiliary",
+    "before_content",
+    "capital",
+    "quoted",
+    "number",
+    "stop_share",
+    "comma",
+    "and",
+    "pronoun",
+    "adverb_end",
+    "asks",
+    "caption",
+    "place",
+    "reason",
+    "means",
+    "time_unit",
+)
+"""Names of the columns of `Spans.features`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """The candidates of one sentence."""
+
+    starts: Places
+    ends: Places
+    """First and last token of each candidate, both included."""
+    features: Matrix
+    """One row per candidate, one column per name of `STATIC`."""
+
+
+@lru_cache(maxsize=1 << 14)
+def spans(sentence: Sentence) -> Spans:
+    """All candidates of a sentence."""
+    kinds = [_token_kind(word) for word in sentence.words[:LONGEST_SENTENCE]]
+    pairs = [
+        (start, end)
+        for start, kind in enumerate(kinds)
+        if kind in ("content", "preposition")
+        for end in range(start, min(len(kinds), start + LONGEST))
+        if kinds[end] == "content" and not (start == end and kind == "preposition")
+    ]
+    rows = [_row(sentence, kinds, start, end) for start, end in pairs]
+    places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Spans(places[:, 0], places[:, 1], np.array(rows, dtype=np.float64).reshape(-1, len(STATIC)))
+
+
+_CLASSES = (
+    ("preposition", PREPOSITIONS),
+    ("determiner", DETERMINERS),
+    ("auxiliary", AUXILIARIES),
+    ("pronoun", PRONOUNS),
+    ("conjunction", CONJUNCTIONS | QUESTION_WORDS),
+    ("filler", STOP_WORDS),
+)
+
+
+def _token_kind(word: str) -> str:
+    if not word[0].isalnum():
+        return "punctuation"
+    return next((name for name, members in _CLASSES if word in members), "content")
+
+
+def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[float]:
+    """The static features of one candidate, in the order of `STATIC`."""
+    words, inside = sentence.words[start : end + 1], kinds[start : end + 1]
+    before = kinds[start - 1] if start else "none"
+    after = kinds[end + 1] if end + 1 < len(kinds) else "punctuation"
+    length = sum(kind != "punctuation" for kind in inside)
+    return [
+        float(np.log(length)),
+        max(0, length - 6) / 6,
+        start == 0,
+        before == "punctuation",
+        before == "preposition",
+        before == "determiner",
+        before == "auxiliary",
+        before == "pronoun",
+        before == "conjunction",
+        inside[0] == "preposition",
+        words[0].endswith("ing") and len(words[0]) > 4,
+        words[0].endswith("ed"),
+        after == "punctuation",
+        after == "preposition",
+        after == "conjunction",
+        after == "auxiliary",
+        after == "content",
+        _capital(sentence, start, end),
+        _quoted(sentence, start, end),
+        any(word.isdigit() or NUMBERS.get(word, 0) > 1 for word in words),
+        sum(kind != "content" for kind in inside) / len(inside),
+        "," in words,
+        "and" in words,
+        "pronoun" in inside,
+        words[-1].endswith("ly"),
+        sentence.asks,
+        sentence.caption,
+        _leads(sentence, start, PLACES),
+        _leads(sentence, start, REASONS),
+        _leads(sentence, start, MEANS),
+        any(SINGULARS.get(word, word) in TIME_UNITS for word in words),
+    ]
+
+
+def _capital(sentence: Sentence, start: int, end: int) -> bool:
+    """True where a word other than the sentence's first starts with a capital letter."""
+    return any(sentence.text[sentence.spans[token][0]].isupper() for token in range(max(1, start), end + 1))
+
+
+def _quoted(sentence: Sentence, start: int, end: int) -> bool:
+    words = sentence.words
+    return start > 0 and end + 1 < len(words) and words[start - 1] in QUOTES and words[end + 1] in QUOTES
+
+
+def _leads(sentence: Sentence, start: int, leaders: frozenset[str]) -> bool:
+    """True where the candidate starts with one of `leaders`, or right after one."""
+    return sentence.words[start] in leaders or (start > 0 and sentence.words[start - 1] in leaders)

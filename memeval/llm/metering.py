@@ -1,0 +1,91 @@
+"""Who is being served right now: model calls find here the ledger that they are metered into and the scope of their cache key.
+
+A context variable carries it, so that parts need no extra argument; `asyncio.to_thread` copies it into worker threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.records import Role, Usage
+
+
+@dataclass
+class Ledger:
+    """The calls made for one question or one ingest."""
+
+    scope: str = ""
+    """Part of the cache key: a question's id, so that two questions that happen to render alike are two samples; empty at ingest."""
+    usages: list[Usage] = field(default_factory=list)
+    idle_s: float = 0.0
+    """Time spent in this process waiting for a place at the endpoint or between retries."""
+    wait_s: float = 0.0
+    """Sum of the waits between retries, those of replies that this run paid for before a crash included."""
+    replayed_s: float = 0.0
+    """Wall time that replies read back from the cache took when they were made."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether any call was answered from a reply that another run paid for."""
+        return any(usage.cached for usage in self.usages)
+
+
+_current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
+
+
+def current_ledger() -> Ledger:
+    """The ledger in force; a throw-away one outside of any."""
+    return _current.get() or Ledger()
+
+
+@contextmanager
+def metered(ledger: Ledger) -> Iterator[Ledger]:
+    """Meters the calls made inside into `ledger`."""
+    token = _current.set(ledger)
+    try:
+        yield ledger
+    finally:
+        _current.reset(token)
+
+
+def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """Usages added up per role, model and kind of cell that they fall into, in a fixed order."""
+    sums: dict[tuple[str, str, str, bool, bool], Usage] = {}
+    for usage in usages:
+        key = (usage.role.value, usage.model, usage.provider, usage.estimated, usage.cached)
+        sums[key] = _add(sums[key], usage) if key in sums else usage
+    return tuple(sums[key] for key in sorted(sums))
+
+
+def _add(a: Usage, b: Usage) -> Usage:
+    return replace(
+        a,
+        prompt_tokens=_plus(a.prompt_tokens, b.prompt_tokens),
+        completion_tokens=_plus(a.completion_tokens, b.completion_tokens),
+        cached_tokens=a.cached_tokens + b.cached_tokens,
+        calls=a.calls + b.calls,
+    )
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+class MeteredModel(LanguageModel):
+    """A model whose calls land in the ledger in force."""
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self._inner = inner
+        self.name, self.deterministic = inner.name, inner.deterministic
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        completion = await self._inner.complete(prompt, role=role, seed=seed)
+        current_ledger().usages.append(completion.usage)
+        return completion
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

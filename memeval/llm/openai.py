@@ -1,0 +1,103 @@
+"""A model behind an OpenAI-compatible endpoint, with the response cache before it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.errors import ModelError
+from memeval.llm.cache import Cache, content_key
+from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
+from memeval.llm.endpoint import Endpoint
+from memeval.llm.metering import current_ledger
+from memeval.llm.prices import provider_of
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage
+
+_REASONING = re.compile(r"^(o\d|gpt-5)")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What is asked of the model with every prompt."""
+
+    model: str
+    temperature: float | None
+    """None leaves it to the endpoint."""
+    max_tokens: int
+    send_seed: bool = True
+    """Whether the repeat's seed is sent along; some endpoints refuse the parameter."""
+
+
+class OpenAIModel(LanguageModel):
+    """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed and scope) is answered from the cache."""
+
+    def __init__(self, endpoint: Endpoint, sampling: Sampling, cache: Cache, origin: str) -> None:
+        """`origin` names the run: replies that this very run paid for earlier, before a crash, still count as billed to it."""
+        self.name = sampling.model
+        self._endpoint, self._sampling, self._cache, self._origin = endpoint, sampling, cache, origin
+        self._provider = provider_of(endpoint.settings.base_url)
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        ledger = current_ledger()
+        body = self._body(prompt, seed)
+        key = content_key({"endpoint": self._endpoint.settings.base_url, "seed": seed, "scope": ledger.scope, **body})
+        stored = self._cache.get(key)
+        if stored is not None:
+            entry, cached = json.loads(stored.value), stored.origin != self._origin
+            ledger.replayed_s += entry["latency_s"]
+        else:
+            entry, cached = await self._ask(body), False
+            self._cache.put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+        usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
+        ledger.wait_s += 0.0 if cached else entry["wait_s"]
+        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"])
+
+    def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
+        sampling = self._sampling
+        reasoning = self._provider == "openai" and _REASONING.match(sampling.model)
+        body: dict[str, Any] = {"model": sampling.model, "messages": [dict(message) for message in prompt.messages()]}
+        body["max_completion_tokens" if reasoning else "max_tokens"] = sampling.max_tokens
+        if sampling.temperature is not None and not reasoning:
+            body["temperature"] = sampling.temperature
+        if sampling.send_seed:
+            body["seed"] = seed
+        if isinstance(prompt, ChatPrompt):
+            body |= prompt.options
+        return body
+
+    async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        reply = await self._endpoint.post("/chat/completions", body)
+        text = _content(reply.body)
+        return {"text": text, "usage": _usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+
+    async def aclose(self) -> None:
+        await self._endpoint.aclose()
+
+
+def _content(reply: Mapping[str, Any]) -> str:
+    """The reply's text. Raises `ModelError` where there is none: an empty answer is a failure, not an answer."""
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise ModelError("the reply has no choices")
+    message = choices[0].get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, str) or not content.strip():
+        finish = choices[0].get("finish_reason")
+        raise ModelError(f"the reply is empty (finish_reason: {finish})")
+    return content
+
+
+def _usage(reply: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Tokens as the endpoint reports them, else counted here and marked as estimated."""
+    reported = reply.get("usage")
+    if isinstance(reported, dict) and isinstance(reported.get("prompt_tokens"), int):
+        details = reported.get("prompt_tokens_details") or {}
+        cached = details.get("cached_tokens") or reported.get("prompt_cache_hit_tokens") or 0
+        completion = reported.get("completion_tokens") or 0
+        return {"prompt_tokens": reported["prompt_tokens"], "completion_tokens": completion, "cached_tokens": cached, "estimated": False}
+    prompt = sum(count_tokens(message["content"]) for message in body["messages"])
+    return {"prompt_tokens": prompt, "completion_tokens": count_tokens(text), "cached_tokens": 0, "estimated": True}

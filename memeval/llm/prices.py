@@ -1,0 +1,71 @@
+"""What tokens cost, by genai-prices' table, which ships with the package and needs no network."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from memeval.records import Usage
+
+_HOSTS = {
+    "api.openai.com": "openai",
+    "api.deepseek.com": "deepseek",
+    "api.anthropic.com": "anthropic",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral",
+    "api.x.ai": "x-ai",
+    "api.together.xyz": "together",
+    "api.fireworks.ai": "fireworks",
+    "api.cohere.ai": "cohere",
+    "openrouter.ai": "openrouter",
+    "generativelanguage.googleapis.com": "google",
+}
+UNKNOWN_PROVIDER = "unknown"
+
+
+def provider_of(base_url: str) -> str:
+    """Name of the provider behind an address as the price table knows it; `unknown` for any other."""
+    return _HOSTS.get(urlsplit(base_url).hostname or "", UNKNOWN_PROVIDER)
+
+
+def cost_usd(usage: Usage) -> float | None:
+    """Price of `usage` in US dollars whether or not it was billed; None where the model's price or the tokens are unknown.
+
+    Models behind an unknown address are looked up by name alone.
+    """
+    if usage.provider == "offline":
+        return 0.0
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    return _price(usage.model, usage.provider, usage.prompt_tokens, usage.completion_tokens, min(usage.cached_tokens, usage.prompt_tokens))
+
+
+def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
+    """Sum of costs; with `billed`, replies from our own cache cost nothing. None as soon as one part is unknown."""
+    total = 0.0
+    for usage in usages:
+        if billed and usage.cached:
+            continue
+        cost = cost_usd(usage)
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _price(model: str, provider: str, prompt: int, completion: int, cached: int) -> float | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+
+        provider_id = None if provider == UNKNOWN_PROVIDER else provider
+        tokens = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+        try:
+            price = calc_price(tokens, model_ref=model, provider_id=provider_id)
+        except (LookupError, ValueError):
+            return None
+    return float(price.total_price)

@@ -1,0 +1,41 @@
+"""All answer metrics of one answer, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memeval.metrics.keywords import keyword_overlap, keyword_pass
+from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
+from memeval.metrics.mem0 import bleu1, mem0_f1
+from memeval.metrics.refusal import officially_refuses
+from memeval.records import EvalQuestion
+
+Metric = Callable[[str, str], float]
+
+METRICS: dict[str, Metric] = {
+    "token_f1": token_f1,
+    "mem0_f1": mem0_f1,
+    "bleu1": bleu1,
+    "keyword_overlap": keyword_overlap,
+    "keyword_pass": lambda answer, gold: float(keyword_pass(answer, gold)),
+    "exact_match": exact_match,
+}
+
+
+def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "plain") -> dict[str, float | None]:
+    """Every answer metric, the best over the question's golds; `None` where a metric is not defined, always the same keys.
+
+    `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category. A question
+    whose right answer is a refusal has no gold to compare with: only LoCoMo's official rule scores it, in `token_f1`.
+    """
+    scores: dict[str, float | None] = dict.fromkeys(METRICS)
+    if not question.answerable:
+        return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}
+    for name, metric in METRICS.items():
+        chosen = _official(question) if name == "token_f1" and scorer == "locomo" else metric
+        scores[name] = max((chosen(hypothesis, gold) for gold in question.gold), default=None)
+    return scores
+
+
+def _official(question: EvalQuestion) -> Metric:
+    return lambda prediction, gold: locomo_f1(prediction, gold, int(question.category))

@@ -1,0 +1,34 @@
+"""CogCanvas' keyword score (arXiv 2601.00821): a cheap judge, and a forgiving one."""
+
+from __future__ import annotations
+
+import re
+
+_STOP_WORDS = """
+a an and are as at be but by for from had has have he how in is it its of on that the they this to was what when where which who why will
+with
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+PASS_MARK = 0.6
+"""Share of the gold's keywords from which on an answer passes."""
+
+
+def keywords(text: str) -> list[str]:
+    """Words of the lower-cased text with two letters or more that are no stop words, repeats kept."""
+    return [word for word in re.findall(r"\b\w+\b", text.lower()) if len(word) >= 2 and word not in STOP_WORDS]
+
+
+def keyword_overlap(answer: str, gold: str) -> float:
+    """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 where the gold has none."""
+    expected, found = keywords(gold), set(keywords(answer))
+    return sum(word in found for word in expected) / len(expected) if expected else 0.0
+
+
+def contains_gold(answer: str, gold: str) -> bool:
+    """Whether the lower-cased, stripped gold occurs in the lower-cased answer."""
+    return gold.lower().strip() in answer.lower()
+
+
+def keyword_pass(answer: str, gold: str) -> bool:
+    """CogCanvas' verdict: the gold occurs in the answer, or the overlap is 0.6 or more."""
+    return contains_gold(answer, gold) or keyword_overlap(answer, gold) >= PASS_MARK

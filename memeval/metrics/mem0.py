@@ -1,0 +1,52 @@
+"""The two lexical metrics of mem0's evaluation (Chhikara et al., 2025, evaluation/metrics/utils.py)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from math import exp
+from typing import Any
+
+from memeval.metrics.nltk_parts import part
+from memeval.metrics.punkt_words import ABBREVIATIONS, SENTENCE_STARTERS
+
+MARKS = str.maketrans(".,!?", "    ")
+
+
+def mem0_f1(prediction: str, gold: str) -> float:
+    """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming. 0.0 for empty texts."""
+    predicted, expected = set(prediction.lower().translate(MARKS).split()), set(gold.lower().translate(MARKS).split())
+    common = len(predicted & expected)
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def bleu1(prediction: str, gold: str) -> float:
+    """BLEU-1 with NLTK's smoothing method1, in [0, 1]: clipped unigram precision times the brevity penalty.
+
+    p = matches / words of the prediction; penalty exp(1 - r/c) where the prediction (c words) is shorter than the gold (r).
+    0.0 where no word matches.
+    """
+    predicted, expected = words(prediction), words(gold)
+    matches = (Counter(predicted) & Counter(expected)).total()
+    if matches == 0:
+        return 0.0
+    brevity = 1.0 if len(predicted) > len(expected) else exp(1 - len(expected) / len(predicted))
+    return brevity * matches / len(predicted)
+
+
+def words(text: str) -> list[str]:
+    """Tokens of the lower-cased text as NLTK's `word_tokenize` makes them: sentences by Punkt, then words."""
+    sentences, tokenizer = _tokenizers()
+    return [word for sentence in sentences.tokenize(text.lower()) for word in tokenizer.tokenize(sentence)]
+
+
+@cache
+def _tokenizers() -> tuple[Any, Any]:
+    punkt = part("nltk.tokenize.punkt")
+    parameters = punkt.PunktParameters()
+    parameters.abbrev_types = set(ABBREVIATIONS)
+    parameters.sent_starters = set(SENTENCE_STARTERS)
+    return punkt.PunktSentenceTokenizer(parameters), part("nltk.tokenize.destructive").NLTKWordTokenizer()

@@ -1,0 +1,114 @@
+"""Cells side by side, one a row: for the terminal, for Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memeval.report.differences import differing, shown
+from memeval.report.figures import NONE, count, dollars, flags, percent, short_count, with_half_width
+from memeval.results import CategoryResult, RunSummary
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Row = list[str]
+ALWAYS = ("n", "acc ±95%", "std")
+"""Columns that stay even where no cell has a figure for them: a missing error bar is to be seen."""
+
+
+def comparison_table(summaries: Sequence[RunSummary]) -> Table:
+    """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
+
+    Figures are never cut; where there is no room, settings and flags fold. A console that is no terminal is to be made as wide as can
+    be (`Console(width=1000)`): the table takes what it needs.
+    """
+    from rich.table import Table
+
+    settings, header, rows = cells(summaries)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for place, name in enumerate(header):
+        words = place < settings or name == "flags"
+        table.add_column(folded(name), justify="left" if words else "right", no_wrap=not words, overflow="fold", vertical="bottom")
+    for row, summary in zip(rows, summaries, strict=True):
+        table.add_row(*row, style=None if summary.valid else "red")
+    return table
+
+
+def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
+    """The same table in Markdown."""
+    settings, header, rows = cells(summaries)
+    rule = ["---" if place < settings or name == "flags" else "---:" for place, name in enumerate(header)]
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *escaped))
+
+
+def comparison_csv(summaries: Sequence[RunSummary]) -> str:
+    """All settings that differ and all figures, unrounded, by their names in MLflow; empty where not measured."""
+    columns = differing(summaries)
+    metrics = sorted({name for summary in summaries for name in summary.metrics})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["run_key", "name", "dataset", *columns, *metrics, "flags"])
+    for summary in summaries:
+        figures = ["" if (value := summary.metrics.get(name)) is None else value for name in metrics]
+        values = [shown(summary, key) if key in summary.params else "" for key in columns]
+        writer.writerow([summary.run_key, summary.name, summary.dataset, *values, *figures, ", ".join(flags(summary))])
+    return text.getvalue()
+
+
+def cells(summaries: Sequence[RunSummary]) -> tuple[int, Row, list[Row]]:
+    """How many columns hold settings, the header, and the rows, as text; columns of figures that no cell has are left out."""
+    columns = differing(summaries)
+    settings = [[shown(summary, key) for key in columns] for summary in summaries] if columns else [[summary.name] for summary in summaries]
+    categories = categories_of(summaries)
+    measured = [figures(summary, categories) for summary in summaries]
+    names = list(measured[0]) if measured else []
+    kept = [name for name in names if name in ALWAYS or any(row[name] not in {"", NONE} for row in measured)]
+    rows = [[*values, *(row[name] for name in kept)] for values, row in zip(settings, measured, strict=True)]
+    leading = list(columns.values()) or ["run"]
+    return len(leading), [*leading, *kept], rows
+
+
+def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
+    """The figures of one cell by their short headers, shares in per cent."""
+    get = summary.metrics.get
+    by_name = {row.name: row for row in summary.categories}
+    return {
+        "n": count(get("n_questions")),
+        "acc ±95%": with_half_width(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")),
+        "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
+        **{spaced(name): percent(by_name[name].accuracy) if name in by_name else NONE for name in categories},
+        "F1": percent(get("token_f1")),
+        "R@5": percent(get("recall_at_5")),
+        "R@10": percent(get("recall_at_10")),
+        "ctx tok": short_count(get("context_tokens")),
+        "tokens": short_count(get("tokens/total")),
+        "cost $": dollars(get("cost_usd/total")),
+        "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
+        "flags": ", ".join(flags(summary)),
+    }
+
+
+def repeats_itself(summary: RunSummary) -> bool:
+    """Whether the std of 0 is that of a reader which can give but one answer."""
+    return summary.metrics.get("accuracy_std") == 0 and summary.tags.get("deterministic") == "true"
+
+
+def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
+    """Names of all categories, those of the headline first, each in the order of the data set."""
+    rows: list[CategoryResult] = [row for summary in summaries for row in summary.categories]
+    return list(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: not row.headline)))
+
+
+def spaced(name: str) -> str:
+    """A category's name with spaces, where a header may fold."""
+    return name.replace("_", " ").replace("-", " ")
+
+
+def folded(header: str) -> str:
+    """A header on lines of at most six characters or so: `tempo-ral`, `open domain` and `num_ runs` on two."""
+    words = header.replace("_", "_ ").split()
+    return "\n".join(f"{word[:5]}-\n{word[5:]}" if len(word) > 7 and not word.endswith("_") else word for word in words)

@@ -1,0 +1,228 @@
+"""`report.md` of one run folder: every figure with its n, its coverage and its interval, and the command that repeats it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memeval.report.figures import NONE, STAGES, count, deviation, dollars, flags, interval, milliseconds, percent
+from memeval.results import RECORDS_FILE, RunSummary, write_atomically
+
+FAILURES_SHOWN = 10
+RETRIEVAL = ("recall_at", "hit_at", "ndcg_at", "mrr")
+
+
+def write_report(folder: Path) -> None:
+    """Writes `report.md` and `plots/` into a run folder that holds `run.json` and `records.jsonl`.
+
+    Raises OSError where the folder can't be read or written, ValueError where `run.json` is damaged.
+    """
+    from memeval.report.plots import write_plots
+
+    summary = RunSummary.read(folder)
+    plots = write_plots(folder, summary)
+    failures = list(failed_rows(folder / RECORDS_FILE))
+    write_atomically(folder / "report.md", report(summary, failures, [plot.relative_to(folder).as_posix() for plot in plots]))
+
+
+def report(summary: RunSummary, failures: Sequence[Mapping[str, Any]] = (), plots: Sequence[str] = ()) -> str:
+    """The report's text."""
+    sections = (
+        [f"# {summary.name}"],
+        banner(summary),
+        headline(summary),
+        *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
+        by_category(summary),
+        repeats(summary),
+        retrieval(summary),
+        tokens(summary),
+        latency(summary),
+        statuses(summary, failures),
+        notes(summary),
+        ["## Repeat it", "", "```sh", summary.command, "```"],
+        settings(summary),
+    )
+    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+
+
+def banner(summary: RunSummary) -> list[str]:
+    """The warning of a cell whose figures are not to be trusted."""
+    if summary.valid:
+        return []
+    minimum = next((f" of {value}" for key, value in summary.params.items() if key.endswith("min_coverage")), "")
+    coverage = percent(summary.metrics.get("coverage"))
+    return [f"> **INVALID.** Only {coverage} % of the answers were scored, below the minimum{minimum}: do not compare these figures."]
+
+
+def headline(summary: RunSummary) -> list[str]:
+    """What the run found, before any detail."""
+    get = summary.metrics.get
+    low, high = get("accuracy_ci95_low"), get("accuracy_ci95_high")
+    times = f", asked {len(summary.repeats)} times" if len(summary.repeats) > 1 else ""
+    rows = [
+        ("**accuracy**", f"**{percent(get('accuracy'))} %**"),
+        ("95 % interval, clustered by case", f"{interval(low, high)} %" if low is not None and high is not None else NONE),
+        ("std over repeats, points", deviation(summary, get("accuracy_std"))),
+        ("questions", count(get("n_questions")) + times),
+        ("coverage", f"{percent(get('coverage'))} %"),
+        ("token F1", f"{percent(get('token_f1'))} %"),
+    ]
+    if get("coverage") not in {None, 1.0}:
+        rows.append(("accuracy if the unscored were all wrong, all right", interval(get("accuracy_worst_case"), get("accuracy_best_case"))))
+    rows.append(("context", f"{count(get('context_tokens'))} tokens a question"))
+    rows.append(("cost", money(get("cost_usd/total"))))
+    if flagged := flags(summary):
+        rows.append(("flags", ", ".join(flagged)))
+    return table((summary.dataset, ""), rows, figures=False)
+
+
+def by_category(summary: RunSummary) -> list[str]:
+    """Accuracy by category, those that stay out of the headline last and marked."""
+    rows = [
+        (
+            row.name if row.headline else f"{row.name} (not in accuracy)",
+            count(row.n),
+            f"{row.scored:,} of {row.asked:,}",
+            percent(row.accuracy),
+            interval(row.ci95_low, row.ci95_high),
+            deviation(summary, row.accuracy_std),
+            percent(row.token_f1),
+        )
+        for row in sorted(summary.categories, key=lambda row: not row.headline)
+    ]
+    abstained = [
+        f"Abstained on {percent(rate)} % of the questions {where}."
+        for name, where in (("abstention_rate", "that count"), ("abstention_rate/adversarial", "whose right answer is a refusal"))
+        if (rate := summary.metrics.get(name)) is not None
+    ]
+    header = ("category", "n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
+    return ["## By category", "", *table(header, rows), *(["", " ".join(abstained)] if abstained else [])]
+
+
+def repeats(summary: RunSummary) -> list[str]:
+    """One line a repeat, where there are several."""
+    if len(summary.repeats) < 2:
+        return []
+    rows = [
+        (
+            str(row.repeat),
+            str(row.seed),
+            percent(row.metrics.get("accuracy")),
+            percent(row.metrics.get("token_f1")),
+            percent(row.metrics.get("coverage")),
+        )
+        for row in summary.repeats
+    ]
+    return ["## Repeats", "", *table(("repeat", "seed", "accuracy %", "token F1 %", "coverage %"), rows)]
+
+
+def retrieval(summary: RunSummary) -> list[str]:
+    """Retrieval against the evidence, by turn and by session, for systems that show what they retrieved."""
+    names = [name for name in summary.metrics if name.startswith(RETRIEVAL) and summary.metrics[name] is not None]
+    if not names:
+        return ["## Retrieval", "", "This system does not show what it retrieved."]
+    rows = [
+        (
+            name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG"),
+            percent(summary.metrics[name]),
+            percent(summary.metrics.get(f"session_{name}")),
+        )
+        for name in names
+    ]
+    return ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
+
+
+def tokens(summary: RunSummary) -> list[str]:
+    """Tokens and cost by stage: what was moved, and what it cost with and without our response cache."""
+    get = summary.metrics.get
+    rows = []
+    for stage in STAGES:
+        moved = [get(f"tokens/{stage}/{kind}") for kind in ("prompt", "completion", "cached")]
+        if any(moved):
+            rows.append((stage, *(count(tokens) for tokens in moved), money(get(f"cost_usd/{stage}"))))
+    if get("tokens/total") is not None or "cost_usd/total" in summary.metrics:
+        rows.append(("**all**", f"{count(get('tokens/total'))} in all", "", "", f"**{money(get('cost_usd/total'))}**"))
+    header = ("stage", "prompt tokens", "completion tokens", "of the prompt, cached by the provider", "billed")
+    uncached = f"Cost without our response cache: {money(get('cost_usd_uncached/total'))}."
+    return ["## Tokens and cost", "", *table(header, rows), "", uncached] if rows else []
+
+
+def latency(summary: RunSummary) -> list[str]:
+    """Latency by stage, of calls that reached the model."""
+    get = summary.metrics.get
+    rows = [
+        (stage, milliseconds(get(f"latency_ms/{stage}/p50")), milliseconds(get(f"latency_ms/{stage}/p95")))
+        for stage in STAGES
+        if get(f"latency_ms/{stage}/p50") is not None
+    ]
+    lines = ["", "Calls answered from our cache are left out.", "", *table(("stage", "median", "95th percentile"), rows)] if rows else []
+    if (seconds := get("duration_s")) is not None:
+        waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls" if (wait := get("retry_wait_s")) else ""
+        lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
+    return ["## Latency", *lines] if lines else []
+
+
+def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How far the questions got, and the first that failed."""
+    if not summary.statuses:
+        return []
+    lines = ["## Statuses", "", *table(("status", "records"), [(status, count(n)) for status, n in summary.statuses.items()])]
+    if failures:
+        rows = [
+            (text(row.get("question_id")), text(row.get("repeat")), text(row.get("status")), text(row.get("error"))) for row in failures
+        ]
+        lines += ["", f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:", ""]
+        lines += table(("question", "repeat", "status", "error"), rows, figures=False)
+    return lines
+
+
+def notes(summary: RunSummary) -> list[str]:
+    """What a reader must know, a sentence each."""
+    return ["## Notes", "", *(f"- {note}" for note in summary.notes)] if summary.notes else []
+
+
+def settings(summary: RunSummary) -> list[str]:
+    """The resolved settings and where the run came from."""
+    values = [(f"`{key}`", text(setting(value))) for key, value in summary.params.items()]
+    tags = [(key, text(value)) for key, value in summary.tags.items()]
+    times = [("started", summary.started_at), ("finished", summary.finished_at), ("run key", summary.run_key)]
+    origin = table(("tag", "value"), [*times, *tags], figures=False)
+    return ["## Settings", "", *table(("setting", "value"), values, figures=False), "", "## Provenance", "", *origin]
+
+
+def failed_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The first records that did not end as `ok`; none where there is no file of records."""
+    if not path.exists():
+        return
+    found = 0
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            row: Mapping[str, Any] = json.loads(line)
+            if row.get("status", "ok") != "ok":
+                yield row
+                found += 1
+            if found == FAILURES_SHOWN:
+                return
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], figures: bool = True) -> list[str]:
+    """A Markdown table; columns after the first are aligned to the right where they hold figures."""
+    rule = ["---", *["---:" if figures else "---"] * (len(header) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
+
+
+def text(value: object) -> str:
+    """Any value in one cell of a table."""
+    return NONE if value is None else " ".join(str(value).split()).replace("|", "\\|")
+
+
+def setting(value: str | int | float | bool | None) -> str:
+    """A setting as YAML writes it."""
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+
+
+def money(value: float | None) -> str:
+    """A cost with its unit, where it is known."""
+    return dollars(value) if value is None else f"${dollars(value)}"

@@ -1,0 +1,55 @@
+"""Texts embedded by the cell's embedder and searched in Chroma."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from memeval.embedding.contract import Embedder
+from memeval.retrieval.vectors import ChromaIndex
+
+if TYPE_CHECKING:
+    from memeval.embedding.contract import Vectors
+
+VECTORS_FILE = "vectors.npy"
+
+
+class DenseIndex:
+    """Nearest texts by cosine; positions are those of the texts given."""
+
+    def __init__(self, embedder: Embedder, index: ChromaIndex) -> None:
+        self._embedder = embedder
+        self._index = index
+
+    @classmethod
+    async def build(cls, embedder: Embedder, texts: Sequence[str]) -> Self:
+        """Fits the embedder on the texts, embeds them and indexes the vectors."""
+        fitted = await asyncio.to_thread(embedder.fitted, texts)
+        vectors = await fitted.embed(texts)
+        return cls(fitted, await asyncio.to_thread(ChromaIndex, vectors))
+
+    @classmethod
+    async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
+        """What `save` wrote for the same embedder and texts: fitted again, embedded no more. Raises where the folder is damaged."""
+        fitted = await asyncio.to_thread(embedder.fitted, texts)
+        index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
+        if index.size != len(texts):
+            index.close()
+            raise ValueError(f"{folder / VECTORS_FILE} holds {index.size} vectors for {len(texts)} texts")
+        return cls(fitted, index)
+
+    def save(self, folder: Path) -> None:
+        """Writes the vectors into `folder`; the texts are the caller's to keep."""
+        self._index.save(folder / VECTORS_FILE)
+
+    async def search(self, text: str, depth: int) -> list[tuple[int, float]]:
+        """The nearest `depth` positions with their cosines, best first."""
+        vectors: Vectors = await self._embedder.embed([text])
+        positions, scores = self._index.query(vectors[0], depth)
+        return list(zip(positions, scores, strict=True))
+
+    def close(self) -> None:
+        """Drops the index."""
+        self._index.close()

@@ -1,0 +1,76 @@
+"""Passages of a fixed number of characters, cut from the chunks of a session, each with the turns that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from memeval.records import MemoryChunk
+
+Span = tuple[int, int, tuple[str, ...]]
+"""Start, end and turn ids of a stretch of text."""
+
+
+def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
+    """The chunks of each session, joined by line breaks and cut into passages with the session's date; none spans two sessions."""
+    sessions: dict[str, list[MemoryChunk]] = {}
+    for chunk in chunks:
+        sessions.setdefault(chunk.session_id, []).append(chunk)
+    return [passage for members in sessions.values() for passage in _of_session(members, size, overlap)]
+
+
+def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each passage: at most `size` characters, about `overlap` of them shared with the one before.
+
+    Both ends lie between words; a word longer than `size` is cut.
+    """
+    start = 0
+    while start < len(text):
+        end = _word_end(text, start, start + size)
+        yield start, end
+        if end == len(text):
+            return
+        start = _word_start(text, max(end - overlap, start + 1), end)
+
+
+def _word_end(text: str, start: int, limit: int) -> int:
+    if limit >= len(text):
+        return len(text)
+    end = limit
+    while end > start and not (text[end].isspace() or text[end - 1].isspace()):
+        end -= 1
+    return end if end > start else limit
+
+
+def _word_start(text: str, start: int, end: int) -> int:
+    while start < end and not text[start - 1].isspace():
+        start += 1
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _of_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iterator[MemoryChunk]:
+    text = "\n".join(chunk.content for chunk in chunks)
+    spans = list(_spans(chunks))
+    speakers = tuple(dict.fromkeys(speaker for chunk in chunks for speaker in chunk.speakers))
+    first = chunks[0]
+    for number, (start, end) in enumerate(windows(text, size, overlap)):
+        content = text[start:end].strip()
+        covered = [turns for begin, stop, turns in spans if begin < end and stop > start]
+        ids = tuple(dict.fromkeys(turn for turns in covered for turn in turns))
+        if content:
+            yield MemoryChunk(f"{first.session_id}/p{number}", content, first.time, first.session_id, ids, speakers)
+
+
+def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:
+    """A stretch for each turn where a chunk has one line a turn, else one for the whole chunk: its turns can't be told apart."""
+    start = 0
+    for chunk in chunks:
+        lines = chunk.content.split("\n")
+        if len(lines) == len(chunk.turn_ids):
+            for line, turn in zip(lines, chunk.turn_ids, strict=True):
+                yield start, start + len(line), (turn,)
+                start += len(line) + 1
+        else:
+            yield start, start + len(chunk.content), chunk.turn_ids
+            start += len(chunk.content) + 1

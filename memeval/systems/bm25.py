@@ -1,0 +1,58 @@
+"""BM25 over the chunks as they were ingested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.retrieval.bm25 import Bm25Index
+from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.contract import INGEST, Parts, RecallSystem, SystemSettings
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `bm25`."""
+
+    index_date: bool = field(default=False, metadata=INGEST)
+    """Whether dates are indexed too; they are shown either way. Without them the ranks are those of the reference (protocols.md)."""
+
+
+class Bm25(RecallSystem):
+    """Ranks all chunks by rank-bm25's BM25Okapi over `speaker: text`."""
+
+    settings_type = Settings
+    in_thread = False
+    settings: Settings
+
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    def reset(self) -> None:
+        self._chunks: list[MemoryChunk] = []
+        self._units: list[Retrieved] = []
+        self._index = Bm25Index(())
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def consolidate(self) -> None:
+        self._index = Bm25Index([chunk.text if self.settings.index_date else chunk.content for chunk in self._chunks])
+        self._units = [Retrieved(chunk.text, chunk.turn_ids) for chunk in self._chunks]
+
+    def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        """The full ranking; units below `depth` are there for the metrics and carry no score."""
+        order, scores = self._index.ranking(query.text)
+        ranked = [self._units[position] for position in order]
+        for place, score in enumerate(scores[:depth]):
+            ranked[place] = Retrieved(ranked[place].text, ranked[place].turn_ids, score)
+        return ranked
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+
+    def load(self, folder: Path) -> None:
+        self._chunks = read_chunks(folder)
+        self.consolidate()

@@ -1,0 +1,51 @@
+"""Chunks as JSON: what most systems save."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.records import MemoryChunk
+
+CHUNKS_FILE = "chunks.json"
+
+
+def write_chunks(folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None) -> None:
+    """Writes the chunks in order, and the window of a compression where there was one."""
+    state = {"chunks": _rows(chunks), "window": None if window is None else _rows(window)}
+    (folder / CHUNKS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+
+
+def read_chunks(folder: Path) -> list[MemoryChunk]:
+    """The chunks that `write_chunks` wrote. Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged."""
+    return [_chunk(row) for row in _state(folder)["chunks"]]
+
+
+def read_window(folder: Path) -> list[MemoryChunk] | None:
+    """The window that `write_chunks` wrote; None where there was none."""
+    rows = _state(folder)["window"]
+    return None if rows is None else [_chunk(row) for row in rows]
+
+
+def _state(folder: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((folder / CHUNKS_FILE).read_text(encoding="utf-8"))
+    return state
+
+
+def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
+    return [asdict(chunk) | {"time": chunk.time.isoformat() if chunk.time else None} for chunk in chunks]
+
+
+def _chunk(row: dict[str, Any]) -> MemoryChunk:
+    return MemoryChunk(
+        chunk_id=row["chunk_id"],
+        content=row["content"],
+        time=datetime.fromisoformat(row["time"]) if row["time"] else None,
+        session_id=row["session_id"],
+        turn_ids=tuple(row["turn_ids"]),
+        speakers=tuple(row["speakers"]),
+    )

@@ -1,0 +1,54 @@
+"""Dense retrieval over the chunks as they were ingested: no rerank, no chunking of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.retrieval.dense import DenseIndex
+from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.contract import Parts, RecallSystem, SystemSettings
+
+
+class EmbeddingOnly(RecallSystem):
+    """The nearest chunks in Chroma under the cell's embedder."""
+
+    in_thread = False
+    _index: DenseIndex | None = None
+
+    def __init__(self, settings: SystemSettings, parts: Parts) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    def reset(self) -> None:
+        self.close()
+        self._chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def _texts(self) -> list[str]:
+        return [chunk.text for chunk in self._chunks]
+
+    async def consolidate(self) -> None:
+        self.close()
+        self._index = await DenseIndex.build(self.parts.embedder, self._texts())
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        found = await self._index.search(query.text, depth) if self._index else []
+        return [Retrieved(self._chunks[position].text, self._chunks[position].turn_ids, score) for position, score in found]
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+        if self._index:
+            self._index.save(folder)
+
+    async def load(self, folder: Path) -> None:
+        self.close()
+        self._chunks = read_chunks(folder)
+        self._index = await DenseIndex.load(folder, self.parts.embedder, self._texts())
+
+    def close(self) -> None:
+        if self._index:
+            self._index.close()
+        self._index = None

@@ -1,0 +1,253 @@
+"""The real mem0ai library, in this process, with its store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memeval.embedding.contract import Embedder
+from memeval.errors import MemevalError, UserError
+from memeval.llm.contract import ChatPrompt
+from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, format_time
+from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
+
+if TYPE_CHECKING:
+    from memeval.embedding.contract import Vectors
+
+ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
+QUIET = {
+    "MEM0_TELEMETRY": "False",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "ANONYMIZED_TELEMETRY": "False",
+    "HF_HUB_OFFLINE": "1",
+}
+"""Set before mem0 is imported, where the user has not set them: it reports home by default."""
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `mem0`."""
+
+    infer: bool = field(default=False, metadata=INGEST)
+    """False stores each chunk verbatim and asks no model; True lets the cell's model extract memories, one call a chunk."""
+    threshold: float = field(default=0.1, metadata=ANSWER)
+    """Memories less similar to the question than this are not found; 0.1 is mem0's own default."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise UserError(f"system.threshold must be between 0 and 1, but is {self.threshold}")
+
+
+class Mem0(RecallSystem):
+    """Adds the chunks in order, searches by mem0's own scoring.
+
+    Chunks wait until `consolidate`, as the embedder is fitted on all of them; their vectors are then made in one batch. What is found is mapped
+    back by the metadata of its `add`: the turn ids and the date of the chunk that it came from.
+    """
+
+    settings_type = Settings
+    settings: Settings
+    _memory: Any = None
+
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        super().__init__(settings, parts)
+        if find_spec("mem0") is None:
+            raise UserError("system 'mem0' needs the mem0ai library, which is not installed", "get it: pip install 'memeval[mem0]'")
+        self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
+        self._searching = asyncio.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        self.close()
+        self._chunks: list[MemoryChunk] = []
+        self._ids: list[str] = []
+        self._bridge: _Bridge | None = None
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def consolidate(self) -> None:
+        bridge = self._open()
+        texts = [chunk.text for chunk in self._chunks]
+        if not self.settings.infer and texts:
+            bridge.known = dict(zip(texts, self.parts.run_sync(bridge.embedder.embed(texts)), strict=True))
+        for chunk in self._chunks:
+            bridge.observed = chunk.time
+            self._add(chunk)
+        bridge.known = {}
+
+    def _open(self) -> _Bridge:
+        """A fresh mem0 over an embedder fitted on the chunks."""
+        self.close()
+        embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
+        self._bridge = _Bridge(embedder, self.parts)
+        self._memory = _new_memory(self._bridge)
+        return self._bridge
+
+    def _add(self, chunk: MemoryChunk) -> None:
+        date = chunk.time.isoformat() if chunk.time else None
+        metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
+        try:
+            added = self._memory.add(chunk.text, user_id=self._user, metadata=metadata, infer=self.settings.infer)
+        except Exception as error:
+            if isinstance(error.__cause__, MemevalError):  # mem0 wraps what the model raised
+                raise error.__cause__ from error
+            raise
+        self._ids += [row["id"] for row in added["results"]]
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        text = query.text.strip()
+        if not text or not self._ids or self._bridge is None:
+            return []
+        vectors = await self._bridge.embedder.embed([text])
+        if not vectors[0].any():  # a cosine with the zero vector is no number
+            return []
+        async with self._searching:
+            self._bridge.known = {text: vectors[0]}
+            found = await asyncio.to_thread(
+                self._memory.search, text, filters={"user_id": self._user}, top_k=depth, threshold=self.settings.threshold
+            )
+        return [self._unit(row) for row in found["results"]]
+
+    def _unit(self, row: Mapping[str, Any]) -> Retrieved:
+        metadata = row["metadata"]
+        text = row["memory"]
+        if self.settings.infer and metadata["date"]:  # a chunk stored verbatim shows its date by itself
+            text = f"[{format_time(datetime.fromisoformat(metadata['date']))}] {text}"
+        return Retrieved(text, tuple(metadata["turn_ids"]), row["score"])
+
+    async def answer(self, query: Query) -> Answer:
+        return replace(await super().answer(query), notes=self._notes())
+
+    def _notes(self) -> dict[str, Any]:
+        notes: dict[str, Any] = {"mem0_entity_search": has_entities(), "mem0_keyword_search": has_keywords()}
+        if self._bridge and self._bridge.unparsed:
+            notes["mem0_unparsed_replies"] = self._bridge.unparsed
+        return notes
+
+    def save(self, folder: Path) -> None:
+        if has_entities():
+            raise NotImplementedError("mem0's entity store can't be saved")
+        rows = {str(row.id): row for row in self._stored()}
+        kept = [rows[name] for name in self._ids]
+        payloads = [{"id": name, "payload": row.payload} for name, row in zip(self._ids, kept, strict=True)]
+        state = {"unparsed": self._bridge.unparsed if self._bridge else 0, "memories": payloads}
+        (folder / ROWS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+        np.save(folder / VECTORS_FILE, np.array([row.vector for row in kept], dtype=np.float32), allow_pickle=False)
+        write_chunks(folder, self._chunks)
+
+    def _stored(self) -> list[Any]:
+        store = self._memory.vector_store
+        found: list[Any] = store.client.retrieve(store.collection_name, self._ids, with_payload=True, with_vectors=True)
+        return found
+
+    def load(self, folder: Path) -> None:
+        self.reset()
+        self._chunks = read_chunks(folder)
+        state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
+        vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
+        bridge = self._open()
+        bridge.unparsed = state["unparsed"]
+        self._ids = [row["id"] for row in state["memories"]]
+        if len(vectors) != len(self._ids):
+            raise ValueError(f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {len(self._ids)} memories")
+        if self._ids:
+            payloads = [row["payload"] for row in state["memories"]]
+            self._memory.vector_store.insert(vectors=vectors.tolist(), payloads=payloads, ids=self._ids)
+
+    def close(self) -> None:
+        if self._memory is not None:
+            self._memory.vector_store.client.close()
+            self._memory.close()
+        self._memory = None
+
+
+class _Bridge:
+    """What mem0's embedder and model call: the cell's parts, awaited from the worker thread that mem0 runs in."""
+
+    def __init__(self, embedder: Embedder, parts: Parts) -> None:
+        self.embedder = embedder
+        self.known: Mapping[str, Vectors] = {}
+        """Vectors made beforehand, in a batch."""
+        self.observed: datetime | None = None
+        """When what is being added was said."""
+        self.unparsed = 0
+        """Replies of the model in which mem0 found no JSON: it drops them without a word."""
+        self._parts = parts
+
+    def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
+        missing = [text for text in dict.fromkeys(texts) if text not in self.known]
+        made = dict(zip(missing, self._parts.run_sync(self.embedder.embed(missing)), strict=True)) if missing else {}
+        return [(self.known[text] if text in self.known else made[text]).tolist() for text in texts]
+
+    def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
+        prompt = ChatPrompt(tuple(self._dated(message) for message in messages), options)
+        completion = self._parts.run_sync(self._parts.model.complete(prompt, role=Role.INGEST, seed=self._parts.seed))
+        reply: str = completion.text
+        self.unparsed += not _holds_json(reply)
+        return reply
+
+    def _dated(self, message: Mapping[str, str]) -> Mapping[str, str]:
+        """mem0 writes today's date as the date of what was said: it would be taken for the event's, and the response cache never hit."""
+        day = self.observed.date().isoformat() if self.observed else "unknown"
+        return {**message, "content": re.sub(r"(?m)(?<=^## )((?:Observation|Current) Date)\n\S+$", rf"\1\n{day}", message["content"])}
+
+
+def has_entities() -> bool:
+    """Whether mem0's entity search is on: spaCy and its English model are installed."""
+    return find_spec("spacy") is not None and find_spec("en_core_web_sm") is not None
+
+
+def has_keywords() -> bool:
+    """Whether mem0's keyword search is on: fastembed is installed."""
+    return find_spec("fastembed") is not None
+
+
+def _new_memory(bridge: _Bridge) -> Any:
+    """A mem0 memory of its own, nothing of which is on disk."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    if "MEM0_DIR" not in os.environ:  # mem0 writes an identity of the user on import
+        os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="memeval-mem0-")
+        atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], ignore_errors=True)
+    from mem0 import Memory
+
+    from memeval.systems.mem0_plugs import SLOT, plug_in
+
+    plug_in(entities=has_entities())
+    width = bridge.embedder.width
+    store = {"path": ":memory:", "embedding_model_dims": width, "collection_name": "memeval"}
+    memory = Memory.from_config(
+        {
+            "embedder": {"provider": SLOT, "config": {"model": bridge, "embedding_dims": width}},
+            "llm": {"provider": SLOT, "config": {"model": bridge}},
+            "vector_store": {"provider": "qdrant", "config": store},
+            "history_db_path": ":memory:",
+        }
+    )
+    if not has_keywords():
+        memory.vector_store._bm25_encoder = False  # as mem0 marks it after a warning of its own
+    return memory
+
+
+def _holds_json(reply: str) -> bool:
+    from memeval.systems.mem0_plugs import json_of
+
+    try:
+        return isinstance(json.loads(json_of(reply), strict=False), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,50 @@
+"""The cell's embedder and model as mem0 wants them. Imported by mem0's own factories, and by nothing else: it imports mem0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mem0.configs.llms.base import BaseLlmConfig
+from mem0.embeddings.base import EmbeddingBase
+from mem0.llms.base import LLMBase
+from mem0.memory.utils import extract_json, remove_code_blocks
+from mem0.utils import factory, spacy_models
+
+SLOT = "langchain"
+"""mem0 accepts its own provider names only; under this one `model` is an object."""
+
+__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "json_of", "plug_in"]
+
+
+class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
+    """Hands texts to the `vectors_of` of the object given as `model`."""
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self.embed_batch([text])[0]
+
+    def embed_batch(self, texts: Sequence[str], memory_action: str | None = "add") -> list[list[float]]:
+        vectors: list[list[float]] = self.config.model.vectors_of(texts)
+        return vectors
+
+
+class CellModel(LLMBase):  # type: ignore[misc]
+    """Hands messages to the `reply_to` of the object given as `model`."""
+
+    def generate_response(self, messages: list[dict[str, str]], tools: Any = None, tool_choice: str = "auto", **options: Any) -> str:
+        reply: str = self.config.model.reply_to(messages, options)
+        return reply
+
+
+def plug_in(*, entities: bool) -> None:
+    """Registers both classes; without `entities`, keeps mem0 from fetching the spaCy model that is missing."""
+    factory.EmbedderFactory.provider_to_class[SLOT] = f"{__name__}.CellEmbedder"
+    factory.LlmFactory.provider_to_class[SLOT] = (f"{__name__}.CellModel", BaseLlmConfig)
+    if not entities:
+        spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
+
+
+def json_of(reply: str) -> str:
+    """The JSON of a reply, found as mem0 finds it."""
+    text: str = extract_json(remove_code_blocks(reply))
+    return text

@@ -1,0 +1,257 @@
+"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults, for tests and benchmarks of one's own.
+
+    with ScriptedEndpoint(latency_s=0.2) as endpoint:
+        subprocess.run([..., f"llm.base_url={endpoint.base_url}"])
+    assert endpoint.count("/chat/completions") == 60
+
+`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own, prints its address, and its counts at `/stats`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+PASSING = ("rate_limit", "server_error", "timeout", "drop", "truncate")
+"""Kinds of fault that may be gone when the request is tried again."""
+LASTING = ("malformed", "no_choices", "empty", "null", "bad_request", "unauthorised")
+"""Kinds of fault that meet a request however often it comes."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Which share of requests meets which fault. The draw depends on the seed, the request's body and how often it came, not on timing."""
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Share in [0, 1] by kind, see `PASSING` and `LASTING`."""
+    seed: int = 0
+    retry_after_s: float = 0.01
+    """Sent with a 429."""
+    hang_s: float = 5.0
+    """How long a `timeout` holds its reply back."""
+
+    def draw(self, body: bytes, attempt: int) -> str | None:
+        """The fault that the `attempt`-th coming of `body` meets. Lasting kinds meet every attempt alike."""
+        lasting = self._pick(body, 0, LASTING)
+        return lasting or self._pick(body, attempt + 1, PASSING)
+
+    def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:
+        digest = hashlib.sha256(b"%d/%d/" % (self.seed, salt) + body).digest()
+        point = int.from_bytes(digest[:8], "big") / 2**64
+        for kind in kinds:
+            point -= self.shares.get(kind, 0.0)
+            if point < 0:
+                return kind
+        return None
+
+
+def scripted_reply(body: Mapping[str, Any]) -> str:
+    """The default reply: a verdict to a judge's prompt (about half of them CORRECT), else words drawn from the prompt, both by its hash."""
+    text = "\n".join(str(message.get("content", "")) for message in body.get("messages", ()))
+    draw = random.Random(hashlib.sha256(text.encode()).digest())
+    if "CORRECT" in text and "WRONG" in text:
+        return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
+    words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
+    return " ".join(draw.choice(words) for _ in range(3))
+
+
+class ScriptedEndpoint:
+    """Serves `/v1/chat/completions` and `/v1/embeddings` from a thread of its own."""
+
+    def __init__(
+        self,
+        reply: Callable[[Mapping[str, Any]], str] = scripted_reply,
+        *,
+        latency_s: float = 0.0,
+        faults: Faults | None = None,
+        usage: bool = True,
+        width: int = 64,
+        port: int = 0,
+    ) -> None:
+        self.reply, self.latency_s, self.faults = reply, latency_s, faults or Faults()
+        self.usage, self.width, self.port = usage, width, port
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        """Path and body of each request, in order of arrival, faulty ones included."""
+        self.served: Counter[str] = Counter()
+        """Whole and sound replies by path."""
+        self.faulted: Counter[str] = Counter()
+        """Replies by kind of fault."""
+        self.peak = 0
+        """Most requests under way at once."""
+        self.first_at: float | None = None
+        self.last_at: float | None = None
+        """Event-loop times of the first request and the last reply, in seconds."""
+        self._under_way = 0
+        self._attempts: Counter[bytes] = Counter()
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="scripted-endpoint", daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def count(self, path: str = "") -> int:
+        """Requests so far whose path ends in `path`."""
+        return sum(1 for seen, _ in self.requests if seen.endswith(path))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
+        raw = await reader.readexactly(int(length[1])) if length else b""
+        path = head.split(" ", 2)[1]
+        if path.endswith("/stats"):
+            return await _send(writer, 200, json.dumps(self._stats()).encode())
+        self.first_at = self.first_at if self.first_at is not None else self._loop.time()
+        self._under_way += 1
+        self.peak = max(self.peak, self._under_way)
+        try:
+            return await self._answer(path, raw, writer)
+        finally:
+            self._under_way -= 1
+            self.last_at = self._loop.time()
+
+    async def _answer(self, path: str, raw: bytes, writer: asyncio.StreamWriter) -> bool:
+        body = json.loads(raw)
+        self.requests.append((path, body))
+        fault = self.faults.draw(raw, self._attempts[raw])
+        self._attempts[raw] += 1
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        if fault is not None:
+            self.faulted[fault] += 1
+            return await self._misbehave(fault, body, writer)
+        self.served[path.rsplit("/v1", 1)[-1]] += 1
+        payload = self._embeddings(body) if path.endswith("/embeddings") else self._completion(body, self.reply(body))
+        return await _send(writer, 200, json.dumps(payload).encode())
+
+    async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
+        if fault == "rate_limit":
+            wait = {"Retry-After": f"{self.faults.retry_after_s:g}"}
+            return await _send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)
+        if fault in ("server_error", "bad_request", "unauthorised"):
+            status = {"server_error": 503, "bad_request": 400, "unauthorised": 401}[fault]
+            return await _send(writer, status, json.dumps({"error": {"message": fault, "type": fault}}).encode())
+        if fault == "timeout":
+            await asyncio.sleep(self.faults.hang_s)
+            return False
+        if fault == "drop":
+            writer.transport.abort()
+            return False
+        sound = json.dumps(self._completion(body, self.reply(body))).encode()
+        if fault == "truncate":
+            writer.write(_head(200, len(sound), {}) + sound[: len(sound) // 2])
+            await writer.drain()
+            return False
+        return await _send(writer, 200, self._odd_body(fault, body))
+
+    def _odd_body(self, fault: str, body: Mapping[str, Any]) -> bytes:
+        if fault == "malformed":
+            return b'{"id": "x", "choices": [{"message": {"content": "never clo'
+        payload = self._completion(body, "" if fault == "empty" else None)
+        if fault == "no_choices":
+            payload["choices"] = []
+        return json.dumps(payload).encode()
+
+    def _completion(self, body: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+        prompt = sum(len(str(message.get("content", "")).split()) for message in body.get("messages", ()))
+        completion = len((text or "").split())
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        message = {"role": "assistant", "content": text}
+        return {
+            "id": "scripted",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body.get("model", ""),
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            **({"usage": usage} if self.usage else {}),
+        }
+
+    def _embeddings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+        rows = [{"object": "embedding", "index": i, "embedding": scripted_vector(text, self.width)} for i, text in enumerate(texts)]
+        tokens = sum(len(text.split()) for text in texts)
+        usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if self.usage else {}
+        return {"object": "list", "data": rows, "model": body.get("model", ""), **usage}
+
+    def _stats(self) -> dict[str, Any]:
+        seconds = None if self.first_at is None or self.last_at is None else self.last_at - self.first_at
+        counts = {"requests": len(self.requests), "served": dict(self.served), "faulted": dict(self.faulted)}
+        return {**counts, "peak": self.peak, "seconds": seconds}
+
+
+def scripted_vector(text: str, width: int) -> list[float]:
+    """A bag of hashed words of length `width`: texts that share words lie near each other."""
+    vector = [0.0] * width
+    for word in re.findall(r"\w+", text.lower()):
+        vector[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % width] += 1.0
+    return vector if any(vector) else [1.0, *vector[1:]]
+
+
+def _head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status} scripted", "Content-Type: application/json", f"Content-Length: {length}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bool:
+    writer.write(_head(status, len(body), headers or {}) + body)
+    await writer.drain()
+    return True
+
+
+def main() -> None:
+    """Serves until standard input ends; prints the address first."""
+    import argparse
+    import sys
+
+    parser = argparse.ArgumentParser(description="a scripted OpenAI-compatible endpoint on loopback")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds a call takes")
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    with ScriptedEndpoint(latency_s=arguments.latency, port=arguments.port) as endpoint:
+        sys.stdout.write(endpoint.base_url + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

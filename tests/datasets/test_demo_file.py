@@ -1,0 +1,243 @@
+"""The demo data set that ships with memeval, checked with nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATH = Path(__file__).resolve().parents[2] / "data" / "demo" / "demo.json"
+README = PATH.with_name("README.md")
+DATE_FORMAT = "%I:%M %p on %d %B, %Y"
+WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+# sample -> sessions, turns, questions by category 1..5; the README states the same figures.
+COUNTS = {
+    "demo-1": (9, 121, (6, 6, 3, 15, 7)),
+    "demo-2": (9, 130, (7, 7, 3, 15, 7)),
+    "demo-3": (9, 101, (6, 7, 3, 15, 8)),
+}
+
+# Temporal golds that follow from one phrase of one turn and the date of its session.
+RESOLVED = [
+    ("demo-1", "D1:6", "last Sunday", "8 January 2023"),
+    ("demo-1", "D2:1", "last Thursday", "23 February 2023"),
+    ("demo-1", "D3:8", "last weekend", "The weekend before 6 April 2023"),
+    ("demo-1", "D6:12", "two weeks ago", "Two weeks before 18 August 2023"),
+    ("demo-1", "D7:6", "two weeks ago today", "16 September 2023"),
+    ("demo-1", "D9:7", "On Thursday", "28 December 2023"),
+    ("demo-2", "D2:3", "on Wednesday", "31 January 2024"),
+    ("demo-2", "D3:2", "Last Saturday", "24 February 2024"),
+    ("demo-2", "D5:6", "the week before last", "The week of 8 April 2024"),
+    ("demo-2", "D8:10", "since last week", "The week before 29 August 2024"),
+    ("demo-2", "D9:10", "last Friday", "4 October 2024"),
+    ("demo-3", "D1:5", "Yesterday", "17 September 2022"),
+    ("demo-3", "D2:1", "On Monday", "17 October 2022"),
+    ("demo-3", "D6:3", "last weekend", "The weekend before 8 April 2023"),
+    ("demo-3", "D8:2", "a month ago", "June 2023"),
+    ("demo-3", "D8:10", "the Monday before last", "10 July 2023"),
+]
+
+# Golds that stand in an image caption and nowhere else in their conversation.
+CAPTION_ONLY = [
+    ("demo-1", "D3:10", "green"),
+    ("demo-1", "D5:5", "seahorse"),
+    ("demo-1", "D6:3", "whale hunt"),
+    ("demo-2", "D4:10", "700 days"),
+    ("demo-2", "D6:7", "fire extinguisher"),
+    ("demo-2", "D8:2", "dolphins"),
+    ("demo-3", "D4:3", "pointing to storm"),
+    ("demo-3", "D7:6", "doll's arm"),
+]
+
+DATA: list[dict[str, Any]] = json.loads(PATH.read_text(encoding="utf-8"))
+SAMPLES = pytest.mark.parametrize("sample", DATA, ids=[s["sample_id"] for s in DATA])
+
+
+def sessions(sample: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
+    found = {int(m[1]): v for k, v in sample["conversation"].items() if (m := re.fullmatch(r"session_(\d+)", k))}
+    return dict(sorted(found.items()))
+
+
+def turns(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {t["dia_id"]: t for session in sessions(sample).values() for t in session}
+
+
+def when(sample: dict[str, Any], session: int | str) -> datetime:
+    return datetime.strptime(sample["conversation"][f"session_{session}_date_time"], DATE_FORMAT)
+
+
+def session_of(dia_id: str) -> str:
+    return dia_id[1:].split(":", maxsplit=1)[0]
+
+
+def by_id(sample_id: str) -> dict[str, Any]:
+    return next(s for s in DATA if s["sample_id"] == sample_id)
+
+
+def day(d: date) -> str:
+    return f"{d.day} {d:%B %Y}"
+
+
+def resolve(phrase: str, spoken: date) -> str:
+    """The gold that a relative expression stands for when it is said on a given day."""
+    words = phrase.lower()
+    monday = spoken - timedelta(days=spoken.weekday())
+    weekday = next((i for i, name in enumerate(WEEKDAYS) if name.lower() in words), None)
+    if weekday is not None:
+        back = (spoken.weekday() - weekday) % 7 or 7
+        return day(spoken - timedelta(days=back + (7 if "before last" in words else 0)))
+    fixed = {
+        "yesterday": day(spoken - timedelta(days=1)),
+        "last weekend": f"The weekend before {day(spoken)}",
+        "since last week": f"The week before {day(spoken)}",
+        "the week before last": f"The week of {day(monday - timedelta(days=14))}",
+        "two weeks ago": f"Two weeks before {day(spoken)}",
+        "two weeks ago today": day(spoken - timedelta(days=14)),
+        "a month ago": f"{spoken.replace(day=1) - timedelta(days=1):%B %Y}",
+    }
+    return fixed[words]
+
+
+def test_the_file_is_written_as_stated():
+    raw = PATH.read_bytes()
+    assert len(raw) <= 150_000
+    assert raw.decode("utf-8") == json.dumps(DATA, indent=1, ensure_ascii=False) + "\n"
+
+
+def test_samples_and_counts():
+    found = {}
+    for sample in DATA:
+        categories = Counter(q["category"] for q in sample["qa"])
+        assert set(categories) == {1, 2, 3, 4, 5}
+        found[sample["sample_id"]] = (len(sessions(sample)), len(turns(sample)), tuple(categories[c] for c in range(1, 6)))
+    assert found == COUNTS
+    assert len({frozenset((s["conversation"]["speaker_a"], s["conversation"]["speaker_b"])) for s in DATA}) == len(DATA)
+
+
+def test_the_distribution_is_near_locomo():
+    total = Counter(q["category"] for s in DATA for q in s["qa"])
+    share = {c: n / total.total() for c, n in total.items()}
+    assert total.total() >= 80
+    for category, expected in {1: 0.15, 2: 0.17, 3: 0.08, 4: 0.40, 5: 0.20}.items():
+        assert share[category] == pytest.approx(expected, abs=0.03)
+
+
+def test_the_readme_states_the_counts():
+    text = README.read_text(encoding="utf-8")
+    rows = [(name, n, t, sum(qa), *qa) for name, (n, t, qa) in COUNTS.items()]
+    rows.append(("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
+    for row in rows:
+        assert "| " + " | ".join(map(str, row)) + " |" in text
+
+
+@SAMPLES
+def test_keys_are_those_of_locomo(sample: dict[str, Any]):
+    assert list(sample) == ["qa", "conversation", "sample_id"]
+    expected = ["speaker_a", "speaker_b"]
+    for n in range(1, len(sessions(sample)) + 1):
+        expected += [f"session_{n}_date_time", f"session_{n}"]
+    assert list(sample["conversation"]) == expected
+    for turn in turns(sample).values():
+        assert list(turn) in (["speaker", "dia_id", "text"], ["speaker", "blip_caption", "dia_id", "text"])
+        assert all(isinstance(v, str) and v and v == v.strip() for v in turn.values())
+
+
+@SAMPLES
+def test_turns_are_numbered_and_spoken_in_alternation(sample: dict[str, Any]):
+    speakers = {sample["conversation"]["speaker_a"], sample["conversation"]["speaker_b"]}
+    assert len(speakers) == 2
+    for n, session in sessions(sample).items():
+        assert 8 <= len(session) <= 16
+        assert [t["dia_id"] for t in session] == [f"D{n}:{i}" for i in range(1, len(session) + 1)]
+        assert {t["speaker"] for t in session} == speakers
+        assert all(a["speaker"] != b["speaker"] for a, b in pairwise(session))
+    texts = [t["text"] for t in turns(sample).values()]
+    assert len(set(texts)) == len(texts)
+
+
+@SAMPLES
+def test_dates_parse_and_ascend(sample: dict[str, Any]):
+    dates = [when(sample, n) for n in sessions(sample)]
+    assert len(dates) >= 8
+    assert all(a < b for a, b in pairwise(dates))
+    assert (dates[-1] - dates[0]).days > 180
+
+
+@SAMPLES
+def test_questions(sample: dict[str, Any]):
+    known = turns(sample)
+    questions = [q["question"] for q in sample["qa"]]
+    assert len(questions) >= 26
+    assert len({q.casefold() for q in questions}) == len(questions)
+    for q in sample["qa"]:
+        assert q["question"].endswith("?")
+        assert q["category"] in range(1, 6)
+        assert q["evidence"] and set(q["evidence"]) <= set(known), q["question"]
+        assert len(set(q["evidence"])) == len(q["evidence"])
+        order = [tuple(map(int, e[1:].split(":"))) for e in q["evidence"]]
+        assert order == sorted(order)
+        if q["category"] == 5:
+            assert list(q) == ["question", "evidence", "category", "adversarial_answer"]
+            assert isinstance(q["adversarial_answer"], str) and q["adversarial_answer"]
+        else:
+            assert list(q) == ["question", "answer", "evidence", "category"]
+            assert type(q["answer"]) in (str, int) and q["answer"]
+
+
+@SAMPLES
+def test_evidence_fits_the_category(sample: dict[str, Any]):
+    multi = [q for q in sample["qa"] if q["category"] == 1]
+    assert all(len(q["evidence"]) >= 2 for q in multi)
+    across = [q for q in multi if len({session_of(e) for e in q["evidence"]}) >= 2]
+    assert len(across) >= 0.8 * len(multi)
+    for q in sample["qa"]:
+        if q["category"] == 4:
+            assert len({session_of(e) for e in q["evidence"]}) == 1, q["question"]
+
+
+def test_some_golds_are_integers_years_and_carry_an_explanation():
+    golds = [(q["category"], q["answer"]) for s in DATA for q in s["qa"] if q["category"] != 5]
+    assert [(c, a) for c, a in golds if isinstance(a, int)] == [(2, 2019), (2, 1961)]
+    assert all(";" in a for c, a in golds if c == 3)
+    assert not any(";" in str(a) for c, a in golds if c != 3)
+    assert sum("," in a for c, a in golds if c == 1) >= 8
+    for _, a in (g for g in golds if g[0] == 2):
+        assert re.search(r"\b(19|20)\d\d$", str(a))
+
+
+def test_integer_golds_stand_in_their_evidence():
+    for sample in DATA:
+        known = turns(sample)
+        for q in sample["qa"]:
+            if isinstance(q.get("answer"), int):
+                assert any(str(q["answer"]) in known[e]["text"] for e in q["evidence"])
+
+
+@pytest.mark.parametrize(("sample_id", "dia_id", "phrase", "gold"), RESOLVED)
+def test_relative_dates_resolve_to_the_gold(sample_id: str, dia_id: str, phrase: str, gold: str):
+    sample = by_id(sample_id)
+    assert phrase in turns(sample)[dia_id]["text"]
+    assert resolve(phrase, when(sample, session_of(dia_id)).date()) == gold
+    assert any(q["category"] == 2 and dia_id in q["evidence"] and q["answer"] == gold for q in sample["qa"])
+
+
+def test_nearly_every_temporal_gold_is_resolved_above():
+    """The rest are said outright: a feast, a year, "the first week of July"."""
+    resolved = {(s, gold) for s, _, _, gold in RESOLVED}
+    rest = {q["answer"] for s in DATA for q in s["qa"] if q["category"] == 2 and (s["sample_id"], q["answer"]) not in resolved}
+    assert rest == {"31 December 2023", 2019, 1961, "The first week of July 2023"}
+
+
+@pytest.mark.parametrize(("sample_id", "dia_id", "detail"), CAPTION_ONLY)
+def test_caption_only_details(sample_id: str, dia_id: str, detail: str):
+    known = turns(by_id(sample_id))
+    assert detail in known[dia_id]["blip_caption"]
+    assert not any(detail in t["text"].lower() for t in known.values())
+    assert any(q["category"] == 4 and dia_id in q["evidence"] for q in by_id(sample_id)["qa"])
