@@ -27,6 +27,10 @@ class WorldError(MemevalError):
     """A fault of the outside world, after all retries that made sense."""
 
 
+class StorageError(WorldError):
+    """What was measured can't be written: the run stops, and what is written stays."""
+
+
 class ModelError(WorldError):
     """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
 

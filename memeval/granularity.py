@@ -55,8 +55,8 @@ def _by_exchange(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's text opens an exchange or joins the open one; the other's closes it, and is an exchange of its own where none is
-    open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply, and 102
-    of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
+    open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
+    and 102 of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
     """
     opener = next(iter(case.speakers), None) or next((turn.speaker for session in case.sessions for turn in session.turns), None)
     exchange: list[Turn] = []
@@ -77,8 +77,8 @@ def _by_exchange(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """Chunks of at most `size` tokens that never cross the border of sessions.
 
-    They are cut between turns; a turn longer than `size` is split between words, each part under the speaker's name. What a chunk repeats of
-    the one before it is cut by the same rule. A single word that with the speaker's name is longer than `size` stays whole.
+    They are cut between turns; a turn longer than `size` is split between words, each part under the speaker's name. What a chunk repeats
+    of the one before it is cut by the same rule. A single word that with the speaker's name is longer than `size` stays whole.
     """
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:

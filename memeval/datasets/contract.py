@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from memeval.records import CategoryId, EvalCase
 
@@ -49,6 +50,8 @@ class Dataset(ABC):
     info: DatasetInfo
     category_names: Mapping[CategoryId, str]
     """Names of categories in the data set's official naming."""
+    scorer: ClassVar[str] = "plain"
+    """Which token F1 is official for the set, see `memeval.metrics.answer.answer_metrics`."""
     headline: frozenset[CategoryId]
     """Categories that enter `accuracy`; the rest is reported apart."""
 

@@ -48,7 +48,7 @@ class Locomo(Dataset):
         """`labels`: `original`; `exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and
         evidence instead.
 
-        `images`: `caption` shows the captions of shared images, `none` does not. `limit_questions` counts per case, after the other filters.
+        `images`: `caption` shows the captions of shared images, `none` does not. `limit_questions` is per case, after the other filters.
         """
         self.path, self.info = Path(path), info
         self.labels, self.images = _one_of("dataset.labels", labels, LABELS), _one_of("dataset.images", images, IMAGES)
@@ -104,7 +104,7 @@ class Locomo(Dataset):
         digest, _, _ = self._content
         if digest != LOCOMO.sha256:
             raise UserError(
-                f"dataset.labels={self.labels}: the audit names questions of the registered locomo10.json by position; {self.path} is another file.",
+                f"dataset.labels={self.labels}: the audit goes by the registered locomo10.json, and {self.path} is another file.",
                 "use dataset.labels=original",
             )
         path = self.path.with_name(Path(LOCOMO_AUDIT.file).name)

@@ -18,7 +18,7 @@ LOCOMO = DatasetInfo(
     citation="Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents, ACL 2024",
     counts={"cases": 10, "sessions": 272, "turns": 5_882, "questions": 1_986},
     variants={
-        "8f941d1c22ab3dee4cb72521fbccc82d24c30208590a15b0b4005a2f927ff769": "an edited copy in circulation (issue 27: 26 questions edited, one removed)",
+        "8f941d1c22ab3dee4cb72521fbccc82d24c30208590a15b0b4005a2f927ff769": "an edited copy (issue 27: 26 questions changed, one gone)",
     },
 )
 

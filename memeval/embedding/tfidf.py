@@ -102,9 +102,7 @@ class CharTfidfEmbedder(Embedder):
             row[:] = summed / length
 
 
-def _weighted(
-    hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]
-) -> tuple[Hashes, NDArray[np.float64]]:
+def _weighted(hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]) -> tuple[Hashes, NDArray[np.float64]]:
     """The known ones among `hashes` with their weights times idf; `known` is sorted."""
     if known.size == 0:
         return hashes[:0], weights[:0]

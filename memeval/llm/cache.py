@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memeval.errors import WorldError
+from memeval.errors import StorageError
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL) WITHOUT ROWID"
 
@@ -29,7 +29,7 @@ class CachedEntry:
 
 
 class Cache:
-    """A key-value store on disk that several processes may use at once. Raises `WorldError` where the disk refuses."""
+    """A key-value store on disk that several processes may use at once. Raises `StorageError` where the disk refuses."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class Cache:
                 self.path.replace(self.path.with_suffix(".damaged"))
                 return self._connect()
         except (OSError, sqlite3.Error) as error:
-            raise WorldError(f"the cache {self.path} can't be opened: {error}") from error
+            raise StorageError(f"the cache {self.path} can't be opened: {error}") from error
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
@@ -70,7 +70,7 @@ class Cache:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            raise WorldError(f"the cache {self.path} can't be used: {error}") from error
+            raise StorageError(f"the cache {self.path} can't be used: {error}") from error
 
     def close(self) -> None:
         with self._lock:

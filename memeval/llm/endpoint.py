@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memeval.errors import ModelError
@@ -100,6 +100,11 @@ class Endpoint:
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**attempt)
         drawn = self._jitter.uniform(0, span)
         return min(LONGEST_WAIT_S, drawn if retry_after_s is None else retry_after_s + 0.1 * drawn)
+
+    def limit(self, max_concurrency: int) -> None:
+        """Lowers the number of requests that may be under way at once; called before the first of them."""
+        self.settings = replace(self.settings, max_concurrency=max_concurrency)
+        self._places = asyncio.Semaphore(max_concurrency)
 
     def client(self) -> AsyncOpenAI:
         if self._client is None:

@@ -8,7 +8,7 @@ from math import exp
 from typing import Any
 
 from memeval.metrics.nltk_parts import part
-from memeval.metrics.punkt_words import ABBREVIATIONS, SENTENCE_STARTERS
+from memeval.metrics.punkt_words import ABBREVIATIONS
 
 MARKS = str.maketrans(".,!?", "    ")
 
@@ -48,5 +48,4 @@ def _tokenizers() -> tuple[Any, Any]:
     punkt = part("nltk.tokenize.punkt")
     parameters = punkt.PunktParameters()
     parameters.abbrev_types = set(ABBREVIATIONS)
-    parameters.sent_starters = set(SENTENCE_STARTERS)
     return punkt.PunktSentenceTokenizer(parameters), part("nltk.tokenize.destructive").NLTKWordTokenizer()

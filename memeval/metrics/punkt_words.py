@@ -1,6 +1,7 @@
-"""The word lists of the classic English Punkt model (Kiss & Strunk, 2006), as far as lower-cased text needs them.
+"""The abbreviations of the classic English Punkt model (Kiss & Strunk, 2006).
 
-They stand here so that BLEU-1 does not depend on which model NLTK finds installed.
+They stand here so that BLEU-1 does not depend on which model NLTK finds installed. The model's other parts rest on capitals, which
+lower-cased text lacks, but for a few dozen collocations.
 """
 
 _ABBREVIATIONS = """
@@ -11,13 +12,5 @@ n.y nev nov oct ok okla ore p p.a.m p.m pa ph.d prof r r.a r.h r.i r.j r.k r.t r
 sr st sw t t.j tenn tues u.k u.n u.s u.s.a u.s.s.r v va vs vt w w.c w.r w.va w.w wash wed wis yr
 """
 
-_STARTERS = """
-according although among both but despite even he however i if in indeed instead it many meanwhile moreover most nevertheless
-nonetheless nor sales separately similarly since so some the there these they this though thus under when while yet
-"""
-
 ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
 """Words whose full stop does not end a sentence."""
-
-SENTENCE_STARTERS = frozenset(_STARTERS.split())
-"""Words that begin a sentence even after an abbreviation."""

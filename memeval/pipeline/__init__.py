@@ -1,1 +1,1 @@
-
+"""prepare -> answer -> judge over the cases of a cell; the record store; resume."""

@@ -122,7 +122,7 @@ def retrieval(summary: RunSummary) -> list[str]:
     """Retrieval against the evidence, by turn and by session, for systems that show what they retrieved."""
     names = [name for name in summary.metrics if name.startswith(RETRIEVAL) and summary.metrics[name] is not None]
     if not names:
-        return ["## Retrieval", "", "This system does not show what it retrieved."]
+        return ["## Retrieval", "", "Not measured: the system does not show what it retrieved, or the data set names no evidence."]
     rows = [
         (
             name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG"),

@@ -193,3 +193,11 @@ def titled(text: str, width: int) -> str:
     import textwrap
 
     return "\n".join(textwrap.wrap(text, width))
+
+
+def warm_up() -> None:
+    """Loads matplotlib and its fonts by drawing nothing, so that the first plot doesn't wait for them."""
+    import io
+
+    figure, _ = canvas(1, 1)
+    figure.savefig(io.BytesIO())

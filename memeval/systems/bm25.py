@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.bm25 import Bm25Index
@@ -29,6 +30,10 @@ class Bm25(RecallSystem):
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         self._chunks: list[MemoryChunk] = []

@@ -81,6 +81,11 @@ class MemorySystem(ABC):
         self.settings = settings
         self.parts = parts
 
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:  # noqa: ARG003 - for those that look
+        """Whether a model is called while memory is built: the model and the seed are then part of the memory's identity."""
+        return True
+
     @abstractmethod
     def reset(self) -> Any:
         """Forgets everything."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
@@ -19,6 +20,10 @@ class EmbeddingOnly(RecallSystem):
     def __init__(self, settings: SystemSettings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         self.close()

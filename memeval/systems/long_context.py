@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
@@ -34,6 +35,10 @@ class LongContext(MemorySystem):
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         self._chunks: list[MemoryChunk] = []

@@ -37,6 +37,9 @@ QUIET = {
 }
 """Set before mem0 is imported, where the user has not set them: it reports home by default."""
 
+DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
+"""The dates that mem0 writes into its extraction prompt."""
+
 
 @dataclass(frozen=True)
 class Settings(SystemSettings):
@@ -55,8 +58,8 @@ class Settings(SystemSettings):
 class Mem0(RecallSystem):
     """Adds the chunks in order, searches by mem0's own scoring.
 
-    Chunks wait until `consolidate`, as the embedder is fitted on all of them; their vectors are then made in one batch. What is found is mapped
-    back by the metadata of its `add`: the turn ids and the date of the chunk that it came from.
+    Chunks wait until `consolidate`, as the embedder is fitted on all of them; their vectors are then made in one batch. What is found is
+    mapped back by the metadata of its `add`: the turn ids and the date of the chunk that it came from.
     """
 
     settings_type = Settings
@@ -70,6 +73,10 @@ class Mem0(RecallSystem):
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._searching = asyncio.Lock()
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return bool(settings.infer)
 
     def reset(self) -> None:
         self.close()
@@ -114,8 +121,6 @@ class Mem0(RecallSystem):
         if not text or not self._ids or self._bridge is None:
             return []
         vectors = await self._bridge.embedder.embed([text])
-        if not vectors[0].any():  # a cosine with the zero vector is no number
-            return []
         async with self._searching:
             self._bridge.known = {text: vectors[0]}
             found = await asyncio.to_thread(
@@ -204,7 +209,7 @@ class _Bridge:
     def _dated(self, message: Mapping[str, str]) -> Mapping[str, str]:
         """mem0 writes today's date as the date of what was said: it would be taken for the event's, and the response cache never hit."""
         day = self.observed.date().isoformat() if self.observed else "unknown"
-        return {**message, "content": re.sub(r"(?m)(?<=^## )((?:Observation|Current) Date)\n\S+$", rf"\1\n{day}", message["content"])}
+        return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
 
 
 def has_entities() -> bool:
@@ -224,7 +229,7 @@ def _new_memory(bridge: _Bridge) -> Any:
     if "MEM0_DIR" not in os.environ:  # mem0 writes an identity of the user on import
         os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="memeval-mem0-")
         atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], ignore_errors=True)
-    from mem0 import Memory
+    from mem0 import Memory  # type: ignore[import-untyped]
 
     from memeval.systems.mem0_plugs import SLOT, plug_in
 

@@ -1,20 +1,22 @@
-"""The cell's embedder and model as mem0 wants them. Imported by mem0's own factories, and by nothing else: it imports mem0."""
+"""The cell's embedder and model as mem0 wants them, and its vector store made repeatable. Importing this imports mem0."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mem0.configs.llms.base import BaseLlmConfig
-from mem0.embeddings.base import EmbeddingBase
-from mem0.llms.base import LLMBase
-from mem0.memory.utils import extract_json, remove_code_blocks
-from mem0.utils import factory, spacy_models
+from mem0.configs.llms.base import BaseLlmConfig  # type: ignore[import-untyped]
+from mem0.embeddings.base import EmbeddingBase  # type: ignore[import-untyped]
+from mem0.llms.base import LLMBase  # type: ignore[import-untyped]
+from mem0.memory.utils import extract_json, remove_code_blocks  # type: ignore[import-untyped]
+from mem0.utils import factory, spacy_models  # type: ignore[import-untyped]
+from mem0.vector_stores.qdrant import Qdrant  # type: ignore[import-untyped]
+from qdrant_client.models import Distance
 
 SLOT = "langchain"
 """mem0 accepts its own provider names only; under this one `model` is an object."""
 
-__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "json_of", "plug_in"]
+__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "json_of", "plug_in"]
 
 
 class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
@@ -36,10 +38,22 @@ class CellModel(LLMBase):  # type: ignore[misc]
         return reply
 
 
+class UnitQdrant(Qdrant):  # type: ignore[misc]
+    """mem0's store with the dot product for the cosine, which is the same for unit vectors.
+
+    Under the cosine, local Qdrant normalises all stored vectors anew, in place, at each search: scores then depend on what was asked
+    before.
+    """
+
+    def create_col(self, vector_size: int, on_disk: bool, distance: Distance = Distance.DOT) -> None:
+        super().create_col(vector_size, on_disk, distance)
+
+
 def plug_in(*, entities: bool) -> None:
-    """Registers both classes; without `entities`, keeps mem0 from fetching the spaCy model that is missing."""
+    """Registers the classes; without `entities`, keeps mem0 from fetching the spaCy model that is missing."""
     factory.EmbedderFactory.provider_to_class[SLOT] = f"{__name__}.CellEmbedder"
     factory.LlmFactory.provider_to_class[SLOT] = (f"{__name__}.CellModel", BaseLlmConfig)
+    factory.VectorStoreFactory.provider_to_class["qdrant"] = f"{__name__}.UnitQdrant"
     if not entities:
         spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
 

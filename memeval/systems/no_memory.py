@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from memeval.records import Answer, MemoryChunk, Query
 from memeval.systems.contract import MemorySystem
@@ -12,6 +13,10 @@ class NoMemory(MemorySystem):
     """Drops every chunk and asks the reader without context."""
 
     in_thread = False
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         pass

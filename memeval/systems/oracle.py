@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from memeval.records import Answer, MemoryChunk, OracleQuery, Query, Retrieved
 from memeval.systems.chunk_file import read_chunks, write_chunks
@@ -18,6 +19,10 @@ class Oracle(MemorySystem):
     def __init__(self, settings: SystemSettings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         self._chunks: list[MemoryChunk] = []

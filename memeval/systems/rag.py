@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
@@ -45,6 +45,10 @@ class Rag(RecallSystem):
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
 
     def reset(self) -> None:
         self.close()

@@ -1,1 +1,23 @@
+"""MLflow, and nothing else in memeval imports it.
 
+Importing this package settles MLflow's environment, which has to happen before its own import; what the user has set stays. It imports
+nothing heavy: `store.prepare_store` and `log` load MLflow.
+"""
+
+import os
+
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_DISABLE_AGENT_HINT": "true",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+}
+"""No telemetry, no chatter, and an unreachable server is given up in seconds, not in minutes."""
+
+for name, value in ENVIRONMENT.items():
+    os.environ.setdefault(name, value)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from memeval.llm.extractive.dates import Moment, day_text, moments
+from memeval.llm.extractive.quantities import count, duration
 from memeval.llm.extractive.questions import Kind, Question, analyse
 from memeval.llm.extractive.ranking import Index, Ranking, index, rank
 from memeval.llm.extractive.scoring import Candidates, candidates, scores
 from memeval.llm.extractive.sentences import Sentence
-from memeval.llm.extractive.words import stem
+from memeval.llm.extractive.words import NUMBERS, stem
 
 NO_ANSWER = "No information available"
 """What the reader says where the context does not tell."""
@@ -22,20 +24,26 @@ DEPTH = 6
 
 LEAST_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
-"""The share of the question's stems that one turn must hold for an answer grows with each tenfold of turns, as chance overlap does."""
+"""The share of the question's stems that one turn must hold for an answer; it grows with each tenfold of turns, as chance overlap does."""
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""More of it is asked for where the question names nobody who speaks, and still more where it names somebody whom the context never does."""
+"""More of it is asked for where the question names nobody who speaks, and still more where the context never tells of whom it names."""
 
 SWAPPED = 0.2
-"""Where turns of people whom the question doesn't name hold so much more of it than those of people it names, it speaks of the wrong person."""
+"""Where turns of others hold so much more of the question than those of the people it names, it speaks of the wrong person."""
+
+FAR_BEHIND = 0.6
+NEARLY_AS_GOOD = 0.7
+"""Shares of the best sentence's score."""
 
 LIST_ITEMS = 3
-LIST_MARGIN = 1.5
+LIST_MARGIN = 3.0
 """A list takes up to `LIST_ITEMS` spans of different turns, none scored further below the best than the margin."""
 
-NEGATIONS = frozenset("not no never don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't nope".split())
+NEGATIONS = frozenset(
+    "not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +61,15 @@ def read(text: str, context: tuple[str, ...]) -> Reading:
     ranking = rank(question, read_context, DEPTH)
     if not _bears(question, read_context, ranking):
         return Reading(NO_ANSWER)
-    if question.kind is Kind.WHEN:
-        return _when(read_context, ranking)
-    if question.kind is Kind.YES_NO:
-        return _yes_no(question, read_context, ranking)
-    if question.kind is Kind.EITHER:
-        return _either(question, read_context, ranking)
-    return _span(question, read_context, ranking)
+    return _READERS.get(question.kind, _span)(question, read_context, ranking)
 
 
 def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
     """Whether the context tells anything of what is asked."""
     if not ranking.best:
         return False
+    if question.kind in (Kind.YES_NO, Kind.EITHER) and ranking.coverage_named > 0 and question.names & context.spoken.keys():
+        return True
     least = LEAST_COVERAGE + COVERAGE_PER_DECADE * math.log10(1 + int(context.turns[-1]))
     if not question.names & context.spoken.keys():
         met = any(stem(name) in context.postings for name in question.names)
@@ -73,10 +77,10 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
     return ranking.coverage_named >= least and ranking.coverage - ranking.coverage_named <= SWAPPED
 
 
-def _when(context: Index, ranking: Ranking) -> Reading:
+def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
     """The date of the best sentence that has one, of its turn, or the day on which the best sentence was said."""
-    for number in ranking.best:
-        if ranking.scores[ranking.best.index(number)] < 0.6 * ranking.scores[0]:
+    for number, score in zip(ranking.best, ranking.scores, strict=True):
+        if score < FAR_BEHIND * ranking.scores[0]:
             break
         moment = _moment(context, number, ranking)
         if moment is not None:
@@ -108,13 +112,39 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
     return Reading(question.options[int(np.argmax(support))], context.sentences[ranking.best[0]])
 
 
+def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
+    return _quantity(count, question, context, ranking) or _tally(context, ranking)
+
+
+def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:
+    return _quantity(duration, question, context, ranking) or _span(question, context, ranking)
+
+
+def _quantity(find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking) -> Reading | None:
+    """The first quantity of the best sentence that has one, sentences far behind the best left out."""
+    for number, score in zip(ranking.best, ranking.scores, strict=True):
+        if score < FAR_BEHIND * ranking.scores[0]:
+            break
+        if found := find(context.sentences[number].text, question.text):
+            return Reading(found, context.sentences[number])
+    return None
+
+
+def _tally(context: Index, ranking: Ranking) -> Reading:
+    """How many turns speak of it: a lower bound that stands in for a number that nobody said."""
+    near = [number for number, score in zip(ranking.best, ranking.scores, strict=True) if score >= NEARLY_AS_GOOD * ranking.scores[0]]
+    turns = len({int(context.turns[number]) for number in near})
+    spelt = next(word for word, value in NUMBERS.items() if value == turns)
+    return Reading(spelt, context.sentences[ranking.best[0]])
+
+
 def _span(question: Question, context: Index, ranking: Ranking) -> Reading:
     found = candidates(question, context, ranking)
     if len(found.starts) == 0:
         return Reading(NO_ANSWER)
     scored = scores(found)
     best = int(np.argmax(scored))
-    chosen = _items(found, scored, context, ranking) if question.kind is Kind.LIST else [best]
+    chosen = _items(found, scored, context, ranking) if question.several else [best]
     return Reading(", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]])
 
 
@@ -130,3 +160,13 @@ def _items(found: Candidates, scored: np.ndarray[tuple[int], np.dtype[np.float64
             turns.add(turn)
             chosen.append(number)
     return chosen
+
+
+_READERS: dict[Kind, Callable[[Question, Index, Ranking], Reading]] = {
+    Kind.WHEN: _when,
+    Kind.YES_NO: _yes_no,
+    Kind.EITHER: _either,
+    Kind.COUNT: _count,
+    Kind.DURATION: _duration,
+}
+"""How each kind of question is answered; the others by the best span."""

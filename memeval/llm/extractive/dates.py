@@ -1,6 +1,7 @@
 """When-expressions of a sentence, resolved against the date on which it was said.
 
-A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays relative to one: `The week before 9 June 2023`.
+A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays relative to one:
+`The week before 9 June 2023`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Moment:
     """As answered."""
     start: int
     """Where the expression starts in its sentence."""
+    end: int
     ahead: bool = False
     """True where it lies after the day of speaking."""
 
@@ -67,7 +69,7 @@ def _resolved(resolve: Resolver, match: re.Match[str], said: date | None) -> Mom
         resolved = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
-    return Moment(resolved[0], match.start(), resolved[1]) if resolved else None
+    return Moment(resolved[0], match.start(), match.end(), resolved[1]) if resolved else None
 
 
 def _full_date(match: re.Match[str], said: date | None) -> Resolved:
@@ -81,7 +83,8 @@ def _full_date(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _month_year(match: re.Match[str], said: date | None) -> Resolved:
-    return f"{MONTHS[_month_number(match.group(1)) - 1]} {match.group(2)}", False
+    number, year = _month_number(match.group(1)), int(match.group(2))
+    return f"{MONTHS[number - 1]} {year}", bool(said and (year, number) > (said.year, said.month))
 
 
 def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
@@ -100,7 +103,9 @@ def _year(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _offset_day(days: int) -> Resolver:
-    def resolve(match: re.Match[str], said: date | None) -> Resolved:
+    """A resolver for words that name a day so many days away."""
+
+    def resolve(_: re.Match[str], said: date | None) -> Resolved:
         return (day_text(said + timedelta(days=days)), days > 0) if said else None
 
     return resolve
@@ -116,7 +121,7 @@ def _ago(match: re.Match[str], said: date | None) -> Resolved:
     if unit == "day":
         return day_text(said - timedelta(days=number)), False
     if unit == "week":
-        return (f"{_spelt(count)} weeks before {day_text(said)}" if number > 1 else f"The week before {day_text(said)}"), False
+        return (f"{count.capitalize()} weeks before {day_text(said)}" if number > 1 else f"The week before {day_text(said)}"), False
     if unit == "month":
         return month_text(said.year, said.month - number), False
     return str(said.year - number), False
@@ -173,10 +178,6 @@ def _nearest_year(month: int, said: date) -> int:
 
 def _number(word: str) -> int | None:
     return int(word) if word.isdigit() else NUMBERS.get(word)
-
-
-def _spelt(count: str) -> str:
-    return count.capitalize()
 
 
 _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(

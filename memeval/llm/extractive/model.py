@@ -23,7 +23,8 @@ class ExtractiveModel(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         if not isinstance(prompt, AnswerPrompt):
             raise ModelError(
-                f"the offline reader (llm=extractive) only answers questions from a context, it can't do a {type(prompt).__name__}; llm=openai can"
+                f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
+                "it only answers questions from a context; llm=openai can"
             )
         start = time.perf_counter()
         text = _reply(read(prompt.question, prompt.context), prompt.style)

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
+from memeval.llm.extractive.dates import MONTHS, moments
 from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
 
 
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     DURATION = "duration"
     WHY = "why"
     HOW = "how"
+    DO = "do"
     YES_NO = "yes_no"
     EITHER = "either"
     LIST = "list"
@@ -32,6 +34,8 @@ class Kind(StrEnum):
 class Question:
     """A question, analysed."""
 
+    text: str
+    """Lower-cased."""
     kind: Kind
     terms: tuple[str, ...]
     """Stems of its content words in order, each once; none of its names' words."""
@@ -43,6 +47,14 @@ class Question:
     """True where it asks for a guess (`would`, `might`, `likely`)."""
     options: tuple[str, ...] = ()
     """The two sides of an either-or question."""
+    verb: str = ""
+    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where that pattern is missing."""
+    pictured: bool = False
+    """True where it asks for something shared or shown."""
+    several: bool = False
+    """True where more than one item is asked for."""
+    dates: tuple[str, ...] = ()
+    """Days, months and years that it names, as `dates` writes them; their words are none of its terms."""
     topic: tuple[str, ...] = ()
     """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
 
@@ -59,13 +71,19 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"\b(?:where|(?:what|which)(?: \w+){0,2} " + _PLACE + r")\b", Kind.WHERE),
     (r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b", Kind.WHY),
     (r"\bhow\b", Kind.HOW),
+    (r"\bwhat (?:did|does|do|has|have|is|are|was|were|will)\b.*\b(?:do|doing|done)\b", Kind.DO),
     (r"\b(?:name|names|title|called|named|nickname)\b", Kind.NAME),
     (r"\b(?:what|which)\b", Kind.WHAT),
 )
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _LIKELY = re.compile(r"\b(?:would|might|could|likely|probably|considered|potentially)\b")
 _EITHER = re.compile(r"([\w' -]+?),? or ([\w' -]+)\?")
-_ARE = re.compile(r"\bwhat are\b")
+_ARE = re.compile(r"\bwhat are\b|\b(?:where|who) (?:has|have)\b")
+_PICTURED = re.compile(r"\b(?:photo|picture|image|pic|share[sd]?|show(?:s|ed|n)?|post(?:s|ed)?)\b")
+_VERB = re.compile(
+    r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: \w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
+    r"|the (?:two|friends)) ((?!to\b|the\b|a\b)[a-z]\w+)"
+)
 _GENERIC = frozenset("kind kinds type types sort sorts".split())
 _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 
@@ -75,18 +93,27 @@ def analyse(text: str) -> Question:
     """The analysis of a question's text."""
     lowered = text.lower().replace("’", "'")
     tokens = [match.group().replace("’", "'") for match in TOKEN.finditer(text)]
-    names = frozenset(_bare(word.lower()) for word in tokens[1:] if word[0].isupper() and word.lower() not in STOP_WORDS)
-    stems = [stem(word.lower()) for word in tokens if word.lower() not in STOP_WORDS and word[0].isalnum()]
-    kind = _kind(lowered)
-    if kind is Kind.WHAT and _plural(lowered):
+    capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]
+    names = frozenset(_bare(word.lower()) for word in capitals) - STOP_WORDS
+    named = moments(text, None)
+    plain = "".join(" " if any(m.start <= at < m.end for m in named) else letter for at, letter in enumerate(text))
+    words = [match.group().replace("’", "'").lower() for match in TOKEN.finditer(plain)]
+    stems = [stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum()]
+    kind, several = _kind(lowered), _plural(lowered)
+    if kind is Kind.WHAT and several:
         kind = Kind.LIST
     return Question(
+        text=lowered,
         kind=kind,
         terms=tuple(dict.fromkeys(stems)),
-        pairs=frozenset(zip(stems, stems[1:], strict=False)),
+        pairs=frozenset(pairwise(stems)),
         names=names,
         likely=bool(_LIKELY.search(lowered)),
         options=_options(lowered) if kind is Kind.EITHER else (),
+        verb=_verb(text),
+        pictured=bool(_PICTURED.search(lowered)),
+        several=several,
+        dates=tuple(moment.text for moment in named),
         topic=_topic(lowered),
     )
 
@@ -119,11 +146,17 @@ def _topic(lowered: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in _topic_words(lowered) if word not in STOP_WORDS and word not in _GENERIC)
 
 
+def _verb(text: str) -> str:
+    match = _VERB.search(text)
+    return stem(match.group(1).lower()) if match else ""
+
+
 def _plural(lowered: str) -> bool:
     """True for `what activities …` and `what are …`: more than one item is asked for."""
     words = _topic_words(lowered)
     head = words[-1] if words else ""
-    return bool(_ARE.search(lowered)) or head in ("people", "children") or (head.endswith("s") and not head.endswith(("ss", "us", "is", "'s")))
+    ends_plural = head.endswith("s") and not head.endswith(("ss", "us", "is", "'s"))
+    return ends_plural or head in ("people", "children") or bool(_ARE.search(lowered))
 
 
 def _bare(word: str) -> str:

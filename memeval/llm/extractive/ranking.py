@@ -6,11 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memeval.llm.extractive.dates import day_text, month_text
 from memeval.llm.extractive.questions import Question
 from memeval.llm.extractive.sentences import Sentence, read_unit
 from memeval.llm.extractive.words import stem
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Places = NDArray[np.int64]
 
-TURN_WEIGHT = 0.5
-BEFORE_WEIGHT = 0.15
-PAIR_WEIGHT = 0.1
-SPEAKER_BONUS = 0.3
-ASKS_PENALTY = 0.25
-"""Added to, or taken from, the share of the question's weight that a sentence holds itself."""
+EVIDENCE = ("own", "turn", "before", "after", "pairs", "speaks", "question", "dated", "preceding", "following")
+"""What speaks for a sentence: the share of the question's idf weight that it, its turn, the turn before and the turn after hold, its
+pairs of the question's stems, whether a named person says it, whether it is a question itself, how near its date is to one that the
+question names, and the weight of the sentences right before and after it in its turn."""
+
+IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
+"""Weight of each kind of evidence in the choice of the best sentences."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,8 @@ class Ranking:
     best: tuple[int, ...]
     """Numbers of the best sentences, best first; none that shares nothing with the question."""
     scores: tuple[float, ...]
+    evidence: tuple[tuple[float, ...], ...]
+    """Per best sentence, the values of `EVIDENCE`."""
     coverage: float
     """Largest share of the question's stems that one turn holds, in [0, 1]."""
     coverage_named: float
@@ -94,19 +99,60 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
     weights = _weights(question, context, named)
     total = sum(weights.values())
     if not context.sentences or total == 0:
-        return Ranking((), (), 0.0, 0.0, weights)
+        return Ranking((), (), (), 0.0, 0.0, weights)
     own, turn, held = _overlap(weights, context)
-    before = np.concatenate([[0.0], turn[:-1]])
-    shared = own + TURN_WEIGHT * turn[context.turns] + BEFORE_WEIGHT * before[context.turns]
-    scores = shared / total + PAIR_WEIGHT * _pairs(question, context)
     speaking = _speaking(named, context)
-    scores[speaking] += SPEAKER_BONUS
-    scores[context.asking] -= ASKS_PENALTY
-    scores[shared <= 0] = -np.inf
+    same_turn = np.diff(context.turns) == 0
+    evidence = np.column_stack(
+        [
+            own / total,
+            turn[context.turns] / total,
+            np.append(0.0, turn[:-1])[context.turns] / total,
+            np.append(turn[1:], 0.0)[context.turns] / total,
+            _pairs(question, context),
+            _flags(speaking, context),
+            _flags(context.asking, context),
+            _dated(question, context),
+            np.append(0.0, own[:-1] * same_turn) / total,
+            np.append(own[1:] * same_turn, 0.0) / total,
+        ]
+    )
+    scores = evidence @ IMPORTANCE
+    scores[np.sum(evidence[:, :4], axis=1) <= 0] = -np.inf
     best = [int(number) for number in np.argsort(-scores, kind="stable")[:depth] if np.isfinite(scores[number])]
     share = held / len(weights)
-    covered = float(np.max(share[context.turns[speaking]])) if named else float(np.max(share))
-    return Ranking(tuple(best), tuple(float(scores[number]) for number in best), float(np.max(share)), covered, weights)
+    return Ranking(
+        best=tuple(best),
+        scores=tuple(float(scores[number]) for number in best),
+        evidence=tuple(tuple(map(float, evidence[number])) for number in best),
+        coverage=float(np.max(share)),
+        coverage_named=float(np.max(share[context.turns[speaking]])) if named else float(np.max(share)),
+        weights=weights,
+    )
+
+
+def _flags(places: Places, context: Index) -> Scores:
+    """1 at the places, 0 elsewhere."""
+    flags = np.zeros(len(context.sentences))
+    flags[places] = 1
+    return flags
+
+
+def _dated(question: Question, context: Index) -> Scores:
+    """1 for sentences said on a day, in a month or in a year that the question names, less in the two weeks after a day."""
+    nearness = np.zeros(len(context.sentences))
+    for text in question.dates:
+        for number, sentence in enumerate(context.sentences):
+            if sentence.time is not None:
+                nearness[number] = max(nearness[number], _nearness(text, sentence.time.date()))
+    return nearness
+
+
+@lru_cache(maxsize=1 << 14)
+def _nearness(text: str, said: date) -> float:
+    if text in (day_text(said), month_text(said.year, said.month), str(said.year)):
+        return 1.0
+    return 0.5 if any(text == day_text(said - timedelta(days=days)) for days in range(1, 15) if said.toordinal() > days) else 0.0
 
 
 def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memeval.llm.extractive.questions import Kind, Question
-from memeval.llm.extractive.ranking import Index, Ranking
+from memeval.llm.extractive.ranking import EVIDENCE, Index, Ranking
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.spans import STATIC, Spans, spans
 from memeval.llm.extractive.weights import WEIGHTS
@@ -27,12 +27,16 @@ DYNAMIC = (
     "near_right",
     "right_after",
     "alone",
-    "sentence_score",
-    "sentence_lag",
+    "speaker_name",
     "top_sentence",
     "rarity",
     "topic_inside",
     "topic_next",
+    "topic_before",
+    "topic_last",
+    "after_verb",
+    "close_left",
+    "pictured_caption",
 )
 """Features that depend on the question."""
 
@@ -43,13 +47,14 @@ BY_KIND: dict[Kind, tuple[str, ...]] = {
     Kind.WHO: ("log_length", "capital", "after_preposition"),
     Kind.NAME: ("log_length", "capital", "quoted"),
     Kind.WHY: ("log_length", "reason", "first", "pronoun"),
-    Kind.HOW: ("log_length", "means", "starts_ing", "first"),
+    Kind.HOW: ("log_length", "evaluative", "means", "starts_ing", "first"),
+    Kind.DO: ("log_length", "after_pronoun", "starts_ing", "starts_ed", "after_auxiliary", "pronoun"),
     Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
     Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
 }
 """Static features that get a weight of their own where the question is of the kind."""
 
-NAMES = STATIC + DYNAMIC + tuple(f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names)
+NAMES = STATIC + DYNAMIC + EVIDENCE + tuple(f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names)
 """All features, in the order of the columns of `features`."""
 
 
@@ -66,8 +71,9 @@ class Candidates:
 
     def text(self, number: int) -> str:
         """A candidate as written in its sentence."""
-        sentence = self.sentences[self.owner[number]]
-        return sentence.text[sentence.spans[self.starts[number]][0] : sentence.spans[self.ends[number]][1]]
+        sentence = self.sentences[int(self.owner[number])]
+        span = sentence.text[sentence.spans[self.starts[number]][0] : sentence.spans[self.ends[number]][1]]
+        return span.removesuffix("'s").removesuffix("’s")
 
 
 def candidates(question: Question, context: Index, ranking: Ranking) -> Candidates:
@@ -101,7 +107,7 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
 
 
 def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, part: Spans) -> Matrix:
-    """The columns `DYNAMIC` for the candidates of the sentence at `place` of the ranking."""
+    """The columns `DYNAMIC` and `EVIDENCE` for the candidates of the sentence at `place` of the ranking."""
     sentence = context.sentences[ranking.best[place]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
@@ -109,13 +115,14 @@ def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, p
     fresh = np.array([bool(term) and term not in weights for term in stems], dtype=float)
     rare = np.array([context.idf(term) if term and term not in weights else 0.0 for term in stems])
     topic = np.array([term in question.topic if term else False for term in stems], dtype=float)
+    spoken = np.array([word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float)
     left, right = _distances(asked > 0)
     inside, new = _sums(asked, part), _sums(fresh, part)
     near_left, near_right = left[part.starts], right[part.ends]
     after = np.append(topic, [0.0, 0.0, 0.0])
-    following = np.maximum(after[part.ends + 1], np.where(part.starts > 0, topic[part.starts - 1], 0.0))
+    verb = np.array([bool(term) and term == question.verb for term in stems])
+    caption = float(question.pictured and sentence.caption)
     ones = np.ones(len(part.starts))
-    score = ranking.scores[place]
     return np.column_stack(
         [
             inside / total,
@@ -124,14 +131,30 @@ def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, p
             near_right,
             near_left >= 0.5,
             (near_left == 0) & (near_right == 0),
-            ones * score,
-            ones * (ranking.scores[0] - score),
+            _sums(spoken, part) > 0,
             ones * (place == 0),
             _sums(rare, part) / np.maximum(new, 1.0),
             _sums(topic, part) > 0,
-            following,
+            after[part.ends + 1],
+            np.where(part.starts > 0, topic[part.starts - 1], 0.0),
+            topic[part.ends],
+            _follows(verb, stems)[part.starts],
+            _follows(asked > 0, stems)[part.starts],
+            ones * caption,
+            *(ones * value for value in ranking.evidence[place]),
         ]
     )
+
+
+def _follows(marked: NDArray[np.bool_], stems: Sequence[str]) -> Vector:
+    """1 for tokens that follow a marked one with no other content word between."""
+    follows = np.zeros(len(stems))
+    open_ = False
+    for token, term in enumerate(stems):
+        follows[token] = open_
+        if term:
+            open_ = bool(marked[token])
+    return follows
 
 
 def _sums(values: Vector, part: Spans) -> Vector:

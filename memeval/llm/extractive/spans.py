@@ -16,11 +16,14 @@ from memeval.llm.extractive.words import (
     AUXILIARIES,
     CONJUNCTIONS,
     DETERMINERS,
+    EVALUATIVE,
     NUMBERS,
     PREPOSITIONS,
     PRONOUNS,
     QUESTION_WORDS,
     STOP_WORDS,
+    TEMPORAL,
+    VAGUE,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +77,11 @@ STATIC = (
     "reason",
     "means",
     "time_unit",
+    "evaluative",
+    "all_evaluative",
+    "vague",
+    "temporal",
+    "single",
 )
 """Names of the columns of `Spans.features`."""
 
@@ -159,6 +167,11 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
         _leads(sentence, start, REASONS),
         _leads(sentence, start, MEANS),
         any(SINGULARS.get(word, word) in TIME_UNITS for word in words),
+        not EVALUATIVE.isdisjoint(words),
+        all(word in EVALUATIVE or word in VAGUE for word in words),
+        not VAGUE.isdisjoint(words),
+        sum(word in TEMPORAL for word in words) / length,
+        length == 1,
     ]
 
 

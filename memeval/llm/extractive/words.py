@@ -20,8 +20,9 @@ PRONOUNS = frozenset(
     "everything someone anyone everyone".split()
 )
 AUXILIARIES = frozenset(
-    "am is are was were be been being do does did done have has had having can could will would shall should may might must don't didn't "
-    "doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't wouldn't shouldn't not no gonna wanna gotta ain't".split()
+    "am is are was were be been being do does did done have has had having can could will would shall should may might must "
+    "don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't wouldn't shouldn't not no gonna wanna "
+    "gotta ain't".split()
 )
 QUESTION_WORDS = frozenset("what when where who whom whose which why how".split())
 FILLERS = frozenset(
@@ -31,6 +32,18 @@ FILLERS = frozenset(
 )
 FUNCTION_WORDS = CONJUNCTIONS | PREPOSITIONS | DETERMINERS | PRONOUNS | AUXILIARIES | QUESTION_WORDS
 STOP_WORDS = FUNCTION_WORDS | FILLERS
+
+EVALUATIVE = frozenset(
+    "great awesome amazing nice good cool fun wonderful fantastic incredible beautiful special perfect best better interesting exciting "
+    "excited happy glad proud tough hard rewarding inspiring inspired lovely sweet fulfilling fulfilled important key crazy wild big huge "
+    "favorite favourite cute gorgeous stunning impressive meaningful memorable".split()
+)
+VAGUE = frozenset("thing things way ways time times lot stuff moment moments experience part kind bit guess hope know think feel".split())
+TEMPORAL = frozenset(
+    "yesterday today tomorrow tonight morning afternoon evening night day days week weeks weekend weekends month months year years ago "
+    "last next monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october "
+    "november december summer winter spring autumn soon later".split()
+)
 
 NUMBERS = {
     word: value

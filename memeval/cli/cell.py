@@ -1,0 +1,52 @@
+"""Runs one resolved cell and publishes it: what `run` does per job, and `evaluate` once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from memeval.cli.progress import progress_for
+from memeval.cli.session import DoneCell, described, note_done, start_publisher
+from memeval.errors import StorageError
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.progress import Progress
+from memeval.pipeline.run import CellRun, Finished
+from memeval.pipeline.summary import finish, reusable
+from memeval.results import RunSummary
+
+Finish = Callable[[Finished], RunSummary]
+Runner = Callable[[Cell, Progress, Finish], RunSummary]
+"""Runs a cell's stages, telling a `Progress`, and returns what the `Finish` makes of them."""
+
+
+def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
+    """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
+    publisher = start_publisher(cell.config.tracking)
+    summary = reusable(cell)
+    reused = summary is not None
+    with progress_for(cell.name) as progress:
+        if summary is None:
+            summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
+        else:
+            progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
+            summary = _of_this_sweep(cell, summary)
+    result = publisher.publish(cell.folder)
+    note_done(DoneCell(job, str(cell.folder), reused, described(result)))
+    return summary
+
+
+def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:
+    return asyncio.run(CellRun(cell, progress).run(finished))
+
+
+def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
+    """A finished cell that another sweep asks for is tagged with that sweep as well."""
+    if cell.config.sweep_name in (None, summary.sweep):
+        return summary
+    tagged = replace(summary, sweep=cell.config.sweep_name, tags={**summary.tags, "sweep": str(cell.config.sweep_name)})
+    try:
+        tagged.write(cell.folder)
+    except OSError as error:
+        raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
+    return tagged

@@ -1,0 +1,226 @@
+"""The publisher: a process of its own that turns finished run folders into reports and MLflow runs.
+
+MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens on a second core, while the model
+calls of the cell are in flight. The worker reads one JSON request a line and answers each, but for the one that warms it up, with one
+JSON line:
+
+    {"warm": true, "root": …, "uri": …, "track": …}
+    {"folder": …, "root": …, "uri": …, "track": …}  ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import memeval
+from memeval.errors import MemevalError
+
+NICENESS = 5
+"""The worker gives way to the main loop where cores are few."""
+
+CLOSING_S = 30.0
+"""How long a worker may take to finish what it is at when it is closed."""
+
+
+@dataclass(frozen=True)
+class PublishResult:
+    """What became of one run folder. Whatever went wrong, its records are still on disk."""
+
+    error: str | None = None
+    """One line; None where all went well."""
+    run_id: str | None = None
+    """In MLflow; None where nothing is tracked."""
+    url: str | None = None
+    created: bool = False
+    """False where MLflow had the run already."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether report and tracking are complete."""
+        return self.error is None
+
+
+class Publisher:
+    """The worker, as the pipeline sees it. `start` it early; a worker that died is started once more, then reported as an error."""
+
+    def __init__(self, root: Path, uri: str | None = None, track: bool = True) -> None:
+        self.settings = {"root": str(root), "uri": uri, "track": track}
+        self.process: subprocess.Popen[str] | None = None
+        self.stderr: IO[str] | None = None
+
+    def start(self) -> None:
+        """Starts the worker and lets it import what it will need. Returns at once; what fails is told by `publish`."""
+        if self.process is None:
+            self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.stderr,
+                text=True,
+                encoding="utf-8",
+                env=environment(),
+                process_group=0,
+            )
+            with suppress(OSError):
+                self.send({"warm": True})
+
+    def publish(self, folder: Path) -> PublishResult:
+        """Writes the folder's report and logs it; returns when that is done, or has failed for good."""
+        death = ""
+        for _ in range(2):
+            try:
+                self.start()
+                return self.exchange(folder)
+            except (OSError, EOFError, ValueError) as error:
+                death = self.bury() or f"{type(error).__name__}: {error}"
+        return PublishResult(error=f"the publisher died twice over {folder.name}: {death}")
+
+    def exchange(self, folder: Path) -> PublishResult:
+        """Sends one request and waits for its answer. Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense."""
+        self.send({"folder": str(folder.resolve())})
+        assert self.process is not None and self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.endswith("\n"):
+            raise EOFError("no answer")
+        answer = json.loads(line)
+        if answer.pop("ok"):
+            return PublishResult(**answer)
+        return PublishResult(error=answer["error"])
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Writes one request. Raises OSError where the worker is gone."""
+        assert self.process is not None and self.process.stdin is not None
+        self.process.stdin.write(json.dumps({**self.settings, **request}) + "\n")
+        self.process.stdin.flush()
+
+    def bury(self) -> str:
+        """Puts a dead or broken worker away and returns its last words."""
+        process, stderr = self.process, self.stderr
+        self.process = self.stderr = None
+        if process is None or stderr is None:
+            return ""
+        process.kill()
+        code = process.wait()
+        close_pipes(process)
+        stderr.seek(0)
+        words = [line.strip() for line in stderr if line.strip()]
+        stderr.close()
+        return f"exit status {code}" + (f", {words[-1]}" if words else "")
+
+    def close(self) -> None:
+        """Ends the worker after what it is at."""
+        if self.process is None:
+            return
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(CLOSING_S)
+        self.bury()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def environment() -> dict[str, str]:
+    """The worker's environment: it finds this very memeval, whatever the working directory has become."""
+    package = str(Path(memeval.__file__).resolve().parents[1])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+
+
+def close_pipes(process: subprocess.Popen[str]) -> None:
+    """Closes both ends of a worker's pipes that are ours."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def main() -> int:
+    """The worker: requests in, answers out, until the requests end. Ctrl-C is the parent's affair."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)
+    answers = private_stdout()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request.get("warm"):
+            warm(request)
+            continue
+        try:
+            answers.write(json.dumps(serve(request), ensure_ascii=False) + "\n")
+            answers.flush()
+        except BrokenPipeError:
+            return 1
+    return 0
+
+
+def private_stdout() -> IO[str]:
+    """Our own way to the parent; whatever else in this process writes to stdout goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def serve(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Publishes one run folder."""
+    folder = Path(request["folder"])
+    try:
+        from memeval.report import write_report
+
+        write_report(folder)
+        return {"ok": True, **(log(folder, request) if request["track"] else {})}
+    except (MemevalError, OSError) as error:
+        return {"ok": False, "error": " ".join(str(error).split())}
+    except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
+        traceback.print_exc()
+        return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {' '.join(str(error).split())}"}
+
+
+def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Logs one run folder to MLflow."""
+    from memeval.tracking.store import prepare_store
+
+    store = prepare_store(Path(request["root"]), request.get("uri"))
+    from memeval.tracking.log import log_run
+
+    tracked = log_run(folder, store)
+    return {"run_id": tracked.run_id, "url": tracked.url, "created": tracked.created}
+
+
+def warm(request: Mapping[str, Any]) -> None:
+    """Loads what publishing needs, makes a missing store and opens it. What fails here fails again, and is told, with the first run."""
+    with suppress(MemevalError, OSError, ImportError):
+        from memeval.report.plots import warm_up
+
+        warm_up()
+        if request["track"]:
+            from memeval.tracking.store import prepare_store
+
+            store = prepare_store(Path(request["root"]), request.get("uri"))
+            from memeval.tracking.log import look
+
+            if not store.remote:
+                look(store)
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # the interpreter would spend a second on taking MLflow apart, and the parent waits

@@ -1,0 +1,115 @@
+"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is printed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from memeval.cli.session import done_cells, session_folder
+from memeval.config.paths import conf_dir, outputs_dir
+from memeval.errors import StorageError, UserError
+from memeval.results import RunSummary
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from memeval.cli.hydra_errors import explained
+    from memeval.config.integers import quote_integers, register
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ["MEMEVAL_OUTPUTS"] = str(outputs_dir())
+    check_writable()
+    session_folder()
+    register()
+    sys.argv = ["memeval", *quote_integers(arguments)]
+    main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)
+    try:
+        main()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise explained(error) from error
+    finally:
+        show_comparison()
+    return 1 if any(cell.metrics["coverage"] == 0 for cell in finished()) else 0
+
+
+def run_job(composed: Any) -> None:
+    """One job of Hydra: a cell, from its composition to its publication."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from memeval.cli.cell import run_cell
+    from memeval.config.resolve import check_choices, resolve
+    from memeval.pipeline.cell import open_cell
+
+    job = HydraConfig.get()
+    overrides = list(job.overrides.task)
+    config = resolve(composed)
+    check_choices(config, overrides)
+    number = job.job.num if "num" in job.job else 0
+    run_cell(open_cell(config, repeating_command(overrides)), number)
+
+
+def repeating_command(overrides: Sequence[str]) -> str:
+    """The one command that repeats a cell."""
+    return shlex.join(["python", "-m", "memeval", *(override.replace("'", "") for override in overrides)])
+
+
+def check_writable() -> None:
+    """Raises `UserError` before anything is paid for where results could not be kept."""
+    folder = outputs_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".writable.{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"{folder} can't be written: {error.strerror}", "make it writable, or set MEMEVAL_HOME to a folder that is"
+        ) from error
+
+
+def finished() -> list[RunSummary]:
+    """Summaries of this invocation's cells, in the sweep's order."""
+    from pathlib import Path
+
+    return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
+
+
+def show_comparison() -> None:
+    """Prints one table of the invocation's cells and leaves it in outputs/ as Markdown, CSV and a plot."""
+    cells = done_cells()
+    if not cells:
+        return
+    from rich.console import Console
+
+    from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
+
+    summaries, console = finished(), Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, 200))
+    console.print(comparison_table(summaries))
+    folder = session_folder()
+    try:
+        (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
+        (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{folder} can't be written: {error.strerror}") from error
+    for summary in summaries:
+        if not summary.valid:
+            print(f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}")
+    published = [cell.published for cell in cells]
+    for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
+        print(f"{line}; the same command logs it later", file=sys.stderr)
+    print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
+    if any(line and not line.startswith("not logged") for line in published):
+        print("compare: python -m memeval ui")
+
+
+def _worst(summary: RunSummary) -> str:
+    return ", ".join(f"{count} {status}" for status, count in summary.statuses.items() if status != "ok")

@@ -1,0 +1,73 @@
+"""What the cells of one invocation share: the publisher, and the list of what they finished, which workers in other processes add to."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memeval.cli.publish import Publisher, PublishResult
+from memeval.config.paths import outputs_dir, project_root
+from memeval.config.schema import TrackingConfig
+
+VARIABLE = "MEMEVAL_SESSION"
+"""Environment variable that names the invocation's folder; workers inherit it."""
+
+
+@dataclass(frozen=True)
+class DoneCell:
+    """A line of the list: where a cell's run folder is, and what became of it."""
+
+    job: int
+    """Number in the sweep; 0 in a single run."""
+    folder: str
+    reused: bool
+    published: str
+    """Address of the run, or why there is none."""
+
+
+def session_folder() -> Path:
+    """The invocation's folder below outputs/sweeps/, named after its start."""
+    if VARIABLE not in os.environ:
+        stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+        os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / f"{stamp}_{os.getpid()}")
+    return Path(os.environ[VARIABLE])
+
+
+def note_done(cell: DoneCell) -> None:
+    """Adds a cell to the invocation's list."""
+    folder = session_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "cells.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(cell.__dict__) + "\n")
+
+
+def done_cells() -> list[DoneCell]:
+    """The invocation's cells, in the sweep's order."""
+    path = session_folder() / "cells.jsonl"
+    if not path.exists():
+        return []
+    rows = [DoneCell(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return sorted(rows, key=lambda row: row.job)
+
+
+_publishers: dict[tuple[str, str | None], Publisher] = {}
+
+
+def start_publisher(tracking: TrackingConfig) -> Publisher:
+    """This process's publisher for a store, started when first asked for, so that it loads while the cell runs."""
+    key = (tracking.name, tracking.uri)
+    if key not in _publishers:
+        publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
+        publisher.start()
+        atexit.register(publisher.close)
+        _publishers[key] = publisher
+    return _publishers[key]
+
+
+def described(result: PublishResult) -> str:
+    """What became of publishing, in a word for the user."""
+    return (result.url or "") if result.ok else f"not logged: {result.error}"

@@ -1,0 +1,107 @@
+"""`python -m memeval ui`: MLflow's page on the project's own store."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from memeval.errors import UserError, WorldError
+
+STARTING_S = 120.0
+"""How long the server may take until it answers; it takes about ten seconds on two cores."""
+
+
+def ui(arguments: Sequence[str], root: Path | None = None) -> int:
+    """Serves MLflow's page until Ctrl-C. Raises UserError for a port that is taken, WorldError where the server does not start."""
+    options = parser().parse_args(arguments)
+    if root is None:
+        from memeval.config.paths import project_root
+
+        root = project_root()
+    from memeval.tracking.store import Store, locate, prepare_store
+
+    if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
+        print(f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}")
+        return 0
+    claim(options.host, options.port)
+    print("MLflow's page is starting …", flush=True)
+    store = prepare_store(root, options.uri)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    log = root / "mlruns" / "server.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as output:
+        command = server(store.uri, store.artifacts or "", options.host, options.port)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
+        try:
+            page = f"http://{options.host}:{options.port}"
+            wait_for(page, process, log)
+            print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
+            print("To compare runs: open a data set's experiment, tick the runs, press Compare; parallel coordinates shows what differs.")
+            sys.stdout.flush()
+            code = process.wait()
+            raise WorldError(f"MLflow's server ended by itself with status {code}; what it said is in {log}")
+        except KeyboardInterrupt:
+            print("\nMLflow's page has ended.")
+            return 0
+        finally:
+            end(process)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    options = argparse.ArgumentParser(prog="python -m memeval ui", description="MLflow's page on the project's own store.")
+    options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
+    options.add_argument("--uri", help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else mlruns/mlflow.db)")
+    return options
+
+
+def claim(host: str, port: int) -> None:
+    """Finds out now, and not from a server's traceback, that a port is taken."""
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(
+            f"can't listen on {host}:{port}: {reason.lower()}", f"another port:  python -m memeval ui --port {port + 1}"
+        ) from error
+
+
+def server(uri: str, artifacts: str, host: str, port: int) -> list[str]:
+    """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
+    places = ["--backend-store-uri", uri, "--default-artifact-root", artifacts]
+    return [sys.executable, "-m", "mlflow", "server", *places, "--host", host, "--port", str(port), "--workers", "1"]
+
+
+def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Waits until the server answers. Raises WorldError where it ends, or takes too long."""
+    deadline = time.monotonic() + STARTING_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise WorldError(f"MLflow's server did not start (status {process.returncode}); what it said is in {log}")
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{page}/health", timeout=2) as answer:
+            if answer.status == 200:
+                return
+        time.sleep(0.2)
+    raise WorldError(f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the server and the workers it started: they are one process group."""
+    for last in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, last)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+            return

@@ -1,0 +1,41 @@
+"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and `how old`."""
+
+from __future__ import annotations
+
+import re
+
+from memeval.llm.extractive.words import NUMBERS
+
+_SPELT = "|".join(word for word in sorted(NUMBERS, key=len, reverse=True) if word not in ("a", "an"))
+_AMOUNT = rf"(?:\d[\d,.]*(?:\s?[-–]\s?\d+)?|{_SPELT})"
+_UNIT = r"(?:second|minute|hour|day|week|weekend|month|year|decade)s?"
+_ABOUT = r"(?:(?:about|nearly|almost|over|around|at least|more than|less than|up to)\s+)?"
+_DURATION = re.compile(
+    rf"\b{_ABOUT}(?:{_AMOUNT}|a few|several|an?(?: couple)?(?: of)?|many)(?:\s+(?:more|good|whole|long))?[\s-]+{_UNIT}\b(?:\s+old\b)?"
+    r"|\bsince\s+(?:\d{4}|I was \w+|\w+ school|childhood|[A-Z]\w+)",
+    re.IGNORECASE,
+)
+_FREQUENCY = re.compile(
+    rf"\b{_ABOUT}(?:once|twice|(?:{_AMOUNT}|a few|several|a couple of) times)(?:\s+or\s+\w+)?(?:\s+(?:a|an|per|every|each)\s+\w+)?"
+    rf"|\bevery\s+(?:(?:other|single|{_AMOUNT})\s+)?\w+|\b(?:daily|weekly|monthly|yearly)\b",
+    re.IGNORECASE,
+)
+_AGE = re.compile(rf"\b{_AMOUNT}(?:[\s-]years?[\s-]old)?\b", re.IGNORECASE)
+_COUNT = re.compile(rf"[$€£]?\b{_AMOUNT}\b%?(?![:/-]\d)", re.IGNORECASE)
+_ONE = frozenset("one once".split())
+"""Number words that are mostly no numbers: `one of them`, `this one`."""
+
+
+def duration(sentence: str, question: str) -> str | None:
+    """The first length of time, frequency or age in a sentence, as the lower-cased question asks for it."""
+    patterns = (_AGE,) if "how old" in question else (_FREQUENCY, _DURATION) if "how often" in question else (_DURATION, _FREQUENCY)
+    return next((match.group() for pattern in patterns if (match := pattern.search(sentence))), None)
+
+
+def count(sentence: str, question: str) -> str | None:
+    """The first number of a sentence, with its unit where the lower-cased question asks for days, weeks, months or years."""
+    if re.search(rf"\bhow many {_UNIT}", question):
+        match = _DURATION.search(sentence)
+        return match.group() if match else None
+    found = (match.group() for match in _COUNT.finditer(sentence))
+    return next((number.rstrip(",.") for number in found if number.lower() not in _ONE), None)

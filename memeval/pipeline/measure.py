@@ -1,0 +1,187 @@
+"""Measures: from records to the metrics of a run, by the names of docs/metrics.md. What was not measured is None, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import quantiles
+from typing import Any
+
+from memeval.llm.prices import total_cost_usd
+from memeval.metrics.answer import METRICS
+from memeval.metrics.refusal import is_refusal
+from memeval.metrics.retrieval import retrieval_metrics
+from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
+from memeval.pipeline.rows import label_value
+from memeval.records import CategoryId, Role, Status, Usage
+from memeval.results import CategoryResult
+
+Record = Mapping[str, Any]
+Metrics = dict[str, float | None]
+_PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
+
+
+def measure_repeat(records: Sequence[Record], ingests: Sequence[Record], headline: frozenset[CategoryId]) -> Metrics:
+    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like."""
+    main = [record for record in records if record["category"] in headline]
+    apart = [record for record in records if record["category"] not in headline]
+    values = [label_value(record) for record in main]
+    metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
+    metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
+    for name in category_names(records):
+        rows = [record for record in records if record["category_name"] == name]
+        metrics[f"accuracy/{name}"] = mean(map(label_value, rows))
+        metrics[f"token_f1/{name}"] = _mean_metric(rows, "token_f1")
+        metrics[f"n_questions/{name}"] = float(len(rows))
+    scored = [label_value(record) is not None for record in records]
+    metrics["coverage"] = sum(scored) / len(scored) if scored else None
+    metrics["abstention_rate"] = _refusals(main)
+    if apart:
+        metrics["abstention_rate/adversarial"] = _refusals([record for record in apart if not record["answerable"]])
+    worst_best = bounds(values)
+    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
+    metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
+    metrics["context_tokens"] = mean(record["context_tokens"] for record in records)
+    return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
+
+
+def measure_cell(repeats: Sequence[Metrics], records: Sequence[Record], headline: frozenset[CategoryId]) -> Metrics:
+    """The metrics of a cell: means over its repeats, deviations between them, intervals clustered by case, sums of what was spent."""
+    metrics: Metrics = {}
+    for name in dict.fromkeys(name for repeat in repeats for name in repeat):
+        column = [repeat.get(name) for repeat in repeats]
+        metrics[name] = _total(column) if _is_sum(name) else mean(column)
+    deviating = ["accuracy", *(name for name in metrics if name.startswith("accuracy/")), "token_f1"]
+    for name in deviating:
+        metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
+    main = [record for record in records if record["category"] in headline]
+    low, high, effect = interval_of(main)
+    return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
+
+
+def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, float | None]:
+    """95 % interval of the accuracy, clustered by case, and the design effect; a question's value is its mean over repeats."""
+    by_question: dict[str, list[float | None]] = {}
+    cases: dict[str, str] = {}
+    for record in records:
+        by_question.setdefault(record["question_id"], []).append(label_value(record))
+        cases[record["question_id"]] = record["case_id"]
+    values = [mean(column) for column in by_question.values()]
+    clusters = [cases[question] for question in by_question]
+    interval = clustered_interval(values, clusters)
+    return (interval.low, interval.high, design_effect(values, clusters)) if interval else (None, None, None)
+
+
+def measure_categories(
+    records: Sequence[Record], repeats: Sequence[Metrics], headline: frozenset[CategoryId]
+) -> tuple[CategoryResult, ...]:
+    """A row per category, headline ones first, in the order of their ids."""
+    ids = sorted({record["category"] for record in records}, key=lambda category: (category not in headline, str(category)))
+    return tuple(_category([r for r in records if r["category"] == category], repeats, category in headline) for category in ids)
+
+
+def _category(rows: Sequence[Record], repeats: Sequence[Metrics], in_headline: bool) -> CategoryResult:
+    name = rows[0]["category_name"]
+    low, high, _ = interval_of(rows)
+    return CategoryResult(
+        category=str(rows[0]["category"]),
+        name=name,
+        n=len({row["question_id"] for row in rows}),
+        scored=sum(label_value(row) is not None for row in rows),
+        asked=len(rows),
+        headline=in_headline,
+        accuracy=mean(repeat.get(f"accuracy/{name}") for repeat in repeats),
+        accuracy_std=sample_std(repeat.get(f"accuracy/{name}") for repeat in repeats),
+        ci95_low=low,
+        ci95_high=high,
+        token_f1=mean(repeat.get(f"token_f1/{name}") for repeat in repeats),
+    )
+
+
+def category_names(records: Iterable[Record]) -> list[str]:
+    """Names of the categories among the records, in the order of their ids."""
+    return list(dict(sorted((str(record["category"]), record["category_name"]) for record in records)).values())
+
+
+def _mean_metric(records: Iterable[Record], name: str) -> float | None:
+    return mean(record["metrics"].get(name) for record in records)
+
+
+def _refusals(records: Sequence[Record]) -> float | None:
+    return mean(float(is_refusal(record["hypothesis"])) for record in records if record["hypothesis"] is not None)
+
+
+def _retrieval(records: Sequence[Record]) -> Metrics:
+    """Means over all questions that name evidence, of whatever category; nothing for systems that expose no ranking."""
+    rows = [
+        retrieval_metrics(record["evidence_ranks"], record["session_evidence_ranks"] or [])
+        for record in records
+        if record["evidence_ranks"]
+    ]
+    return {name: mean(row[name] for row in rows) for name in rows[0]} if rows else {}
+
+
+def usages(records: Iterable[Record]) -> list[Usage]:
+    return [Usage(**{**entry, "role": Role(entry["role"])}) for record in records for entry in record["usage"]]
+
+
+def _spending(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
+    spent = usages(records) + usages(ingests)
+    metrics: Metrics = {}
+    for role in Role:
+        own = [usage for usage in spent if usage.role is role]
+        if not own:
+            continue
+        metrics[f"tokens/{role}/prompt"] = _total(usage.prompt_tokens for usage in own)
+        metrics[f"tokens/{role}/completion"] = _total(usage.completion_tokens for usage in own)
+        metrics[f"tokens/{role}/cached"] = float(sum(usage.cached_tokens for usage in own))
+        metrics[f"calls/{role}"] = float(sum(usage.calls for usage in own))
+        metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
+        metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
+    parts = [value for usage in spent for value in (usage.prompt_tokens, usage.completion_tokens)]
+    metrics["tokens/total"] = _total(parts)
+    metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
+    metrics["cost_usd_uncached/total"] = total_cost_usd(spent, billed=False)
+    return metrics
+
+
+def _times(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
+    metrics: Metrics = {}
+    for stage, rows, field in (("ingest", ingests, "ingest_ms"), ("answer", records, "answer_ms"), ("judge", records, "judge_ms")):
+        values = [row["times"][field] for row in rows if row["times"].get(field) is not None]
+        if values:
+            metrics[f"latency_ms/{stage}/p50"], metrics[f"latency_ms/{stage}/p95"] = percentile(values, 50), percentile(values, 95)
+    waits = [record["times"].get(field) or 0.0 for record in records for field in ("wait_s", "judge_wait_s")]
+    metrics["retry_wait_s"] = sum(waits)
+    return metrics
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Percentile by linear interpolation; the value itself where there is only one."""
+    return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """Sum; None as soon as one part is unknown."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _is_sum(name: str) -> bool:
+    return name.startswith(("tokens/", "calls/", "cost_usd", "retry_wait_s"))
+
+
+def _std_name(name: str) -> str:
+    head, slash, tail = name.partition("/")
+    return f"{head}_std{slash}{tail}"
+
+
+def statuses(records: Iterable[Record]) -> dict[str, int]:
+    """Records by status, the sound ones first."""
+    counts = dict.fromkeys((status.value for status in Status), 0)
+    for record in records:
+        counts[record["status"]] += 1
+    return {status: count for status, count in counts.items() if count}

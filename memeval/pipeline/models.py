@@ -1,0 +1,109 @@
+"""Builds the models and embedders that a config names: one endpoint per address, shared by all that call it."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from memeval.config.paths import cache_dir
+from memeval.config.schema import RunConfig
+from memeval.embedding.contract import Embedder
+from memeval.errors import UserError, unknown
+from memeval.llm.cache import Cache
+from memeval.llm.contract import LanguageModel
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.metering import MeteredModel
+
+JUDGE_TEMPERATURE = 0.0
+"""Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
+
+
+class Models:
+    """The models of one cell, made when they are first asked for."""
+
+    def __init__(self, config: RunConfig, origin: str) -> None:
+        self._config, self._origin = config, origin
+        self._endpoints: dict[str, Endpoint] = {}
+        self._caches: dict[str, Cache] = {}
+        self.reader = self._model(config.llm.model, config.llm.temperature)
+
+    def judge(self) -> LanguageModel:
+        return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
+
+    def embedder(self) -> Embedder:
+        """A fresh embedder; what it learns of one case's texts stays with that case."""
+        settings = self._config.embedder
+        if settings.name == "tfidf":
+            from memeval.embedding.tfidf import CharTfidfEmbedder
+
+            return CharTfidfEmbedder(width=settings.width) if settings.width else CharTfidfEmbedder()
+        if settings.name != "openai":
+            raise unknown("embedder", settings.name, ("tfidf", "openai"))
+        from memeval.embedding.openai import OpenAIEmbedder
+
+        if not settings.model or not settings.base_url:
+            raise UserError("embedder=openai needs embedder.model and embedder.base_url")
+        reach = EndpointSettings(
+            settings.base_url,
+            api_key(settings.api_key_env, settings.base_url, "embedder=openai"),
+            settings.max_concurrency,
+            settings.timeout_s,
+            settings.max_retries,
+        )
+        return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
+
+    def _model(self, model: str | None, temperature: float | None) -> LanguageModel:
+        settings = self._config.llm
+        if settings.name == "extractive":
+            from memeval.llm.extractive import ExtractiveModel
+
+            return MeteredModel(ExtractiveModel())
+        if settings.name != "openai":
+            raise unknown("llm", settings.name, ("extractive", "openai"))
+        from memeval.llm.openai import OpenAIModel, Sampling
+
+        if not model or not settings.base_url:
+            raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
+        reach = EndpointSettings(
+            settings.base_url,
+            api_key(settings.api_key_env, settings.base_url, "llm=openai"),
+            settings.max_concurrency,
+            settings.timeout_s,
+            settings.max_retries,
+        )
+        sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
+        return MeteredModel(OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin))
+
+    def _endpoint(self, settings: EndpointSettings) -> Endpoint:
+        """The endpoint at an address; where two parts ask for one with different limits, the lower limit holds for both."""
+        known = self._endpoints.get(settings.base_url)
+        if known is None:
+            known = self._endpoints[settings.base_url] = Endpoint(settings)
+        elif settings.max_concurrency < known.settings.max_concurrency:
+            known.limit(settings.max_concurrency)
+        return known
+
+    def _cache(self, name: str) -> Cache:
+        if name not in self._caches:
+            self._caches[name] = Cache(cache_dir() / f"{name}.sqlite")
+        return self._caches[name]
+
+    async def aclose(self) -> None:
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
+        for cache in self._caches.values():
+            cache.close()
+
+
+def api_key(variable: str, base_url: str, option: str) -> str:
+    """The key in an environment variable. Raises `UserError` where it is unset, unless the endpoint is on this very machine."""
+    key = os.environ.get(variable)
+    if key:
+        return key
+    if (urlsplit(base_url).hostname or "") in ("localhost", "127.0.0.1", "::1"):
+        return "none"
+    raise UserError(
+        f"{option} needs a key for {base_url}: the environment variable {variable} is not set",
+        f"set it:      export {variable}=...",
+        "or offline:  llm=extractive embedder=tfidf",
+    )

@@ -1,0 +1,86 @@
+"""One question: asked of a memory, judged. Here, and here alone, any exception becomes a status."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.errors import MemevalError, StorageError, UserError
+from memeval.judges.contract import Judge, refusal_verdict
+from memeval.llm.metering import Ledger, metered
+from memeval.metrics.answer import answer_metrics
+from memeval.metrics.retrieval import ranks_of
+from memeval.pipeline.memory import called
+from memeval.pipeline.rows import usage_rows, verdict_row
+from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Status
+from memeval.systems.contract import MemorySystem
+
+Row = dict[str, Any]
+
+
+async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
+    """The answer row of a question; its status tells whether there is an answer in it."""
+    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    try:
+        with metered(ledger):
+            answer: Answer = await called(system, system.answer, _query(system, question))
+        if not answer.text.strip():
+            raise ValueError("the answer is empty")
+        row = _answered(answer, question, session_of, scorer)
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
+        row = failed(Status.ANSWER_FAILED, error)
+    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
+    times = {"answer_ms": None if ledger.cached else round(seconds * 1e3, 3), "wait_s": round(ledger.wait_s, 3)}
+    return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+
+
+def _query(system: MemorySystem, question: EvalQuestion) -> Query:
+    """What the system may see: gold, category, ids and evidence stay behind."""
+    if system.wants_evidence:
+        return OracleQuery(question.text, question.asked_at, question.choices, question.evidence)
+    return Query(question.text, question.asked_at, question.choices)
+
+
+def _answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
+    row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
+    if answer.raw is not None:
+        row["raw"] = answer.raw
+    row["metrics"] = answer_metrics(answer.text, question, scorer=scorer)
+    row["retrieved"] = None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
+    if answer.ranking is not None:
+        row["evidence_ranks"], row["session_evidence_ranks"] = ranks_of(answer.ranking, question.evidence, session_of)
+    row["context_tokens"] = answer.context_tokens
+    if answer.notes:
+        row["notes"] = dict(answer.notes)
+    return row
+
+
+async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]) -> Row:
+    """The verdict row of an answer that there is."""
+    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    try:
+        with metered(ledger):
+            if question.answerable:
+                verdict = await judge.judge(question, answer["hypothesis"], answer["metrics"])
+            else:
+                verdict = refusal_verdict(answer["metrics"])
+        status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
+        row: Row = {"status": status.value, "verdict": verdict_row(verdict)}
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
+        row = failed(Status.JUDGE_FAILED, error)
+    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
+    called_model = bool(ledger.usages) and not ledger.cached
+    times = {"judge_ms": round(seconds * 1e3, 3) if called_model else None, "judge_wait_s": round(ledger.wait_s, 3)}
+    return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+
+
+def failed(status: Status, error: Exception) -> Row:
+    """A row without a score, and why."""
+    message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
+    return {"status": status.value, "error": message[:1000]}

@@ -1,0 +1,81 @@
+"""Joins what the stages stored into the records that a user reads: one row per question and repeat, in the data set's order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from memeval.llm.metering import totals
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.rows import usage_rows, usages_of
+from memeval.pipeline.run import Finished, Repeat
+from memeval.records import EvalCase, EvalQuestion, Status
+
+Record = dict[str, Any]
+TIMES = "times"
+"""The one field of a record that differs between an interrupted run and an uninterrupted one."""
+
+
+def records(cell: Cell, finished: Finished) -> Iterator[Record]:
+    """All records of a cell's run."""
+    for number, repeat in enumerate(finished.repeats):
+        for case in finished.cases:
+            for question in case.questions:
+                yield _record(cell, repeat, number, case, question)
+
+
+def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: EvalQuestion) -> Record:
+    answer = repeat.answers.rows[question.question_id]
+    verdict = repeat.verdicts.rows.get(question.question_id, {}) if answer["status"] == Status.OK else {}
+    usages = [*usages_of(answer, cell.run_key), *usages_of(verdict, cell.run_key)]
+    record: Record = {
+        "question_id": question.question_id,
+        "case_id": case.case_id,
+        "category": question.category,
+        "category_name": cell.dataset.category_names.get(question.category, str(question.category)),
+        "repeat": number,
+        "seed": repeat.seed,
+        "question": question.text,
+        "gold": list(question.gold),
+        "answerable": question.answerable,
+        "evidence": list(question.evidence),
+        "hypothesis": answer.get("hypothesis"),
+        "status": verdict.get("status", answer["status"]),
+        "verdict": verdict.get("verdict"),
+        "metrics": answer.get("metrics", {}),
+        "retrieved": answer.get("retrieved"),
+        "evidence_ranks": answer.get("evidence_ranks"),
+        "session_evidence_ranks": answer.get("session_evidence_ranks"),
+        "context_tokens": answer.get("context_tokens"),
+        "usage": usage_rows(totals(usages)),
+        TIMES: {**answer.get(TIMES, {}), **verdict.get(TIMES, {})},
+    }
+    optional = {"raw": answer.get("raw"), "notes": answer.get("notes"), "error": verdict.get("error", answer.get("error"))}
+    return record | {name: value for name, value in optional.items() if value is not None}
+
+
+def ingests(cell: Cell, finished: Finished) -> Iterator[Record]:
+    """What each case's ingest took, per repeat; nothing for cases whose memory was not needed."""
+    from memeval.pipeline.run import ingest_id
+
+    for repeat in finished.repeats:
+        for case in finished.cases:
+            row = repeat.answers.rows.get(ingest_id(case.case_id))
+            if row is not None:
+                yield {
+                    **row,
+                    "case_id": case.case_id,
+                    "seed": repeat.seed,
+                    "usage": [_plain(usage) for usage in usages_of(row, cell.run_key)],
+                }
+
+
+def _plain(usage: Any) -> Mapping[str, Any]:
+    return asdict(usage) | {"role": usage.role.value}
+
+
+def as_lines(rows: list[Record]) -> str:
+    """Records as JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

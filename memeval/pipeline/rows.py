@@ -1,0 +1,42 @@
+"""Between records and the rows that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from memeval.llm.metering import totals
+from memeval.records import Label, Role, Status, Usage, Verdict
+
+RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.JUDGE_FAILED})
+"""Statuses that the same command tries again."""
+
+
+def usage_rows(usages: Iterable[Usage]) -> list[dict[str, Any]]:
+    """Usages added up, as JSON."""
+    return [asdict(usage) | {"role": usage.role.value} for usage in totals(usages)]
+
+
+def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:
+    """A stored row's usages; those of a row that another run paid for count as cached."""
+    foreign = row.get("origin") != run_key
+    usages = (Usage(**{**entry, "role": Role(entry["role"])}) for entry in row.get("usage", ()))
+    return [replace(usage, cached=True) if foreign else usage for usage in usages]
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    return {"judge": verdict.judge, "label": verdict.label.value, "score": verdict.score, "reason": verdict.reason}
+
+
+def is_final(row: Mapping[str, Any] | None) -> bool:
+    """Whether a stored row need not be made again."""
+    return row is not None and Status(row["status"]) not in RETRYABLE
+
+
+def label_value(row: Mapping[str, Any]) -> float | None:
+    """1.0 for a right answer, 0.0 for a wrong or abstained one, None where it could not be scored."""
+    verdict = row.get("verdict")
+    if row["status"] != Status.OK or not verdict or verdict["label"] == Label.UNSCORED:
+        return None
+    return 1.0 if verdict["label"] == Label.CORRECT else 0.0

@@ -1,0 +1,206 @@
+"""Runs a cell: prepare, answer and judge overlap over its cases, questions and repeats, and everything finished is on disk at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from memeval.errors import StorageError, UserError
+from memeval.granularity import chunks
+from memeval.judges.contract import Judge
+from memeval.judges.registry import build_judge
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.memory import Memory, build_memory
+from memeval.pipeline.models import Models
+from memeval.pipeline.progress import Progress
+from memeval.pipeline.question import ask, failed, judged
+from memeval.pipeline.reader import CellReader
+from memeval.pipeline.rows import is_final
+from memeval.pipeline.store import RowStore
+from memeval.pipeline.window import Window
+from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Status
+from memeval.systems.contract import MemorySystem, Parts
+
+T = TypeVar("T")
+
+QUESTIONS_AHEAD = 3
+"""Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound memory."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One repeat under way."""
+
+    seed: int
+    answers: RowStore
+    verdicts: RowStore
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a cell's run left in memory: the cases that were asked and the stored rows of each repeat."""
+
+    cases: tuple[EvalCase, ...]
+    """Without their sessions' text."""
+    repeats: tuple[Repeat, ...]
+    started_at: datetime
+    seconds: float
+
+
+def ingest_id(case_id: str) -> str:
+    """Id of the row that tells what a case's ingest took."""
+    return f"ingest {case_id}"
+
+
+class CellRun:
+    """One pass over a cell. Rows that an earlier pass finished are taken as they are; failed ones are tried again."""
+
+    def __init__(self, cell: Cell, progress: Progress) -> None:
+        self.cell, self.progress = cell, progress
+        self.calls = 0
+        """Questions asked or judged anew in this pass."""
+
+    async def run(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell and returns what `finish` makes of it while the stores are still held.
+
+        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run; finished rows stay in either case.
+        """
+        started, began = datetime.now().astimezone(), time.perf_counter()
+        self._models = Models(self.cell.config, self.cell.run_key)
+        try:
+            with ExitStack() as stack:
+                repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
+                cases = await self._all(repeats)
+                return finish(Finished(cases, repeats, started, time.perf_counter() - began))
+        finally:
+            await self._models.aclose()
+
+    def _open(self, seed: int, stack: ExitStack) -> Repeat:
+        cell, keys = self.cell, self.cell.keys(seed)
+        say = self.progress.say
+        answers = RowStore(cell.answers_file(seed), {"answer": keys.answer, "seed": seed}, lambda path: say(f"waiting for {path}"))
+        verdicts = RowStore(cell.verdicts_file(seed), {"judge": keys.judge, "seed": seed}, lambda path: say(f"waiting for {path}"))
+        judging = cell.config.judge
+        judge = build_judge(judging.name, threshold=judging.threshold, wording=cell.judge_wording, model=self._models.judge, seed=seed)
+        return Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
+
+    async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
+        window = Window(QUESTIONS_AHEAD * self.cell.config.llm.max_concurrency if self.cell.config.llm.name != "extractive" else 1)
+        asked: list[EvalCase] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for case in self.cell.dataset.cases():
+                    asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
+                    for repeat in repeats:
+                        await window.enter(len(case.questions))
+                        group.create_task(self._case(repeat, case, window))
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from errors
+        return tuple(asked)
+
+    async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
+        open_questions = [question for question in case.questions if not is_final(repeat.answers.rows.get(question.question_id))]
+        self.progress.expect("prepare", 1)
+        self.progress.expect("answer", len(case.questions))
+        self.progress.expect("judge", len(case.questions))
+        left = len(case.questions)
+        try:
+            memory = await self._prepare(repeat, case) if open_questions else None
+            self.progress.done("prepare", reused=not open_questions)
+            session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for question in case.questions:
+                        task = group.create_task(self._question(repeat, case, question, memory, session_of))
+                        task.add_done_callback(lambda _: window.leave(1))
+                        left -= 1
+            finally:
+                if isinstance(memory, Memory):
+                    memory.system.close()
+        finally:
+            window.leave(left)
+
+    async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception:
+        """The case's memory, or the error that kept it from being built."""
+        try:
+            units = chunks(case, self.cell.granularity)
+            memory = await build_memory(self.cell, case, units, lambda: self._system(repeat, case), repeat.seed)
+        except (asyncio.CancelledError, StorageError, UserError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
+            return error
+        if ingest_id(case.case_id) not in repeat.answers.rows:
+            repeat.answers.append(self._ingest_row(case, memory, units))
+        return memory
+
+    def _ingest_row(self, case: EvalCase, memory: Memory, units: list[MemoryChunk]) -> dict[str, Any]:
+        return {
+            "id": ingest_id(case.case_id),
+            "status": Status.OK.value,
+            "chunks": len(units),
+            "compressions": memory.compressions,
+            "usage": memory.usage,
+            "origin": memory.origin,
+            "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
+        }
+
+    def _system(self, repeat: Repeat, case: EvalCase) -> MemorySystem:
+        cell, models, loop = self.cell, self._models, asyncio.get_running_loop()
+        parts = Parts(
+            reader=CellReader(models.reader, cell.wording, cell.config.prompt.name, repeat.seed),
+            model=models.reader,
+            embedder=models.embedder(),
+            top_k=cell.config.top_k,
+            seed=repeat.seed,
+            case_id=case.case_id,
+            run_sync=lambda awaitable: asyncio.run_coroutine_threadsafe(_coroutine(awaitable), loop).result(),
+        )
+        return cell.system(cell.settings, parts)
+
+    async def _question(
+        self, repeat: Repeat, case: EvalCase, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
+    ) -> None:
+        answer = repeat.answers.rows.get(question.question_id)
+        if not is_final(answer):
+            answer = await self._answer(repeat, question, memory, session_of)
+            self.progress.done("answer")
+        else:
+            self.progress.done("answer", reused=True)
+        assert answer is not None
+        verdict = repeat.verdicts.rows.get(question.question_id)
+        reused = is_final(verdict)
+        if not reused and answer["status"] == Status.OK:
+            self.calls += 1
+            repeat.verdicts.append({**await judged(repeat.judge, question, answer), "origin": self.cell.run_key})
+        self.progress.done("judge", reused=reused)
+
+    async def _answer(
+        self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
+    ) -> dict[str, Any]:
+        if isinstance(memory, Memory):
+            self.calls += 1
+            row = await ask(memory.system, question, session_of, self.cell.dataset.scorer)
+        else:
+            assert memory is not None, "a case with open questions is prepared"
+            row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}
+        row["origin"] = self.cell.run_key
+        repeat.answers.append(row)
+        return row
+
+
+async def _coroutine(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error that is not itself a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,171 @@
+"""From a finished cell to its run folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from memeval.config.resolve import flatten
+from memeval.errors import StorageError
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat, statuses
+from memeval.pipeline.records import as_lines, ingests, records
+from memeval.pipeline.rows import RETRYABLE
+from memeval.pipeline.run import Finished
+from memeval.pipeline.surroundings import git_state, versions
+from memeval.records import Status
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, write_atomically
+
+Record = Mapping[str, Any]
+IMPORTED = "imported"
+"""Name of the system of a run whose answers another program gave."""
+
+
+def finish(cell: Cell, finished: Finished) -> RunSummary:
+    """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError` where the disk refuses."""
+    rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
+    summary = summarise(cell, finished, rows, ingest_rows)
+    try:
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(cell.folder / CONFIG_FILE, config_yaml(cell))
+        write_atomically(cell.folder / RECORDS_FILE, as_lines(rows))
+        summary.write(cell.folder)
+    except OSError as error:
+        raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
+    return summary
+
+
+def reusable(cell: Cell) -> RunSummary | None:
+    """The summary of a cell that was finished before with nothing left to try again; None where there is work to do."""
+    try:
+        summary = RunSummary.read(cell.folder)
+        lines = (cell.folder / RECORDS_FILE).read_bytes().count(b"\n")
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    whole = lines == sum(summary.statuses.values()) > 0
+    return summary if whole and not RETRYABLE.intersection(map(Status, summary.statuses)) else None
+
+
+def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> RunSummary:
+    """The results of a cell."""
+    headline = cell.dataset.headline
+    repeats = []
+    for number, repeat in enumerate(finished.repeats):
+        own = [row for row in rows if row["repeat"] == number]
+        made = [row for row in ingest_rows if row["seed"] == repeat.seed]
+        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline)))
+    measured = [dict(repeat.metrics) for repeat in repeats]
+    metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
+    coverage = metrics["coverage"]
+    return RunSummary(
+        run_key=cell.run_key,
+        name=cell.name,
+        dataset=cell.config.dataset.name,
+        sweep=cell.config.sweep_name,
+        command=cell.command,
+        params=params(cell),
+        tags=tags(cell),
+        metrics=metrics,
+        categories=measure_categories(rows, measured, headline),
+        repeats=tuple(repeats),
+        notes=tuple(notes(cell, finished, rows, ingest_rows)),
+        valid=coverage is not None and coverage >= cell.config.min_coverage,
+        started_at=finished.started_at.isoformat(timespec="milliseconds"),
+        finished_at=_end(finished).isoformat(timespec="milliseconds"),
+        statuses=statuses(rows),
+    )
+
+
+def _end(finished: Finished) -> datetime:
+    return finished.started_at + timedelta(seconds=finished.seconds)
+
+
+def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
+    """The resolved config, flattened; a group's name stands under the group itself."""
+    leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items() if not path.startswith("tracking")}
+    leaves |= {f"system.{name}": value for name, value in asdict(cell.settings).items()}
+    return {path: ",".join(map(str, value)) if isinstance(value, list) else value for path, value in leaves.items()}
+
+
+def tags(cell: Cell) -> dict[str, str]:
+    """What tells where a run comes from and what it may be compared with."""
+    imported = cell.config.system["name"] == IMPORTED
+    found = {
+        "run_key": cell.run_key,
+        "protocol": protocol(cell),
+        "data_sha256": cell.loaded.sha256,
+        "data_pinned": str(cell.loaded.pinned).lower(),
+        "prompt_sha256": cell.facts.prompt_sha256,
+        "deterministic": str(cell.config.llm.name == "extractive" and not imported).lower(),
+        "own_prompt": str(cell.system.own_prompt).lower(),
+        "imported": str(imported).lower(),
+        "command": cell.command,
+        **git_state(),
+        **{f"version.{package}": number for package, number in versions().items()},
+    }
+    if cell.facts.judge_prompt_sha256:
+        found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
+    if cell.config.sweep_name:
+        found["sweep"] = cell.config.sweep_name
+    return found
+
+
+def protocol(cell: Cell) -> str:
+    """The choices that make two figures comparable, in one line."""
+    config = cell.config
+    asked = cell.config.dataset.categories
+    judge = config.judge.name
+    if cell.judge_wording:
+        judge += f"({config.llm.judge_model or config.llm.model}, {cell.judge_wording.sha256[:8]})"
+    parts = [config.dataset.name, cell.loaded.sha256[:8], f"labels={config.dataset.labels}", f"images={config.dataset.images}"]
+    parts += [f"categories={','.join(map(str, asked)) if asked else 'all'}", f"prompt={config.prompt.name}", f"judge={judge}"]
+    limits = [f"{name}={getattr(config.dataset, name)}" for name in ("limit_cases", "limit_questions") if getattr(config.dataset, name)]
+    return " ".join(parts + limits)
+
+
+def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> Iterator[str]:
+    """What a reader of the figures must know."""
+    if not cell.loaded.pinned:
+        yield f"The data file is not the registered one (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
+    if cell.config.system["name"] != IMPORTED and cell.config.llm.name == "extractive":
+        yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
+    yield from _failures(rows)
+    yield from _compressions(cell, ingest_rows)
+    cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))
+    if cut["cut_chunks"]:
+        yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
+    said = {f"{key}: {value}" for row in rows for key, value in row.get("notes", {}).items() if not key.startswith("cut_")}
+    yield from sorted(said)[:20]
+    dropped = sum(store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
+    if dropped:
+        yield f"{dropped} half-written or damaged lines of an earlier pass were dropped and made anew."
+    yield from cell.loaded.notes
+
+
+def _failures(rows: Sequence[Record]) -> Iterator[str]:
+    for status, count in statuses(rows).items():
+        if status != Status.OK:
+            example = next((row["error"] for row in rows if row["status"] == status and row.get("error")), "")
+            yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
+
+
+def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
+    turn = cell.config.compression_turn
+    if turn == "never" or not ingest_rows:
+        return
+    idle = sum(row["compressions"] == 0 for row in ingest_rows)
+    if idle:
+        yield f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} conversations and never fired there."
+
+
+def config_yaml(cell: Cell) -> str:
+    """The resolved config as YAML."""
+    from omegaconf import OmegaConf
+
+    system = {"name": cell.config.system["name"], **asdict(cell.settings)}
+    if "class" in cell.config.system:
+        system["class"] = cell.config.system["class"]
+    return OmegaConf.to_yaml(OmegaConf.create({**asdict(cell.config), "system": system}))

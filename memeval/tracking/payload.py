@@ -1,0 +1,109 @@
+"""A run's results in the form and within the limits that MLflow takes. Pure: nothing here talks to MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.results import RECORDS_FILE, RunSummary
+
+PARAM_LIMIT, TAG_LIMIT = 6000, 8000
+PREFIX = "memeval."
+TABLE_FILE = "records_table.json"
+CUT = " … (cut)"
+DESCRIBED = ("run_key", "name", "params", "metrics", "categories", "repeats", "notes", "valid", "statuses")
+
+
+def legal(name: str) -> str:
+    """A name that MLflow takes for a metric, a param or a tag: what it refuses becomes `_`."""
+    path = re.sub(r"[^\w\-. /]", "_", name)
+    return "/".join(part for part in path.split("/") if part not in {"", ".", ".."})[:250] or "_"
+
+
+def params(summary: RunSummary) -> dict[str, str]:
+    """The resolved settings as YAML writes them."""
+    written = {None: "null", True: "true", False: "false"}
+    values = {key: written[value] if value is None or isinstance(value, bool) else str(value) for key, value in summary.params.items()}
+    return {legal(key): cut(value, PARAM_LIMIT) for key, value in values.items()}
+
+
+def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
+    """The metrics that were measured; None and what is no finite number are left out."""
+    return {legal(name): float(value) for name, value in values.items() if value is not None and math.isfinite(value)}
+
+
+def tags(summary: RunSummary, report: str) -> dict[str, str]:
+    """The run's tags, ours under `memeval.`, and the ones that MLflow's page shows: description, source, commit."""
+    ours = {key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value for key, value in summary.tags.items()}
+    ours |= {f"{PREFIX}command": summary.command, f"{PREFIX}valid": "true" if summary.valid else "false"}
+    shown = {"mlflow.note.content": note(report), "mlflow.source.name": summary.command, "mlflow.source.type": "LOCAL"}
+    if commit := summary.tags.get("git_commit"):
+        shown["mlflow.source.git.commit"] = commit
+    return {legal(key): cut(value, TAG_LIMIT) for key, value in {**ours, **shown}.items()}
+
+
+def note(report: str) -> str:
+    """The report as the page's description: without pictures, whose paths mean nothing there, and cut at a line."""
+    lines = [line for line in report.splitlines() if not line.startswith("![")]
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    mark = "\n\n*Cut here: the whole report is among the artifacts.*"
+    return text if len(text) <= TAG_LIMIT else text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
+
+
+def fingerprint(summary: RunSummary) -> str:
+    """Tells two results of one cell apart. Which sweep asked for it, under which command and when, does not count."""
+    described = {name: value for name, value in asdict(summary).items() if name in DESCRIBED}
+    return hashlib.sha256(json.dumps(described, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def records_table(folder: Path) -> str:
+    """The records as a table that MLflow's page opens: pandas' `split` layout, one row a question and repeat."""
+    rows = [row(record) for record in records(folder / RECORDS_FILE)]
+    columns = list(dict.fromkeys(name for cells in rows for name in cells))
+    data = [[cells.get(name) for name in columns] for cells in rows]
+    return json.dumps({"columns": columns, "data": data}, ensure_ascii=False)
+
+
+def records(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The rows of `records.jsonl`."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def row(record: Mapping[str, Any]) -> dict[str, str | float | None]:
+    """What of a record is worth a column: the question, what was said, how it was judged and why."""
+    verdict = record.get("verdict") or {}
+    measured = record.get("metrics") or {}
+    plain = {name: record.get(name) for name in ("question_id", "category", "category_name", "repeat", "question")}
+    return {
+        **plain,
+        "gold": "; ".join(str(gold) for gold in record.get("gold") or ()),
+        "hypothesis": record.get("hypothesis"),
+        "label": verdict.get("label"),
+        "score": verdict.get("score"),
+        "reason": verdict.get("reason"),
+        "status": record.get("status"),
+        "error": record.get("error"),
+        "token_f1": measured.get("token_f1"),
+        "recall_at_10": measured.get("recall_at_10"),
+        "context_tokens": record.get("context_tokens"),
+        "answer_ms": (record.get("times") or {}).get("answer_ms"),
+    }
+
+
+def cut(value: str, limit: int) -> str:
+    """A value within MLflow's limit, with a mark where something is missing."""
+    return value if len(value) <= limit else value[: limit - len(CUT)] + CUT
+
+
+def milliseconds(time: str) -> int:
+    """An ISO time as MLflow counts it."""
+    return round(1000 * datetime.fromisoformat(time).timestamp())

@@ -1,0 +1,138 @@
+"""Where runs are logged: the project's own SQLite store, made once, or whatever address the user gives."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.errors import UserError, WorldError
+
+LOCAL_PAGE = "http://127.0.0.1:5000"
+"""Where `python -m memeval ui` serves a local store unless told otherwise."""
+
+LOCK_WAIT_S = 120.0
+"""How long one process waits for another that is making the store or logging the same run."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """An MLflow tracking store."""
+
+    uri: str
+    artifacts: str | None
+    """Where new experiments put their artifacts; None where the server decides."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server, which others may share, stands between us and the data."""
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
+    def name(self) -> str:
+        """The address as it may be shown and stored: without user and password."""
+        return re.sub(r"//[^/@]*@", "//", self.uri)
+
+    @property
+    def page(self) -> str:
+        """Address of MLflow's page on this store."""
+        return self.name.rstrip("/") if self.remote else LOCAL_PAGE
+
+
+def prepare_store(root: Path, uri: str | None = None) -> Store:
+    """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`; a missing SQLite file is created.
+
+    Parallel first starts are safe: migrations run on a file of another name, under a lock, and the finished file is renamed into place.
+    Raises UserError for an address that can't be a store, WorldError where it can't be made.
+    """
+    store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
+    if store.uri.startswith("sqlite:"):
+        with faults(store):
+            create(Path(store.uri.removeprefix("sqlite:///")), store.artifacts)
+    return store
+
+
+def locate(root: Path, uri: str | None) -> Store:
+    """Which store an address means; nothing is touched."""
+    local = root / "mlruns"
+    if uri is None:
+        return Store(f"sqlite:///{local / 'mlflow.db'}", (local / "artifacts").as_uri())
+    scheme, found, rest = uri.partition(":")
+    if scheme == "sqlite" and rest.startswith("///") and rest != "///":
+        path = root / rest.removeprefix("///")
+        return Store(f"sqlite:///{path}", (path.parent / "artifacts").as_uri())
+    if scheme in {"http", "https", "databricks"}:
+        return Store(uri, None)
+    if found and scheme.split("+")[0] in {"postgresql", "mysql", "mssql"}:
+        return Store(uri, (local / "artifacts").as_uri())
+    raise UserError(
+        f"tracking.uri '{uri}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
+        "on this machine:  leave tracking.uri out, or tracking.uri=sqlite:///runs/mlflow.db",
+        "on a server:      tracking.uri=http://host:5000",
+    )
+
+
+def create(database: Path, artifacts: str | None) -> None:
+    """Makes an SQLite store where there is none. MLflow's migrations, half run, ruin a file for good: so no other process sees them."""
+    if exists(database):
+        return
+    from filelock import FileLock
+
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(database.with_name(f".{database.name}.lock"), timeout=LOCK_WAIT_S):
+        if exists(database):
+            return
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        unfinished = database.with_name(f".{database.name}.new")
+        unfinished.unlink(missing_ok=True)
+        unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
+        made = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
+        made.engine.dispose()
+        unfinished.replace(database)
+
+
+def exists(database: Path) -> bool:
+    """Whether there is a store; an empty file is none."""
+    return database.exists() and database.stat().st_size > 0
+
+
+@contextmanager
+def faults(store: Store) -> Iterator[None]:
+    """Turns what goes wrong in MLflow, its database, the network or the disk into a WorldError of one line."""
+    import requests
+    from filelock import Timeout
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, SQLAlchemyError, requests.RequestException, Timeout, OSError) as error:
+        raise WorldError(f"MLflow store {store.name}: {plainly(error)}") from error
+
+
+CAUSES = (
+    (("connection refused", "max retries", "timeout exception", "name resolution", "failed to resolve"), "the server can't be reached"),
+    (("database is locked", "file lock"), "another process holds it, and did not let go in time"),
+    (("no space left", "disk is full", "disk quota", "file too large"), "the disk is full"),
+    (("readonly database", "read-only file system", "permission denied", "unable to open database"), "it can't be written"),
+    (("not a directory", "file exists"), "a file stands where a folder is needed"),
+    (("file is not a database", "malformed", "no such table"), "the file is damaged, or is no MLflow database"),
+    (("out-of-date database schema",), "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it"),
+)
+"""What errors say, in lower case, and what that means."""
+
+
+def plainly(error: Exception) -> str:
+    """The cause on one line; the error's own first line where the cause is not a known one."""
+    said = " ".join(str(error).split())
+    for phrases, cause in CAUSES:
+        if any(phrase in said.lower() for phrase in phrases):
+            detail = getattr(error, "filename", None)
+            return f"{cause} ({detail})" if detail else cause
+    if "disk i/o error" in said.lower():
+        return "the disk refused to write; is it full?"
+    return said[:300] or type(error).__name__

@@ -1,0 +1,17 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of the real data sets; its siblings `outputs` and `reference` hold recorded answers and values. Skips where it is absent."""
+    named = os.environ.get("MEMEVAL_DATA_DIR")
+    if not named or not Path(named, "locomo", "locomo10.json").is_file():
+        pytest.skip("needs the real data sets: MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json")
+    return Path(named)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from math import log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memeval.metrics.retrieval import (
+    all_at,
+    evidence_ranks,
+    hit_at,
+    ndcg_at,
+    ranks_of,
+    recall_at,
+    reciprocal_rank,
+    retrieval_metrics,
+    session_ranking,
+)
+
+RANKS = st.lists(st.none() | st.integers(1, 30), max_size=6)
+
+
+def test_a_rank_is_that_of_the_first_unit_that_covers_the_turn() -> None:
+    ranking = [("a", "b"), ("c",), ("b", "d")]
+    assert evidence_ranks(ranking, ["b", "d", "x", "c"]) == [1, 3, None, 2]
+
+
+def test_metrics_by_hand() -> None:
+    ranks = [2, None, 7]
+    assert recall_at(ranks, 1) == 0.0
+    assert recall_at(ranks, 5) == pytest.approx(1 / 3)
+    assert recall_at(ranks, 10) == pytest.approx(2 / 3)
+    assert (hit_at(ranks, 1), hit_at(ranks, 2)) == (0.0, 1.0)
+    assert (all_at(ranks, 100), all_at([2, 7], 7), all_at([2, 7], 6)) == (0.0, 1.0, 0.0)
+    assert reciprocal_rank(ranks) == 0.5
+    assert reciprocal_rank([None]) == 0.0
+    assert ndcg_at(ranks, 10) == pytest.approx((1 / log2(3) + 1 / 3) / (1 + 1 / log2(3) + 1 / 2))
+    assert ndcg_at([11], 10) == 0.0
+
+
+def test_two_pieces_of_evidence_in_one_unit_both_gain_up_to_the_cap() -> None:
+    assert ndcg_at([1, 1], 10) == 1.0
+    assert ndcg_at([3, 3], 10) == pytest.approx(1 / (1 + 1 / log2(3)))
+
+
+def test_the_ideal_has_no_more_than_k_ranks() -> None:
+    assert ndcg_at(list(range(1, 13)), 10) == pytest.approx(1.0)
+
+
+def test_no_evidence_is_none_everywhere_and_never_0() -> None:
+    assert set(retrieval_metrics([], []).values()) == {None}
+
+
+def test_the_names() -> None:
+    one = [f"{name}_at_{k}" for name in ("recall", "hit", "all") for k in (1, 5, 10, 20)] + ["mrr", "ndcg_at_10"]
+    assert list(retrieval_metrics([1], [1])) == one + [f"session_{name}" for name in one]
+
+
+def test_turn_and_session_metrics_are_not_mixed_up() -> None:
+    metrics = retrieval_metrics([None], [1])
+    assert (metrics["recall_at_20"], metrics["session_recall_at_1"], metrics["mrr"], metrics["session_mrr"]) == (0.0, 1.0, 0.0, 1.0)
+
+
+def test_sessions_rank_where_their_first_turn_stands() -> None:
+    sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
+    assert session_ranking([("b1",), ("a2", "c1"), ("a1",)], sessions) == [("b",), ("a",), ("c",)]
+    assert ranks_of([("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions) == ([3, 2, 2], [2, 3])
+
+
+def test_a_turn_that_the_case_does_not_hold_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        session_ranking([("ghost",)], {"a": "s"})
+
+
+@given(RANKS, st.integers(1, 30))
+def test_metrics_grow_with_k_and_bound_each_other(ranks: list[int | None], k: int) -> None:
+    if not ranks:
+        return
+    everything, some, recall = all_at(ranks, k), hit_at(ranks, k), recall_at(ranks, k)
+    assert everything is not None and some is not None and recall is not None
+    assert 0 <= everything <= recall <= some <= 1
+    wider, gain = recall_at(ranks, k + 1), ndcg_at(ranks, k)
+    assert wider is not None and gain is not None
+    assert recall <= wider
+    assert 0 <= gain <= 1

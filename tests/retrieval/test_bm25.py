@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from memeval.retrieval.bm25 import Bm25Index, terms
+
+WORDS = st.lists(st.sampled_from("the cat dog Ann bob 7 well-known café run , !".split()), max_size=12).map(" ".join)
+
+
+def reference(texts: list[str], query: str) -> np.ndarray:
+    return np.asarray(BM25Okapi([terms(text) for text in texts]).get_scores(terms(query)))
+
+
+def test_terms_are_lower_case_letters_and_digits() -> None:
+    assert terms("Ann's WELL-known 7th café!") == ["ann", "s", "well", "known", "7th", "caf"]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=12), WORDS)
+def test_scores_and_order_are_those_of_rank_bm25(texts: list[str], query: str) -> None:
+    if not any(terms(text) for text in texts):
+        return
+    expected = reference(texts, query)
+    index = Bm25Index(texts)
+    assert np.allclose(index.scores(query), expected, rtol=0, atol=1e-12)
+    order, scores = index.ranking(query)
+    assert order == sorted(range(len(texts)), key=lambda position: (-expected[position], position))
+    assert scores == [expected[position] for position in order]
+
+
+def test_a_term_in_most_documents_keeps_rank_bm25s_floor() -> None:
+    texts = ["Ann: tea", "Ann: coffee", "Ann: water", "Bob: tea"]
+    assert Bm25Index(texts).scores("ann").tolist() == reference(texts, "ann").tolist()
+    assert Bm25Index(texts).scores("ann")[0] > 0
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "!!!"]])
+def test_a_corpus_without_terms_scores_nothing(texts: list[str]) -> None:
+    order, scores = Bm25Index(texts).ranking("anything")
+    assert order == list(range(len(texts)))
+    assert scores == [0.0] * len(texts)
+
+
+@pytest.mark.parametrize("query", ["", "?!", "unheard"])
+def test_a_query_that_matches_nothing_leaves_the_order(query: str) -> None:
+    assert Bm25Index(["a b", "c", "d e f"]).ranking(query) == ([0, 1, 2], [0.0, 0.0, 0.0])
+
+
+def test_one_document() -> None:
+    assert Bm25Index(["only this"]).ranking("this")[0] == [0]
+
+
+def test_an_equal_score_goes_to_the_earlier_document() -> None:
+    assert Bm25Index(["x y", "same words", "z", "same words", "t", "u"]).ranking("words")[0][:2] == [1, 3]

@@ -1,0 +1,176 @@
+"""What every memory system owes its user, run over all that are built in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memeval.records import OracleQuery, Query, format_time
+from memeval.systems.registry import BUILT_IN
+
+from .conftest import DATES, Builder, by_session, conversation
+
+ALL = sorted(BUILT_IN)
+RETRIEVES = [name for name in ALL if name not in ("no_memory", "long_context")]
+RANKS = [name for name in RETRIEVES if name != "oracle"]
+SHOWN_DATES = {format_time(date) for date in DATES}
+QUESTION = OracleQuery("Where does Bob's sister play the violin?", evidence=("D1:4",))
+OTHERS = [
+    QUESTION,
+    OracleQuery("What is the puppy called?", evidence=("D1:1", "D2:3")),
+    OracleQuery("What does the bakery sell?", evidence=("D2:3",)),
+    OracleQuery("Bye", evidence=("D1:5",)),
+    OracleQuery("zzz qqq", evidence=()),
+    OracleQuery("", evidence=()),
+]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_reset_isolates(build: Builder, name: str) -> None:
+    driver = build(name)
+    driver.remember(by_session(conversation())[:1])
+    driver.remember(by_session(conversation())[1:])
+    for query in OTHERS:
+        assert "Norway" not in driver.ask(query).text
+
+
+@pytest.mark.parametrize("name", RETRIEVES)
+def test_two_cases_do_not_mix(build: Builder, name: str) -> None:
+    first, second = build(name, case_id="a"), build(name, case_id="b")
+    first.remember(conversation()[:5])
+    second.remember(conversation()[5:])
+    answer = first.ask(OracleQuery("the bakery", evidence=("D2:1",)))
+    assert all(turn.startswith("D1:") for unit in answer.retrieved or () for turn in unit.turn_ids)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_input_gives_same_output(build: Builder, name: str) -> None:
+    answers = []
+    for _ in range(2):
+        driver = build(name)
+        driver.remember(conversation())
+        answers.append([driver.ask(query) for query in OTHERS])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(build: Builder, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation())
+    alone = [driver.ask(query) for query in OTHERS]
+    assert driver.ask_at_once(OTHERS * 3) == alone * 3
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation())
+    for query in OTHERS:
+        for unit in driver.ask(query).text.split(" | "):
+            if unit:
+                assert unit.startswith("[")
+                assert unit[1:].split("]")[0] in SHOWN_DATES
+
+
+@pytest.mark.parametrize("name", RETRIEVES)
+@pytest.mark.parametrize("granularity", ["turn", "session"])
+def test_turn_ids_of_what_is_retrieved_are_true(build: Builder, name: str, granularity: str) -> None:
+    turns = {chunk.turn_ids[0]: chunk for chunk in conversation()}
+    driver = build(name)
+    driver.remember(conversation() if granularity == "turn" else by_session(conversation()))
+    answer = driver.ask(QUESTION)
+    assert answer.retrieved
+    for unit in answer.retrieved:
+        shown = re.sub(r"^\[.*?\] ", "", unit.text)
+        assert unit.turn_ids
+        for turn in unit.turn_ids:
+            content = turns[turn].content
+            assert any(shown[start : start + 8] in content for start in range(len(shown) - 7)) or content in shown
+
+
+@pytest.mark.parametrize("name", RANKS)
+@pytest.mark.parametrize("top_k", [1, 3, 5, 50])
+def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
+    driver = build(name, top_k=top_k)
+    driver.remember(conversation())
+    answer = driver.ask(QUESTION)
+    assert answer.retrieved is not None
+    assert answer.ranking is not None
+    assert 0 < len(answer.retrieved) <= top_k
+    assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved]
+    assert answer.ranking[: len(answer.retrieved)] == tuple(unit.turn_ids for unit in answer.retrieved)
+    assert "Clara" in answer.retrieved[0].text
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_a_larger_top_k_only_adds(build: Builder, name: str) -> None:
+    small, large = build(name, top_k=2), build(name, top_k=6)
+    for driver in (small, large):
+        driver.remember(conversation())
+    assert (small.ask(QUESTION).retrieved or ()) == (large.ask(QUESTION).retrieved or ())[:2]
+
+
+@pytest.mark.parametrize("name", ["no_memory", "long_context"])
+def test_what_retrieves_nothing_claims_no_ranking(build: Builder, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation())
+    answer = driver.ask(QUESTION)
+    assert answer.retrieved is None
+    assert answer.ranking is None
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_loaded_memory_answers_identically(build: Builder, folder: Path, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation(), compress_after=6)
+    driver.call("save", folder)
+    loaded = build(name)
+    loaded.call("load", folder)
+    assert [loaded.ask(query) for query in OTHERS] == [driver.ask(query) for query in OTHERS]
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "no_memory"])
+def test_a_damaged_memory_is_refused(build: Builder, folder: Path, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation())
+    driver.call("save", folder)
+    for path in folder.iterdir():
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises((OSError, ValueError, KeyError, TypeError)):
+            build(name).call("load", folder)
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_empty_conversation_is_answered_from_nothing(build: Builder, folder: Path, name: str) -> None:
+    driver = build(name)
+    driver.remember([])
+    assert driver.ask(QUESTION).text == ""
+    driver.call("save", folder)
+    loaded = build(name)
+    loaded.call("load", folder)
+    assert loaded.ask(QUESTION).text == ""
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_conversation_without_dates_shows_none(build: Builder, name: str) -> None:
+    undated = [
+        type(chunk)(chunk.chunk_id, chunk.content, None, chunk.session_id, chunk.turn_ids, chunk.speakers) for chunk in conversation()
+    ]
+    driver = build(name)
+    driver.remember(undated)
+    assert "[" not in driver.ask(QUESTION).text
+
+
+def test_only_the_oracle_asks_for_evidence(build: Builder) -> None:
+    assert [name for name in ALL if build(name).system.wants_evidence] == ["oracle"]
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "oracle"])
+def test_evidence_changes_nothing(build: Builder, name: str) -> None:
+    driver = build(name)
+    driver.remember(conversation())
+    assert driver.ask(QUESTION) == driver.ask(Query(QUESTION.text))

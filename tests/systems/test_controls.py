@@ -1,0 +1,65 @@
+"""The systems that retrieve nothing, and the one that retrieves perfectly."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.llm.tokens import count_tokens
+from memeval.records import OracleQuery, Query
+
+from .conftest import Builder, by_session, conversation
+
+
+def test_no_memory_shows_nothing(build: Builder) -> None:
+    driver = build("no_memory")
+    driver.remember(conversation())
+    driver.ask(Query("Who?"))
+    assert driver.reader.contexts == [[]]
+
+
+def test_the_oracle_shows_exactly_the_evidence_in_order_of_time(build: Builder) -> None:
+    driver = build("oracle", top_k=1)
+    driver.remember(conversation())
+    answer = driver.ask(OracleQuery("What about Biscuit?", evidence=("D2:3", "D1:1")))
+    assert answer.ranking == (("D1:1",), ("D2:3",))
+    assert driver.reader.contexts[-1] == [chunk.text for chunk in conversation() if chunk.turn_ids[0] in ("D1:1", "D2:3")]
+
+
+def test_the_oracle_works_on_larger_units(build: Builder) -> None:
+    driver = build("oracle")
+    driver.remember(by_session(conversation()))
+    answer = driver.ask(OracleQuery("What about Biscuit?", evidence=("D2:3",)))
+    assert answer.retrieved is not None
+    assert [unit.turn_ids for unit in answer.retrieved] == [("D2:1", "D2:2", "D2:3", "D2:4")]
+
+
+def test_the_oracle_refuses_a_plain_query(build: Builder) -> None:
+    driver = build("oracle")
+    driver.remember(conversation())
+    with pytest.raises(TypeError, match="OracleQuery"):
+        driver.ask(Query("Who?"))
+
+
+def test_long_context_shows_everything_in_order_of_time(build: Builder) -> None:
+    driver = build("long_context")
+    driver.remember(conversation())
+    answer = driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == [chunk.text for chunk in conversation()]
+    assert answer.notes == {}
+
+
+def test_long_context_cuts_the_old_end_and_says_so(build: Builder) -> None:
+    chunks = conversation()
+    tokens = [count_tokens(chunk.text) for chunk in chunks]
+    driver = build("long_context", max_context_tokens=sum(tokens[-3:]) + 1)
+    driver.remember(chunks)
+    answer = driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == [chunk.text for chunk in chunks[-3:]]
+    assert answer.notes == {"cut_chunks": len(chunks) - 3, "cut_tokens": sum(tokens[:-3])}
+
+
+def test_a_unit_that_does_not_fit_is_left_out_whole(build: Builder) -> None:
+    driver = build("long_context", max_context_tokens=1)
+    driver.remember(conversation())
+    assert driver.ask(Query("Who?")).notes["cut_chunks"] == len(conversation())
+    assert driver.reader.contexts[-1] == []

@@ -1,0 +1,184 @@
+"""The real mem0ai library inside: verbatim and with a scripted model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from memeval.errors import ModelError, UserError
+from memeval.llm.contract import ChatPrompt
+from memeval.records import Query, Role
+
+from .conftest import Builder, ScriptedModel, conversation
+
+
+def extraction(messages: list[dict[str, str]]) -> str:
+    """One memory a call: the last words of the new message, as a model would reword them."""
+    new = messages[-1]["content"].split("## New Messages\n")[1].split("\n##")[0]
+    return json.dumps({"memory": [{"id": "0", "text": f"It is known that {new.strip()[-30:]}", "attributed_to": "user"}]})
+
+
+def test_stored_verbatim_no_model_is_asked_and_chunks_come_back(build: Builder) -> None:
+    driver = build("mem0", top_k=2)
+    driver.remember(conversation())
+    answer = driver.ask(Query("Where does Clara play the violin?"))
+    assert answer.retrieved is not None
+    assert answer.retrieved[0].text in {chunk.text for chunk in conversation()}
+    assert answer.retrieved[0].turn_ids == ("D1:4",)
+    assert answer.notes == {"mem0_entity_search": False, "mem0_keyword_search": False}
+
+
+def test_the_threshold_leaves_out_what_is_unlike(build: Builder) -> None:
+    loose, strict = build("mem0", threshold=0.0, top_k=9), build("mem0", threshold=0.3, top_k=9)
+    for driver in (loose, strict):
+        driver.remember(conversation())
+    query = Query("Where does Clara play the violin?")
+    assert len(strict.ask(query).retrieved or ()) < len(loose.ask(query).retrieved or ())
+    assert all((unit.score or 0) >= 0.3 for unit in strict.ask(query).retrieved or ())
+
+
+def test_inferring_asks_the_cells_model_once_a_chunk(build: Builder) -> None:
+    model = ScriptedModel(extraction)
+    driver = build("mem0", infer=True, model=model)
+    driver.remember(conversation())
+    assert len(model.calls) == len(conversation())
+    for prompt, role, seed in model.calls:
+        assert isinstance(prompt, ChatPrompt)
+        assert prompt.options == {"response_format": {"type": "json_object"}}
+        assert (role, seed) == (Role.INGEST, 7)
+
+
+def test_inferred_memories_carry_the_date_and_turn_of_their_chunk(build: Builder) -> None:
+    driver = build("mem0", infer=True, model=ScriptedModel(extraction), top_k=1)
+    driver.remember(conversation())
+    answer = driver.ask(Query("a cake for Biscuit's birthday"))
+    assert answer.retrieved is not None
+    assert answer.retrieved[0].turn_ids == ("D2:3",)
+    assert answer.retrieved[0].text.startswith("[9:05 am on 20 June 2023] It is known that")
+
+
+def test_the_model_is_told_when_it_was_said_and_never_what_day_it_is(build: Builder) -> None:
+    model = ScriptedModel(extraction)
+    driver = build("mem0", infer=True, model=model)
+    driver.remember(conversation())
+    for (prompt, _, _), chunk in zip(model.calls, conversation(), strict=True):
+        assert chunk.time is not None
+        asked = prompt.messages()[-1]["content"]
+        assert f"## Observation Date\n{chunk.time.date().isoformat()}" in asked
+        assert f"## Current Date\n{chunk.time.date().isoformat()}" in asked
+        assert date.today().isoformat() not in asked
+
+
+def test_equal_runs_send_equal_prompts(build: Builder) -> None:
+    sent = []
+    for _ in range(2):
+        model = ScriptedModel(extraction)
+        build("mem0", infer=True, model=model).remember(conversation())
+        sent.append([prompt.messages() for prompt, _, _ in model.calls])
+    assert sent[0] == sent[1]
+
+
+def test_inferred_memories_are_saved(build: Builder, folder: Path) -> None:
+    driver = build("mem0", infer=True, model=ScriptedModel(extraction))
+    driver.remember(conversation())
+    driver.call("save", folder)
+    loaded = build("mem0", infer=True)
+    loaded.call("load", folder)
+    for text in ("Biscuit's birthday", "violinist", "Bye"):
+        assert loaded.ask(Query(text)) == driver.ask(Query(text))
+
+
+@pytest.mark.parametrize("reply", ["I can't help with that.", '{"memory": [', ""])
+def test_replies_without_json_are_counted(build: Builder, folder: Path, reply: str) -> None:
+    driver = build("mem0", infer=True, model=ScriptedModel(lambda messages: reply))
+    driver.remember(conversation()[:3])
+    assert driver.ask(Query("Biscuit")).notes["mem0_unparsed_replies"] == 3
+    assert driver.ask(Query("Biscuit")).retrieved == ()
+    driver.call("save", folder)
+    loaded = build("mem0", infer=True)
+    loaded.call("load", folder)
+    assert loaded.ask(Query("Biscuit")) == driver.ask(Query("Biscuit"))
+
+
+def test_nothing_worth_remembering_is_no_fault(build: Builder) -> None:
+    driver = build("mem0", infer=True, model=ScriptedModel(lambda messages: '{"memory": []}'))
+    driver.remember(conversation()[:3])
+    assert "mem0_unparsed_replies" not in driver.ask(Query("Biscuit")).notes
+
+
+def test_a_failing_model_fails_as_itself(build: Builder) -> None:
+    def fail(messages: list[dict[str, str]]) -> str:
+        raise ModelError("refused")
+
+    with pytest.raises(ModelError, match="refused"):
+        build("mem0", infer=True, model=ScriptedModel(fail)).remember(conversation())
+
+
+def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:
+    driver = build("mem0", top_k=9)
+    driver.remember(conversation())
+    first = driver.ask(Query("What is the puppy called?"))
+    for number in range(20):
+        driver.ask(Query(f"bakery {number}"))
+    assert driver.ask(Query("What is the puppy called?")) == first
+
+
+def test_without_the_library_one_line_says_what_to_install(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mem0", None)
+    with pytest.raises(UserError, match="needs the mem0ai library") as raised:
+        build("mem0")
+    assert raised.value.hints == ("get it: pip install 'memeval[mem0]'",)
+
+
+OFFLINE = """
+import asyncio, os, sys, tempfile
+
+asked = []
+
+def watch(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.connect"):
+        asked.append((event, repr(arguments)))
+
+sys.addaudithook(watch)
+
+from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.records import MemoryChunk, Query
+from memeval.systems.contract import Parts, ReaderReply
+from memeval.systems.registry import build_system
+
+class Reader:
+    async def answer(self, query, context):
+        return ReaderReply("|".join(context), None, 0)
+
+async def main():
+    loop = asyncio.get_running_loop()
+    def run_sync(awaitable):
+        async def wait():
+            return await awaitable
+        return asyncio.run_coroutine_threadsafe(wait(), loop).result()
+    parts = Parts(Reader(), None, CharTfidfEmbedder(width=256), 2, 0, "case 1", run_sync)
+    system = build_system("mem0", {"infer": False}, parts)
+    await system.ingest(MemoryChunk("D1:1", "Ann: I have a puppy", None, "s1", ("D1:1",), ("Ann",)))
+    await asyncio.to_thread(system.consolidate)
+    answer = await system.answer(Query("puppy"))
+    system.close()
+    return answer.text
+
+home = set(os.listdir(os.environ["HOME"]))
+print(asyncio.run(main()))
+assert set(os.listdir(os.environ["HOME"])) == home, os.listdir(os.environ["HOME"])
+assert not asked, asked
+"""
+
+
+def test_a_verbatim_run_asks_for_no_host_writes_nothing_home_and_warns_of_nothing(tmp_path: Path) -> None:
+    place = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", OFFLINE], capture_output=True, text=True, env=place, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "Ann: I have a puppy"
+    assert done.stderr == ""

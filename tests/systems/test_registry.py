@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+
+from memeval.errors import UserError
+from memeval.systems import registry
+from memeval.systems.contract import ANSWER, INGEST, SystemSettings
+from memeval.systems.no_memory import NoMemory
+from memeval.systems.registry import BUILT_IN, available, read_settings, settings_of, system_class
+
+CONF = Path(__file__).parents[2] / "conf" / "system"
+
+
+@dataclass(frozen=True)
+class Sample(SystemSettings):
+    share: float = field(default=0.5, metadata=ANSWER)
+    limit: int | None = field(default=None, metadata=INGEST)
+    mode: Literal["soft", "hard"] = field(default="soft", metadata=ANSWER)
+    title: str = field(default="", metadata=ANSWER)
+
+
+class Own(NoMemory):
+    """A system of a user's own."""
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_each_system_has_a_documented_yaml_with_its_defaults(name: str) -> None:
+    text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)
+    assert text.startswith("# ")
+    assert given["name"] == name
+    kind = settings_of(name)
+    assert set(given) - {"name"} == {entry.name for entry in fields(kind)}
+    assert read_settings(kind, given) == kind()
+    assert all("  # " in line for line in text.splitlines()[2:])
+
+
+def test_every_yaml_is_a_system() -> None:
+    assert {path.stem for path in CONF.glob("*.yaml")} == set(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
+    assert all(entry.metadata in (INGEST, ANSWER) for entry in fields(settings_of(name)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"chunk_sise": 5}, "unknown option 'system.chunk_sise'. Did you mean: system.chunk_size"),
+        ({"chunk_size": "big"}, "system.chunk_size must be a whole number, but is 'big'"),
+        ({"chunk_size": 7.5}, "system.chunk_size must be a whole number, but is '7.5'"),
+        ({"chunk_size": True}, "system.chunk_size must be a whole number"),
+        ({"chunk_size": None}, "system.chunk_size must be a whole number"),
+        ({"chunk_size": 0}, "system.chunk_size must be positive, but is 0"),
+        ({"chunk_size": 100, "overlap": 100}, "system.overlap must be at least 0 and below system.chunk_size (100), but is 100"),
+        ({"overlap": -1}, "system.overlap must be at least 0"),
+        ({"rerank": "lexicol"}, "unknown value of system.rerank 'lexicol'. Did you mean: lexical?"),
+        ({"rerank": ["none"]}, "unknown value of system.rerank"),
+    ],
+)
+def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_settings(settings_of("rag"), given)
+    assert message in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("long_context", {"max_context_tokens": 0}, "system.max_context_tokens must be positive, but is 0"),
+        ("bm25", {"index_date": "yes"}, "system.index_date must be true or false, but is 'yes'"),
+        ("mem0", {"infer": 1}, "system.infer must be true or false"),
+        ("mem0", {"threshold": 1.5}, "system.threshold must be between 0 and 1, but is 1.5"),
+        ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
+    ],
+)
+def test_other_systems_check_theirs(name: str, given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_settings(settings_of(name), given)
+    assert message in raised.value.message
+
+
+def test_settings_are_converted_without_guessing() -> None:
+    read = read_settings(Sample, {"name": "sample", "class": "x:Y", "share": 1, "limit": 3, "mode": "hard", "title": "t"})
+    assert read == Sample(1.0, 3, "hard", "t")
+    assert isinstance(read.share, float)
+    assert read_settings(Sample, {"limit": None}) == Sample()
+    for wrong in ({"share": True}, {"share": "0.5"}, {"limit": "3"}, {"title": 3}):
+        with pytest.raises(UserError):
+            read_settings(Sample, wrong)
+
+
+def test_an_unknown_system_names_its_neighbours() -> None:
+    with pytest.raises(UserError, match=r"unknown system 'bm52'\. Did you mean: bm25"):
+        system_class("bm52")
+
+
+def test_a_class_of_ones_own_is_taken_from_its_path() -> None:
+    assert system_class("mine", f"{__name__}:Own") is Own
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
+        (f"{__name__}:Missing", "has no class 'Missing'"),
+        (f"{__name__}:Sample", "is no subclass of memeval.systems.contract.MemorySystem"),
+        ("memeval.systems.rag", "system.class must read package.module:Class"),
+    ],
+)
+def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        system_class("mine", path)
+
+
+def test_an_installed_package_brings_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("mine", f"{__name__}:Own", registry.GROUP), EntryPoint("rag", f"{__name__}:Own", registry.GROUP)]
+    monkeypatch.setattr(registry, "entry_points", lambda group, name=None: [point for point in points if name in (None, point.name)])
+    assert "mine" in available()
+    assert system_class("mine") is Own
+    assert system_class("rag") is not Own
+
+
+def test_looking_up_systems_loads_no_backend() -> None:
+    code = (
+        "import sys; from memeval.systems.registry import BUILT_IN, settings_of; [settings_of(name) for name in BUILT_IN]; "
+        "print([m for m in ('chromadb', 'mem0', 'rank_bm25', 'scipy', 'qdrant_client', 'mlflow', 'openai') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,136 @@
+"""bm25, embedding_only and rag: what is particular to each."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from memeval.datasets.locomo import Locomo
+from memeval.granularity import Granularity, chunks
+from memeval.records import MemoryChunk, Query
+
+from .conftest import DATES, Builder, by_session, conversation
+
+SHARED = Path(os.environ.get("MEMEVAL_DATA_DIR", "data"))
+LOCOMO = SHARED / "locomo" / "locomo10.json"
+REFERENCE = Path(os.environ.get("MEMEVAL_REFERENCE_DIR", SHARED.parent / "reference")) / "locomo_bm25_conv26.jsonl"
+
+
+def test_bm25_ranks_every_chunk_and_scores_what_is_shown(build: Builder) -> None:
+    driver = build("bm25", top_k=2)
+    driver.remember(conversation())
+    answer = driver.ask(Query("the bakery and Biscuit"))
+    assert answer.ranking is not None
+    assert answer.retrieved is not None
+    assert sorted(answer.ranking) == sorted(chunk.turn_ids for chunk in conversation())
+    assert all(unit.score is not None for unit in answer.retrieved)
+
+
+def test_bm25_indexes_dates_where_asked(build: Builder) -> None:
+    query = Query("june")
+    plain, dated = build("bm25"), build("bm25", index_date=True)
+    for driver in (plain, dated):
+        driver.remember(by_session(conversation()) + by_session(conversation())[:1])
+    assert (dated.ask(query).retrieved or ())[0].turn_ids[0] == "D2:1"
+    assert (plain.ask(query).retrieved or ())[0].score == 0
+
+
+def test_embedding_only_finds_a_word_in_another_form(build: Builder) -> None:
+    driver = build("embedding_only", top_k=1)
+    driver.remember(conversation())
+    assert "hiking" in driver.ask(Query("Who hikes?")).text
+
+
+def test_rag_shows_passages_with_the_date_of_their_session(build: Builder) -> None:
+    driver = build("rag", chunk_size=60, overlap=20, top_k=2)
+    driver.remember(conversation())
+    answer = driver.ask(Query("Where is Clara a violinist?"))
+    assert answer.retrieved is not None
+    assert "D1:4" in answer.retrieved[0].turn_ids
+    assert answer.retrieved[0].text.startswith("[1:56 pm on 8 May 2023] ")
+    assert all(len(unit.text.split("] ", 1)[1]) <= 60 for unit in answer.retrieved)
+
+
+def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) -> None:
+    query = Query("Is Portugal where Ann's Biscuit was born?")
+    plain, reranked = (build("rag", chunk_size=60, overlap=0, top_k=2, rerank=rerank) for rerank in ("none", "lexical"))
+    for driver in (plain, reranked):
+        driver.remember(conversation())
+    before, after = plain.ask(query).ranking or (), reranked.ask(query).ranking or ()
+    assert before != after
+    assert sorted(before[:4]) == sorted(after[:4])
+    assert before[4:] == after[4:]
+
+
+def test_rag_always_shows_the_window_that_a_compression_left(build: Builder) -> None:
+    chunks = conversation()
+    driver = build("rag", top_k=1)
+    driver.remember(chunks, compress_after=4, retain=2)
+    answer = driver.ask(Query("puppy"))
+    assert driver.reader.contexts[-1][1:] == [chunk.text for chunk in chunks[2:]]
+    assert len(answer.retrieved or ()) == 1
+
+
+def test_rag_without_a_compression_has_no_window(build: Builder) -> None:
+    driver = build("rag", top_k=1)
+    driver.remember(conversation())
+    driver.ask(Query("puppy"))
+    assert len(driver.reader.contexts[-1]) == 1
+
+
+def test_a_later_compression_replaces_the_window(build: Builder) -> None:
+    chunks = conversation()
+    driver = build("rag", top_k=1)
+    driver.call("reset")
+    for number, chunk in enumerate(chunks, 1):
+        driver.call("ingest", chunk)
+        if number in (3, 6):
+            driver.call("compress", chunks[number - 1 : number])
+    driver.call("consolidate")
+    driver.ask(Query("puppy"))
+    assert driver.reader.contexts[-1][1:] == [chunk.text for chunk in chunks[5:]]
+
+
+def test_rag_keeps_the_window_when_saved(build: Builder, folder: Path) -> None:
+    driver = build("rag", top_k=1)
+    driver.remember(conversation(), compress_after=4)
+    driver.call("save", folder)
+    loaded = build("rag", top_k=1)
+    loaded.call("load", folder)
+    loaded.ask(Query("puppy"))
+    driver.ask(Query("puppy"))
+    assert loaded.reader.contexts == driver.reader.contexts
+
+
+def test_a_passage_does_not_span_sessions(build: Builder) -> None:
+    driver = build("rag", chunk_size=5000, overlap=0)
+    driver.remember(conversation())
+    answer = driver.ask(Query("bakery"))
+    assert answer.retrieved is not None
+    assert sorted(len(unit.turn_ids) for unit in answer.retrieved) == [4, 5]
+    assert DATES[0] != DATES[1]
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not (LOCOMO.exists() and REFERENCE.exists()), reason="needs MEMEVAL_DATA_DIR with locomo, and the reference beside it")
+@pytest.mark.parametrize("granularity", ["turn", "session"])
+def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granularity: str) -> None:
+    rows = [json.loads(line) for line in REFERENCE.read_text(encoding="utf-8").splitlines()]
+    expected = {row["question_id"]: row["top20"] for row in rows if row["granularity"] == granularity}
+    case = next(case for case in Locomo(LOCOMO, images="none").cases() if case.case_id == "conv-26")
+    units = chunks(case, Granularity(granularity))
+    names = {unit.turn_ids: _reference_name(unit, granularity) for unit in units}
+    driver = build("bm25", top_k=20)
+    driver.remember(units)
+    asked = [question for question in case.questions if question.question_id in expected]
+    assert len(asked) == len(expected) > 190
+    for question in asked:
+        ranking = driver.ask(Query(question.text)).ranking or ()
+        assert [names[turns] for turns in ranking[:20]] == expected[question.question_id], question.question_id
+
+
+def _reference_name(unit: MemoryChunk, granularity: str) -> str:
+    return unit.turn_ids[0] if granularity == "turn" else unit.session_id.upper()

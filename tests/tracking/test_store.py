@@ -1,0 +1,142 @@
+"""The store: where it is, that parallel first starts make one whole store, and that faults are one clear line."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from memeval.errors import UserError, WorldError
+from memeval.tracking.store import Store, faults, locate, prepare_store
+
+START = "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
+
+
+def test_default_addresses(tmp_path: Path) -> None:
+    store = locate(tmp_path, None)
+    assert store == Store(f"sqlite:///{tmp_path}/mlruns/mlflow.db", f"file://{tmp_path}/mlruns/artifacts")
+    assert not store.remote and store.page == "http://127.0.0.1:5000"
+    assert not (tmp_path / "mlruns").exists()
+
+
+def test_given_addresses(tmp_path: Path) -> None:
+    assert locate(tmp_path, "sqlite:///here/a.db").uri == f"sqlite:///{tmp_path}/here/a.db"
+    assert locate(tmp_path, "sqlite:////there/a.db") == Store("sqlite:////there/a.db", "file:///there/artifacts")
+    assert locate(tmp_path, "https://mlflow.example/x/") == Store("https://mlflow.example/x/", None)
+    assert locate(tmp_path, "postgresql+psycopg://db/x").artifacts == f"file://{tmp_path}/mlruns/artifacts"
+
+
+def test_the_environment_names_the_store_and_the_setting_beats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://one:1")
+    assert prepare_store(tmp_path).uri == "http://one:1"
+    assert prepare_store(tmp_path, "http://two:2").uri == "http://two:2"
+
+
+def test_passwords_are_not_shown() -> None:
+    assert Store("http://me:secret@host:5000", None).page == "http://host:5000"
+    with pytest.raises(WorldError) as caught, faults(Store("postgresql://me:secret@host/db", None)):
+        raise OSError("Connection refused")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///", "ftp://host"])
+def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(UserError, match="is no MLflow store"):
+        prepare_store(tmp_path, uri)
+
+
+def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
+    code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(4)
+    ]
+    said = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0, 0], said
+    assert said == ["", "", "", ""], "MLflow chatters"
+    database = tmp_path / "mlruns" / "mlflow.db"
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert len(connection.execute("select * from alembic_version").fetchall()) == 1
+    connection.close()
+    client = MlflowClient(f"sqlite:///{database}")
+    assert [experiment.name for experiment in client.search_experiments()] == ["Default"]
+
+
+def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "mlruns"
+    folder.mkdir()
+    (folder / ".mlflow.db.new").write_bytes(b"half a database")
+    (folder / "mlflow.db").touch()
+    store = prepare_store(tmp_path)
+    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == ["Default"]
+    assert sorted(path.name for path in folder.iterdir()) == [".mlflow.db.lock", "mlflow.db"]
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "mlruns").write_text("")
+    with pytest.raises(WorldError, match="a file stands where a folder is needed"):
+        prepare_store(tmp_path)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    code = START + "prepare_store(Path(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        preexec_fn=small_files,  # noqa: PLW1509 - the child is Python, and single-threaded
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("memeval.errors.WorldError: MLflow store sqlite:///"), done.stderr
+    assert "disk" in last
+    assert not (tmp_path / "mlruns" / "mlflow.db").exists()
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memeval.tracking.log import look
+
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(WorldError) as caught:
+        look(Store(f"http://127.0.0.1:{port}", None))
+    assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
+
+
+def test_a_damaged_database(tmp_path: Path) -> None:
+    from memeval.tracking.log import look
+
+    (tmp_path / "mlruns").mkdir()
+    (tmp_path / "mlruns" / "mlflow.db").write_text("not a database at all, but long enough to be taken for one" * 100)
+    with pytest.raises(WorldError, match="damaged"):
+        look(prepare_store(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("(sqlite3.OperationalError) database is locked", "another process holds it"),
+        ("[Errno 28] No space left on device", "the disk is full"),
+        ("(sqlite3.OperationalError) attempt to write a readonly database", "it can't be written"),
+        ("Detected out-of-date database schema (found version 1)", "another version of MLflow made it"),
+        ("something new\nin two lines", "something new in two lines"),
+    ],
+)
+def test_causes_are_named(said: str, cause: str) -> None:
+    with pytest.raises(WorldError, match=f"MLflow store x: {cause}"), faults(Store("x", None)):
+        raise OSError(said)
