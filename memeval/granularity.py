@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
@@ -122,22 +123,20 @@ class _Part:
 
     turn: Turn
     text: str
-    continues: bool = False
-    """True where it follows another part of the same turn, whose last words it repeats already."""
-
-    @property
-    def cost(self) -> int:
-        return count_tokens(self.text)
+    cost: int
+    """Tokens of the text, speaker included."""
 
 
 def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
-    """Fills chunks with parts; each starts with as many whole parts of the one before as the overlap, and the next part, leave room for."""
+    """Fills chunks with parts; each starts with as many whole parts of the one before as the overlap, and the next part, leave room for.
+
+    Two parts of one turn never share a chunk: together they hold more than fits.
+    """
     chunk: list[_Part] = []
     for part in (part for turn in turns for part in _parts(turn, size, overlap)):
         if chunk and _cost(chunk) + part.cost > size:
             yield chunk
-            room = 0 if part.continues else min(overlap, size - part.cost)
-            chunk = _last(chunk, room)
+            chunk = _last(chunk, min(overlap, size - part.cost))
         chunk = [*chunk, part]
     if chunk:
         yield chunk
@@ -145,21 +144,22 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
 
 def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     """The turn whole where a chunk can hold it, else runs of its words that do."""
-    if count_tokens(line(turn)) <= size:
-        yield _Part(turn, line(turn))
+    body, whole = _body(turn), line(turn)
+    words, cost = list(WORD.finditer(body)), count_tokens(whole)
+    if not words or cost <= size:
+        yield _Part(turn, whole, cost)
         return
-    body = _body(turn)
-    words = list(WORD.finditer(body))
-    costs = [count_tokens(word.group()) for word in words]
+    upto = [0, *accumulate(count_tokens(word.group()) for word in words)]  # tokens of the words before each
     room = size - count_tokens(f"{turn.speaker}:")
     start = done = 0
     while done < len(words):
         end = done + 1
-        while end < len(words) and sum(costs[start : end + 1]) <= room:
+        while end < len(words) and upto[end + 1] - upto[start] <= room:
             end += 1
-        yield _Part(turn, f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}", continues=done > 0)
-        start = done = end
-        while done < len(words) and start > 0 and sum(costs[start - 1 : done]) <= overlap and sum(costs[start - 1 : done + 1]) <= room:
+        text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
+        yield _Part(turn, text, size - room + upto[end] - upto[start])
+        start = done = end  # and back over what is repeated, never to where this part began: that much did not fit
+        while done < len(words) and upto[done] - upto[start - 1] <= overlap and upto[done + 1] - upto[start - 1] <= room:
             start -= 1
 
 

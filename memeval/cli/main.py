@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from memeval import __version__
+from memeval.cli.errors import report_error
 from memeval.errors import UserError, WorldError, unknown
 
 COMMANDS = {
@@ -31,17 +33,9 @@ def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; no such word means `run`."""
     for variable, value in OFFLINE.items():
         os.environ.setdefault(variable, value)
-    if arguments and arguments[0] in ("-h", "--help", "help"):
-        from memeval.cli.help import print_help
-
-        print_help()
-        return 0
-    if arguments and arguments[0] == "--version":
-        from memeval import __version__
-
-        print(__version__)
-        return 0
     try:
+        if _informed(arguments):
+            return 0
         name, rest = _command(arguments)
         module, _, function = COMMANDS[name].partition(":")
         command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
@@ -61,16 +55,21 @@ def run_command(arguments: list[str]) -> int:
         return 1
 
 
+def _informed(arguments: list[str]) -> bool:
+    """Answers `--help` and `--version` without loading anything; whether it did."""
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help", "help"):
+        from memeval.cli.help import print_help
+
+        print_help()
+    elif first == "--version":
+        print(__version__)
+    return first in ("-h", "--help", "help", "--version")
+
+
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
             raise unknown("command", arguments[0], COMMANDS)
         return arguments[0], arguments[1:]
     return "run", arguments
-
-
-def report_error(error: UserError) -> None:
-    """One clear line, and below it the ways out."""
-    print(f"memeval: {error.message}", file=sys.stderr)
-    for hint in error.hints:
-        print(f"  {hint}", file=sys.stderr)

@@ -110,15 +110,17 @@ class Publisher:
         """Puts a dead or broken worker away and returns its last words."""
         process, stderr = self.process, self.stderr
         self.process = self.stderr = None
-        if process is None or stderr is None:
+        if stderr is None:
             return ""
-        process.kill()
-        code = process.wait()
-        close_pipes(process)
-        stderr.seek(0)
-        words = [line.strip() for line in stderr if line.strip()]
-        stderr.close()
-        return f"exit status {code}" + (f", {words[-1]}" if words else "")
+        with stderr:
+            if process is None:
+                return ""
+            process.kill()
+            code = process.wait()
+            close_pipes(process)
+            stderr.seek(0)
+            words = [line.strip() for line in stderr if line.strip()]
+            return f"exit status {code}" + (f", {words[-1]}" if words else "")
 
     def close(self) -> None:
         """Ends the worker after what it is at."""

@@ -6,12 +6,17 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from memeval.cli.session import done_cells, session_folder
+from memeval.cli.errors import report_error
+from memeval.cli.session import FailedCell, done_cells, failed_cells, note_failed, session_folder
 from memeval.config.paths import conf_dir, outputs_dir
-from memeval.errors import StorageError, UserError
+from memeval.errors import StorageError, UserError, WorldError
 from memeval.results import RunSummary
+
+if TYPE_CHECKING:
+    from memeval.pipeline.cell import Cell
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -36,23 +41,39 @@ def run(arguments: Sequence[str]) -> int:
         raise explained(error) from error
     finally:
         show_comparison()
+    failures = failed_cells()
+    for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
+        report_error(UserError(failure.message, *failure.hints))
+    if failures:
+        return max(failure.status for failure in failures)
     return 1 if any(cell.metrics["coverage"] == 0 for cell in finished()) else 0
 
 
 def run_job(composed: Any) -> None:
-    """One job of Hydra: a cell, from its composition to its publication."""
+    """One job of Hydra: a cell, from its composition to its publication. What stops it is noted, and the other cells go on."""
     from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
 
     from memeval.cli.cell import run_cell
+
+    job = HydraConfig.get()
+    number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
+    try:
+        run_cell(opened(composed, list(job.overrides.task)), number)
+    except UserError as error:
+        note_failed(FailedCell(number, 2, error.message, list(error.hints)))
+    except WorldError as error:
+        note_failed(FailedCell(number, 1, str(error), ["what was finished is kept; the same command goes on from there"]))
+
+
+def opened(composed: Any, overrides: Sequence[str]) -> Cell:
+    """The cell that a composition describes."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.cell import open_cell
 
-    job = HydraConfig.get()
-    overrides = list(job.overrides.task)
     config = resolve(composed)
     check_choices(config, overrides)
-    number = job.job.num if "num" in job.job else 0
-    run_cell(open_cell(config, repeating_command(overrides)), number)
+    return open_cell(config, repeating_command(overrides))
 
 
 def repeating_command(overrides: Sequence[str]) -> str:
@@ -76,8 +97,6 @@ def check_writable() -> None:
 
 def finished() -> list[RunSummary]:
     """Summaries of this invocation's cells, in the sweep's order."""
-    from pathlib import Path
-
     return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
 
 

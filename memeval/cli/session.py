@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
@@ -37,21 +38,47 @@ def session_folder() -> Path:
     return Path(os.environ[VARIABLE])
 
 
+@dataclass(frozen=True)
+class FailedCell:
+    """A line of the list of what could not be run."""
+
+    job: int
+    status: int
+    """Exit status that it calls for."""
+    message: str
+    hints: list[str]
+
+
 def note_done(cell: DoneCell) -> None:
     """Adds a cell to the invocation's list."""
-    folder = session_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "cells.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(cell.__dict__) + "\n")
+    _append("cells.jsonl", cell)
+
+
+def note_failed(cell: FailedCell) -> None:
+    """Adds a cell to the invocation's list of failures."""
+    _append("failures.jsonl", cell)
 
 
 def done_cells() -> list[DoneCell]:
     """The invocation's cells, in the sweep's order."""
-    path = session_folder() / "cells.jsonl"
-    if not path.exists():
-        return []
-    rows = [DoneCell(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted(rows, key=lambda row: row.job)
+    return sorted((DoneCell(**row) for row in _rows("cells.jsonl")), key=lambda cell: cell.job)
+
+
+def failed_cells() -> list[FailedCell]:
+    """The cells that could not be run, in the sweep's order."""
+    return sorted((FailedCell(**row) for row in _rows("failures.jsonl")), key=lambda cell: cell.job)
+
+
+def _append(name: str, cell: DoneCell | FailedCell) -> None:
+    folder = session_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(cell)) + "\n")
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    path = session_folder() / name
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 _publishers: dict[tuple[str, str | None], Publisher] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import socket
@@ -46,8 +47,12 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             page = f"http://{options.host}:{options.port}"
             wait_for(page, process, log)
             print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
-            print("To compare runs: open a data set's experiment, tick the runs, press Compare; parallel coordinates shows what differs.")
-            sys.stdout.flush()
+            for line in experiments(page):
+                print(line)
+            print(
+                "To compare runs: tick them in the table and press Compare; parallel coordinates shows the settings that differ.",
+                flush=True,
+            )
             code = process.wait()
             raise WorldError(f"MLflow's server ended by itself with status {code}; what it said is in {log}")
         except KeyboardInterrupt:
@@ -95,6 +100,17 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         time.sleep(0.2)
     raise WorldError(f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}")
+
+
+def experiments(page: str) -> list[str]:
+    """A line for each data set with runs: the address of its table, with columns that fit."""
+    asked = urllib.request.Request(
+        f"{page}/api/2.0/mlflow/experiments/search", b'{"max_results": 100}', {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        found = json.load(answer).get("experiments", [])
+    view = "workflowType=machine_learning&viewStateShareKey=memeval"
+    return [f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/runs?{view}" for row in found if row["name"] != "Default"]
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

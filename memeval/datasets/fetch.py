@@ -144,7 +144,7 @@ def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
     try:
         return response.read(BLOCK)
     except (OSError, HTTPException) as error:
-        raise WorldError(f"the download of {info.url} broke off: {error or type(error).__name__}. The same command continues it.") from error
+        raise WorldError(f"the download of {info.url} broke off: {error or type(error).__name__}. It can be continued.") from error
 
 
 def _right(info: DatasetInfo, part: Path) -> bool:

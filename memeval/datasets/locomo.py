@@ -107,8 +107,19 @@ class Locomo(Dataset):
                 f"dataset.labels={self.labels}: the audit goes by the registered locomo10.json, and {self.path} is another file.",
                 "use dataset.labels=original",
             )
-        path = self.path.with_name(Path(LOCOMO_AUDIT.file).name)
-        return read_corrections(read_file(LOCOMO_AUDIT, path), path, [sample.items("qa") for sample in self._samples])
+        _, content = self._audit
+        return read_corrections(content, self._audit_path, [sample.items("qa") for sample in self._samples])
+
+    @property
+    def _audit_path(self) -> Path:
+        return self.path.with_name(Path(LOCOMO_AUDIT.file).name)
+
+    @cached_property
+    def _audit(self) -> tuple[bool, bytes]:
+        """Whether the audit's file is the registered one, and its content."""
+        content = read_file(LOCOMO_AUDIT, self._audit_path)
+        pinned = check_pin(LOCOMO_AUDIT, self._audit_path, digest_of(content), allow_unpinned=self.allow_unpinned)
+        return pinned, content
 
     def _chosen(self, case: EvalCase) -> Iterator[EvalQuestion]:
         wrong = self._excluded
@@ -142,9 +153,12 @@ class Locomo(Dataset):
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
             yield f"evidence: {without} of {len(cited)} questions name none"
-        ignored = sum(qa.values["category"] == ADVERSARIAL and "answer" in qa.values for _, qa in self._raw_questions())
+        adversarial = [qa for _, qa in self._raw_questions() if qa.values["category"] == ADVERSARIAL]
+        ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
-            yield f"category 5: {ignored} questions carry an answer, which is ignored: the right answer is a refusal"
+            yield f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is ignored: the right answer is a refusal"
+        if self.labels != "original" and not self._audit[0]:
+            yield "labels: the audit file is not the registered one"
         if self.labels == "exclude":
             yield f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
         if self.labels == "corrected":

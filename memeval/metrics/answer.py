@@ -12,6 +12,8 @@ from memeval.records import EvalQuestion
 
 Metric = Callable[[str, str], float]
 
+SCORERS = ("plain", "locomo")
+
 METRICS: dict[str, Metric] = {
     "token_f1": token_f1,
     "mem0_f1": mem0_f1,
@@ -28,6 +30,8 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
     `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category. A question
     whose right answer is a refusal has no gold to compare with: only LoCoMo's official rule scores it, in `token_f1`.
     """
+    if scorer not in SCORERS:
+        raise ValueError(f"no scorer {scorer!r}; there is {', '.join(SCORERS)}")
     scores: dict[str, float | None] = dict.fromkeys(METRICS)
     if not question.answerable:
         return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}

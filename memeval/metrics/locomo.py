@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 
 from memeval.metrics.nltk_parts import part
 from memeval.metrics.refusal import officially_refuses
@@ -26,7 +26,7 @@ def _stemmer() -> object:
     return part("nltk.stem.porter").PorterStemmer()
 
 
-@cache
+@lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
     """The word's Porter stem, in the default mode of NLTK's stemmer."""
     stemmed: str = _stemmer().stem(word)  # type: ignore[attr-defined]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
+from typing import NamedTuple
 
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean with its cluster-robust error."""
 
     mean: float

@@ -19,6 +19,9 @@ from memeval.prompts import Wording, from_file, shipped
 from memeval.systems.contract import MemorySystem, SystemSettings
 from memeval.systems.registry import read_settings, system_class
 
+IMPORTED = "imported"
+"""Name of the system of a run whose answers another program gave."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -66,6 +69,8 @@ class Cell:
     def name(self) -> str:
         """Short and readable, for tables and MLflow's list."""
         config = self.config
+        if config.system["name"] == IMPORTED:
+            return f"{IMPORTED} {Path(config.system['file']).stem} {config.judge.name}"
         parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
         if config.compression_turn != "never":
             parts.append(f"compress={config.compression_turn}")

@@ -76,12 +76,12 @@ async def _ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: S
     if system.in_thread and not any(map(inspect.iscoroutinefunction, methods)):
         await asyncio.to_thread(_ingest_plain, system, chunks, points, retain)
         return
-    await awaited(system.reset())
+    await called(system, system.reset)
     for count, chunk in enumerate(chunks, start=1):
-        await awaited(system.ingest(chunk))
+        await called(system, system.ingest, chunk)
         if count in points:
-            await awaited(system.compress(_window(chunks, count, retain)))
-    await awaited(system.consolidate())
+            await called(system, system.compress, _window(chunks, count, retain))
+    await called(system, system.consolidate)
 
 
 def _ingest_plain(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:

@@ -28,7 +28,7 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
             answer: Answer = await called(system, system.answer, _query(system, question))
         if not answer.text.strip():
             raise ValueError("the answer is empty")
-        row = _answered(answer, question, session_of, scorer)
+        row = answered(answer, question, session_of, scorer)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
@@ -45,7 +45,7 @@ def _query(system: MemorySystem, question: EvalQuestion) -> Query:
     return Query(question.text, question.asked_at, question.choices)
 
 
-def _answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
+def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
     row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
     if answer.raw is not None:
         row["raw"] = answer.raw

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,6 +52,8 @@ class Finished:
     repeats: tuple[Repeat, ...]
     started_at: datetime
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What the pass itself has to say beside its records."""
 
 
 def ingest_id(case_id: str) -> str:
@@ -77,9 +80,13 @@ class CellRun:
             with ExitStack() as stack:
                 repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
                 cases = await self._all(repeats)
-                return finish(Finished(cases, repeats, started, time.perf_counter() - began))
+                return finish(Finished(cases, repeats, started, time.perf_counter() - began, self.notes()))
         finally:
             await self._models.aclose()
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of this pass."""
+        return ()
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
@@ -126,7 +133,7 @@ class CellRun:
         finally:
             window.leave(left)
 
-    async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception:
+    async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception | None:
         """The case's memory, or the error that kept it from being built."""
         try:
             units = chunks(case, self.cell.granularity)
@@ -159,7 +166,7 @@ class CellRun:
             top_k=cell.config.top_k,
             seed=repeat.seed,
             case_id=case.case_id,
-            run_sync=lambda awaitable: asyncio.run_coroutine_threadsafe(_coroutine(awaitable), loop).result(),
+            run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
         )
         return cell.system(cell.settings, parts)
 
@@ -194,8 +201,15 @@ class CellRun:
         return row
 
 
-async def _coroutine(awaitable: Any) -> Any:
-    return await awaitable
+def wait_from_thread(awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop) -> T:
+    """What `awaitable` comes to on `loop`, waited for in another thread. On the loop's own it would wait for ever: RuntimeError."""
+    if threading.get_ident() == getattr(loop, "_thread_id", None):
+        raise RuntimeError("run_sync was called on the event loop: set in_thread = True, or await the part in an async method")
+
+    async def waited() -> T:
+        return await awaitable
+
+    return asyncio.run_coroutine_threadsafe(waited(), loop).result()
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memeval.config.resolve import flatten
 from memeval.errors import StorageError
-from memeval.pipeline.cell import Cell
+from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat, statuses
 from memeval.pipeline.records import as_lines, ingests, records
 from memeval.pipeline.rows import RETRYABLE
@@ -20,8 +20,8 @@ from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, write_atomically
 
 Record = Mapping[str, Any]
-IMPORTED = "imported"
-"""Name of the system of a run whose answers another program gave."""
+_OF_IMPORTED = ("dataset", "system", "judge", "llm", "min_coverage")
+"""Groups and fields that mean something for answers that another program gave."""
 
 
 def finish(cell: Cell, finished: Finished) -> RunSummary:
@@ -86,6 +86,8 @@ def _end(finished: Finished) -> datetime:
 def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     """The resolved config, flattened; a group's name stands under the group itself."""
     leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items() if not path.startswith("tracking")}
+    if cell.config.system["name"] == IMPORTED:
+        leaves = {path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED}
     leaves |= {f"system.{name}": value for name, value in asdict(cell.settings).items()}
     return {path: ",".join(map(str, value)) if isinstance(value, list) else value for path, value in leaves.items()}
 
@@ -142,6 +144,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     dropped = sum(store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
     if dropped:
         yield f"{dropped} half-written or damaged lines of an earlier pass were dropped and made anew."
+    yield from finished.notes
     yield from cell.loaded.notes
 
 

@@ -85,7 +85,7 @@ def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
         "R@5": percent(get("recall_at_5")),
         "R@10": percent(get("recall_at_10")),
         "ctx tok": short_count(get("context_tokens")),
-        "tokens": short_count(get("tokens/total")),
+        "all tok": short_count(get("tokens/total")),
         "cost $": dollars(get("cost_usd/total")),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
         "flags": ", ".join(flags(summary)),
@@ -110,5 +110,5 @@ def spaced(name: str) -> str:
 
 def folded(header: str) -> str:
     """A header on lines of at most six characters or so: `tempo-ral`, `open domain` and `num_ runs` on two."""
-    words = header.replace("_", "_ ").split()
+    words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
     return "\n".join(f"{word[:5]}-\n{word[5:]}" if len(word) > 7 and not word.endswith("_") else word for word in words)

@@ -185,7 +185,7 @@ def notes(summary: RunSummary) -> list[str]:
 
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
-    values = [(f"`{key}`", text(setting(value))) for key, value in summary.params.items()]
+    values = [(f"`{text(key)}`", text(setting(value))) for key, value in summary.params.items()]
     tags = [(key, text(value)) for key, value in summary.tags.items()]
     times = [("started", summary.started_at), ("finished", summary.finished_at), ("run key", summary.run_key)]
     origin = table(("tag", "value"), [*times, *tags], figures=False)

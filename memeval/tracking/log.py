@@ -47,7 +47,7 @@ def log_run(folder: Path, store: Store) -> Tracked:
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = RunSummary.read(folder)
         client = MlflowClient(store.uri)
-        experiment_id = experiment(client, store, summary.dataset)
+        experiment_id = experiment(client, store, summary.dataset, payload.page(summary))
         content = payload.fingerprint(summary)
         known = earlier(client, store, folder, experiment_id, summary.run_key)
         current = next((run for run in known if COMPLETE in run.data.tags and run.data.tags.get(CONTENT) == content), None)
@@ -67,18 +67,22 @@ def log_run(folder: Path, store: Store) -> Tracked:
         return Tracked(run_id, experiment_id, url, created=current is None)
 
 
-def experiment(client: MlflowClient, store: Store, name: str) -> str:
+def experiment(client: MlflowClient, store: Store, name: str, tags: Mapping[str, str]) -> str:
     """The id of the data set's experiment: found, brought back if it was deleted in MLflow's page, or made."""
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(client.create_experiment(name, artifact_location=f"{store.artifacts}/{name}" if store.artifacts else None))
+            place = f"{store.artifacts}/{name}" if store.artifacts else None
+            return str(client.create_experiment(name, artifact_location=place, tags=dict(tags)))
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-            return experiment(client, store, name)
+            return experiment(client, store, name, tags)
     if found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
+    for key, value in tags.items():
+        if key not in found.tags:
+            client.set_experiment_tag(found.experiment_id, key, value)
     return str(found.experiment_id)
 
 

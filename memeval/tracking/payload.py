@@ -17,6 +17,10 @@ from memeval.results import RECORDS_FILE, RunSummary
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."
 TABLE_FILE = "records_table.json"
+VIEW = "memeval"
+"""Key of the shared view, as in the page's address: `?viewStateShareKey=memeval`."""
+
+COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm")
 CUT = " … (cut)"
 DESCRIBED = ("run_key", "name", "params", "metrics", "categories", "repeats", "notes", "valid", "statuses")
 
@@ -63,6 +67,21 @@ def fingerprint(summary: RunSummary) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+def page(summary: RunSummary) -> dict[str, str]:
+    """Tags of an experiment that make MLflow's page useful: what kind it is, and a shared view whose columns and order fit our runs."""
+    settings = [next((key for key in (f"{group}.name", group, f"{group}.{group}") if key in summary.params), None) for group in COMPARED]
+    rows = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
+    names = ["accuracy", "accuracy_ci95_low", "accuracy_ci95_high", "accuracy_std", *rows, "token_f1", "recall_at_10"]
+    names += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
+    columns = [*(f"params.`{key}`" for key in settings if key), *(f"metrics.`{name}`" for name in names)]
+    view = {"selectedColumns": columns, "orderByKey": "metrics.`accuracy`", "orderByAsc": False}
+    return {
+        "mlflow.experimentKind": "custom_model_development",
+        "mlflow.experiment.primaryMetric.name": "accuracy",
+        f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
+    }
+
+
 def records_table(folder: Path) -> str:
     """The records as a table that MLflow's page opens: pandas' `split` layout, one row a question and repeat."""
     rows = [row(record) for record in records(folder / RECORDS_FILE)]
@@ -79,17 +98,19 @@ def records(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def row(record: Mapping[str, Any]) -> dict[str, str | float | None]:
-    """What of a record is worth a column: the question, what was said, how it was judged and why."""
+    """What of a record is worth a column. The page compares runs by the first column, and shows the second side by side."""
     verdict = record.get("verdict") or {}
     measured = record.get("metrics") or {}
-    plain = {name: record.get(name) for name in ("question_id", "category", "category_name", "repeat", "question")}
     return {
-        **plain,
-        "gold": "; ".join(str(gold) for gold in record.get("gold") or ()),
+        "question_id": record.get("question_id"),
         "hypothesis": record.get("hypothesis"),
+        "question": record.get("question"),
+        "gold": "; ".join(str(gold) for gold in record.get("gold") or ()),
         "label": verdict.get("label"),
         "score": verdict.get("score"),
         "reason": verdict.get("reason"),
+        "category": record.get("category_name") or record.get("category"),
+        "repeat": record.get("repeat"),
         "status": record.get("status"),
         "error": record.get("error"),
         "token_f1": measured.get("token_f1"),

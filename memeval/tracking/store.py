@@ -49,9 +49,10 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     Raises UserError for an address that can't be a store, WorldError where it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
-    if store.uri.startswith("sqlite:"):
+    database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:") else None
+    if database is not None and not exists(database):
         with faults(store):
-            create(Path(store.uri.removeprefix("sqlite:///")), store.artifacts)
+            create(database, store.artifacts)
     return store
 
 
@@ -77,8 +78,6 @@ def locate(root: Path, uri: str | None) -> Store:
 
 def create(database: Path, artifacts: str | None) -> None:
     """Makes an SQLite store where there is none. MLflow's migrations, half run, ruin a file for good: so no other process sees them."""
-    if exists(database):
-        return
     from filelock import FileLock
 
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +96,7 @@ def create(database: Path, artifacts: str | None) -> None:
 
 def exists(database: Path) -> bool:
     """Whether there is a store; an empty file is none."""
-    return database.exists() and database.stat().st_size > 0
+    return database.is_file() and database.stat().st_size > 0
 
 
 @contextmanager

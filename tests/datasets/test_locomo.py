@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from locomo_samples import SAMPLE, sample, write
+
 from memeval.datasets.locomo import Locomo
 from memeval.datasets.locomo_schema import parse_date, repair_evidence
 from memeval.datasets.names import LOCOMO_NAMES, category_names
@@ -54,7 +55,7 @@ def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     assert notes == (
         "evidence: 4 of 9 strings are no turn id: 2 repaired, 2 dropped",
         "evidence: 1 of 6 questions name none",
-        "category 5: 1 questions carry an answer, which is ignored: the right answer is a refusal",
+        "category 5: 1 of 2 questions carry an answer, which is ignored: the right answer is a refusal",
     )
 
 

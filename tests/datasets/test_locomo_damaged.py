@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from locomo_samples import sample, write
+
 from memeval.datasets.locomo import Locomo
 from memeval.errors import UserError
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass, keywords
 from memeval.metrics.locomo import exact_match, locomo_f1, normalise, stem, token_f1
@@ -135,6 +136,11 @@ def test_the_facade_uses_the_official_rule_of_the_category_for_locomo_alone() ->
     asked = question("pottery, camping, painting, swimming", category=1)
     assert answer_metrics("pottery, camping", asked, scorer="locomo")["token_f1"] == pytest.approx(1 / 2)
     assert answer_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(2 / 3)
+
+
+def test_a_scorer_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="no scorer 'official'; there is plain, locomo"):
+        answer_metrics("x", question("x"), scorer="official")
 
 
 def test_a_question_without_an_answer_is_scored_by_the_official_rule_or_not_at_all() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from memeval.metrics.refusal import is_refusal, officially_refuses
 
 

@@ -5,6 +5,7 @@ from math import log2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from memeval.metrics.retrieval import (
     all_at,
     evidence_ranks,

@@ -7,6 +7,7 @@ from math import sqrt
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
 
 SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=2, max_size=30)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime
 
 import numpy as np
 
 from memeval.llm.extractive.dates import Moment, day_text, moments
-from memeval.llm.extractive.quantities import count, duration
+from memeval.llm.extractive.events import elapsed, event_day
+from memeval.llm.extractive.quantities import asks_length, count, duration
 from memeval.llm.extractive.questions import Kind, Question, analyse
 from memeval.llm.extractive.ranking import Index, Ranking, index, rank
 from memeval.llm.extractive.scoring import Candidates, candidates, scores
@@ -41,6 +44,8 @@ LIST_ITEMS = 3
 LIST_MARGIN = 3.0
 """A list takes up to `LIST_ITEMS` spans of different turns, none scored further below the best than the margin."""
 
+_ORDER = re.compile(r"\b(?:first|earlier|earliest|last|later|most recent)")
+
 NEGATIONS = frozenset(
     "not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't".split()
 )
@@ -55,12 +60,14 @@ class Reading:
     """None where the reader abstains."""
 
 
-def read(text: str, context: tuple[str, ...]) -> Reading:
-    """The answer to a question from the units of a context."""
+def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
+    """The answer to a question from the units of a context; `asked_at` only matters for the time that has passed since an event."""
     question, read_context = analyse(text), index(context)
     ranking = rank(question, read_context, DEPTH)
     if not _bears(question, read_context, ranking):
         return Reading(NO_ANSWER)
+    if span := elapsed(question.text, asked_at, read_context):
+        return Reading(span, read_context.sentences[ranking.best[0]])
     return _READERS.get(question.kind, _span)(question, read_context, ranking)
 
 
@@ -82,20 +89,21 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
-        moment = _moment(context, number, ranking)
+        moment = _moment(question, context, number, ranking)
         if moment is not None:
             return Reading(moment.text, context.sentences[number])
     best = context.sentences[ranking.best[0]]
     return Reading(day_text(best.time.date()), best) if best.time else Reading(NO_ANSWER)
 
 
-def _moment(context: Index, number: int, ranking: Ranking) -> Moment | None:
+def _moment(question: Question, context: Index, number: int, ranking: Ranking) -> Moment | None:
     """The when-expression nearest to the question's words in a sentence, else the first one in the rest of its turn."""
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
     if found := moments(sentence.text, said):
         asked = [start for (start, _), term in zip(sentence.spans, sentence.stems, strict=True) if term in ranking.weights]
-        return min(found, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0))
+        known = [moment for moment in found if moment.text not in question.dates] or found
+        return min(known, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0))
     turn = np.flatnonzero(context.turns == context.turns[number])
     return next((moment for place in turn for moment in moments(context.sentences[place].text, said)), None)
 
@@ -107,13 +115,19 @@ def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The option that the context speaks of more."""
+    """The option that came first or last where that is asked, else the one that the context speaks of more."""
+    best = context.sentences[ranking.best[0]]
+    days = [event_day(option, context) for option in question.options]
+    if None not in days and (order := _ORDER.search(question.text)):
+        pick = max if order[0] in ("last", "most recent", "later") else min
+        return Reading(pick(zip(days, question.options, strict=True), key=lambda dated: dated[0] or date.min)[1], best)
     support = [sum(len(context.postings.get(stem(word), ())) for word in option.split()) for option in question.options]
-    return Reading(question.options[int(np.argmax(support))], context.sentences[ranking.best[0]])
+    return Reading(question.options[int(np.argmax(support))], best)
 
 
 def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
-    return _quantity(count, question, context, ranking) or _tally(context, ranking)
+    found = _quantity(count, question, context, ranking)
+    return found or (_span(question, context, ranking) if asks_length(question.text) else _tally(context, ranking))
 
 
 def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:

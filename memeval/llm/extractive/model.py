@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from memeval.errors import ModelError
-from memeval.llm.contract import AnswerPrompt, Completion, LanguageModel, Prompt
+from memeval.llm.contract import AnswerPrompt, Completion, LanguageModel, Prompt, asked_line, fill
 from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage, format_time
@@ -27,7 +27,7 @@ class ExtractiveModel(LanguageModel):
                 "it only answers questions from a context; llm=openai can"
             )
         start = time.perf_counter()
-        text = _reply(read(prompt.question, prompt.context), prompt.style)
+        text = _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style)
         usage = Usage(
             role=role,
             model=self.name,
@@ -51,4 +51,5 @@ def _reply(reading: Reading, style: str) -> str:
 
 def _prompt_tokens(prompt: AnswerPrompt) -> int:
     """Tokens of the prompt's parts, each counted apart so that the counts of units can be kept."""
-    return sum(map(count_tokens, (prompt.system_text, prompt.user_template, prompt.question, *prompt.context)))
+    wording = fill(prompt.user_template, {"context": "", "question": "", "asked_at": asked_line(prompt.asked_at)})
+    return sum(map(count_tokens, (prompt.system_text, wording, prompt.question, *prompt.context)))

@@ -34,8 +34,13 @@ def duration(sentence: str, question: str) -> str | None:
 
 def count(sentence: str, question: str) -> str | None:
     """The first number of a sentence, with its unit where the lower-cased question asks for days, weeks, months or years."""
-    if re.search(rf"\bhow many {_UNIT}", question):
+    if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None
     found = (match.group() for match in _COUNT.finditer(sentence))
     return next((number.rstrip(",.") for number in found if number.lower() not in _ONE), None)
+
+
+def asks_length(question: str) -> bool:
+    """True for `how many days` and its like, asked of a lower-cased question."""
+    return re.search(rf"\bhow many {_UNIT}", question) is not None

@@ -72,19 +72,21 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b", Kind.WHY),
     (r"\bhow\b", Kind.HOW),
     (r"\bwhat (?:did|does|do|has|have|is|are|was|were|will)\b.*\b(?:do|doing|done)\b", Kind.DO),
-    (r"\b(?:name|names|title|called|named|nickname)\b", Kind.NAME),
+    (r"\b(?:what|which)\b.*\b(?:names?|title|called|named|nickname)\b", Kind.NAME),
     (r"\b(?:what|which)\b", Kind.WHAT),
 )
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _LIKELY = re.compile(r"\b(?:would|might|could|likely|probably|considered|potentially)\b")
 _EITHER = re.compile(r"([\w' -]+?),? or ([\w' -]+)\?")
 _ARE = re.compile(r"\bwhat are\b|\b(?:where|who) (?:has|have)\b")
+_BARE_MONTH = re.compile(r"\b(?:in|during|of|this|last) (" + "|".join(MONTHS) + r")\b")
 _PICTURED = re.compile(r"\b(?:photo|picture|image|pic|share[sd]?|show(?:s|ed|n)?|post(?:s|ed)?)\b")
 _VERB = re.compile(
     r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: \w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
     r"|the (?:two|friends)) ((?!to\b|the\b|a\b)[a-z]\w+)"
 )
 _GENERIC = frozenset("kind kinds type types sort sorts".split())
+_WHICH_OF_TWO = re.compile(r"^\W*(?:which|who|what)\b[^,]*,((?:(?!,).)+?),? or ((?:(?!,).)+?)\?")
 _TOPIC = re.compile(r"\b(?:what|which)\b((?: [\w'-]+){1,4})")
 
 
@@ -113,13 +115,15 @@ def analyse(text: str) -> Question:
         verb=_verb(text),
         pictured=bool(_PICTURED.search(lowered)),
         several=several,
-        dates=tuple(moment.text for moment in named),
+        dates=tuple(moment.text for moment in named) or tuple(_BARE_MONTH.findall(text)),
         topic=_topic(lowered),
     )
 
 
 def _kind(lowered: str) -> Kind:
     first = _FIRST_WORD.match(lowered)
+    if _WHICH_OF_TWO.search(lowered):
+        return Kind.EITHER
     if first and first.group(1) in AUXILIARIES:
         return Kind.EITHER if _EITHER.search(lowered) else Kind.YES_NO
     places = [(match.start(), order, kind) for order, (pattern, kind) in enumerate(_KINDS) if (match := re.search(pattern, lowered))]
@@ -127,6 +131,8 @@ def _kind(lowered: str) -> Kind:
 
 
 def _options(lowered: str) -> tuple[str, ...]:
+    if match := _WHICH_OF_TWO.search(lowered):
+        return (match.group(1).strip(), match.group(2).strip())
     match = _EITHER.search(lowered)
     if match is None:
         return ()

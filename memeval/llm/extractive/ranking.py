@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memeval.llm.extractive.dates import day_text, month_text
+from memeval.llm.extractive.dates import MONTHS, day_text, month_text
 from memeval.llm.extractive.questions import Question
 from memeval.llm.extractive.sentences import Sentence, read_unit
 from memeval.llm.extractive.words import stem
@@ -150,7 +150,7 @@ def _dated(question: Question, context: Index) -> Scores:
 
 @lru_cache(maxsize=1 << 14)
 def _nearness(text: str, said: date) -> float:
-    if text in (day_text(said), month_text(said.year, said.month), str(said.year)):
+    if text in (day_text(said), month_text(said.year, said.month), str(said.year), MONTHS[said.month - 1]):
         return 1.0
     return 0.5 if any(text == day_text(said - timedelta(days=days)) for days in range(1, 15) if said.toordinal() > days) else 0.0
 

@@ -42,7 +42,7 @@ class Sentence:
     caption: bool = False
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 13)
 def read_unit(text: str) -> tuple[Sentence, ...]:
     """The sentences of one unit, in order."""
     found: list[Sentence] = []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Places = NDArray[np.int64]
-    Matrix = NDArray[np.float64]
+    Matrix = NDArray[np.float32]
 
 LONGEST = 14
 """Words in a candidate, at most."""
@@ -97,7 +97,7 @@ class Spans:
     """One row per candidate, one column per name of `STATIC`."""
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def spans(sentence: Sentence) -> Spans:
     """All candidates of a sentence."""
     kinds = [_token_kind(word) for word in sentence.words[:LONGEST_SENTENCE]]
@@ -110,7 +110,7 @@ def spans(sentence: Sentence) -> Spans:
     ]
     rows = [_row(sentence, kinds, start, end) for start, end in pairs]
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Spans(places[:, 0], places[:, 1], np.array(rows, dtype=np.float64).reshape(-1, len(STATIC)))
+    return Spans(places[:, 0], places[:, 1], np.array(rows, dtype=np.float32).reshape(-1, len(STATIC)))
 
 
 _CLASSES = (

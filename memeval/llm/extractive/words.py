@@ -126,6 +126,10 @@ _ENDINGS = (
 """Endings and what replaces them; the first that leaves three letters or more is taken."""
 
 
+LONGEST_STEM = 6
+"""Letters: what is longer is cut, which brings `inspire` and `inspiration`, `celebrate` and `celebration` together."""
+
+
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related words together."""
@@ -136,8 +140,8 @@ def stem(word: str) -> str:
         return word
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            return _undoubled(word[: len(word) - len(ending)]) + instead
-    return word
+            return (_undoubled(word[: len(word) - len(ending)]) + instead)[:LONGEST_STEM]
+    return word[:LONGEST_STEM]
 
 
 def _undoubled(stemmed: str) -> str:

@@ -1,0 +1,48 @@
+# `make run` and `make test` on a fresh clone set up all they need: a virtual environment of their own, with uv, versions locked by hash.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
+FIRST_RUN := -m system=rag,bm25,mem0
+
+.PHONY: run test check lock ui clean
+.DEFAULT_GOAL := run
+
+run: $(BIN)/.run
+	$(BIN)/python -m memeval $(FIRST_RUN)
+
+test: $(BIN)/.dev check
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: $(BIN)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+ui: $(BIN)/.run
+	$(BIN)/python -m memeval ui
+
+# Each environment is synced to its lock; the test one holds all of the run one, so either may come first.
+$(BIN)/.run: requirements/run.txt | $(BIN)/python
+	[ -e $(BIN)/.dev ] || $(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/run.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+$(BIN)/.dev: requirements/dev.txt | $(BIN)/python
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+$(BIN)/python:
+	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv; }
+	$(UV) venv --quiet --python $(PYTHON) $(VENV)
+
+LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet
+
+lock: | $(BIN)/python
+	$(LOCK) --extra mem0 --output-file requirements/run.txt
+	$(LOCK) --extra mem0 --extra joblib --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) $(VENV)-uv outputs mlruns/* data/prepared data/cache

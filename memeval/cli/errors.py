@@ -1,0 +1,14 @@
+"""How a user's mistake is told."""
+
+from __future__ import annotations
+
+import sys
+
+from memeval.errors import UserError
+
+
+def report_error(error: UserError) -> None:
+    """One clear line, and below it the ways out."""
+    print(f"memeval: {error.message}", file=sys.stderr)
+    for hint in error.hints:
+        print(f"  {hint}", file=sys.stderr)

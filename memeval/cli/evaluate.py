@@ -1,0 +1,66 @@
+"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program gave."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.cli.run import check_writable, show_comparison
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+from memeval.results import RunSummary
+
+USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
+
+
+def evaluate(arguments: Sequence[str]) -> int:
+    """Judges a file of answers and logs the run, tagged as imported. Exit status 1 where nothing could be scored."""
+    from memeval.cli.cell import Finish, run_cell
+    from memeval.pipeline.cell import IMPORTED, Cell, open_cell, open_dataset
+    from memeval.pipeline.imported import ImportedRun, read_hypotheses
+    from memeval.pipeline.progress import Progress
+
+    files = [word for word in arguments if "=" not in word and not word.startswith("-")]
+    if len(files) != 1:
+        raise UserError(f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}")
+    overrides = [word for word in arguments if word != files[0]]
+    config = composed(overrides)
+    if config.num_runs != 1:
+        raise UserError("num_runs must be 1 here: the answers are what they are")
+    check_writable()
+    hypotheses = read_hypotheses(Path(files[0]))
+    config.system = {"name": IMPORTED, "class": "memeval.systems.imported:Imported", "file": files[0], "sha256": hypotheses.sha256}
+    cell = open_cell(config, shlex.join(["python", "-m", "memeval", "evaluate", *arguments]))
+    everything = replace(config.dataset, categories=None, limit_cases=None, limit_questions=None, labels="original")
+    known = frozenset(q.question_id for case in open_dataset(replace(config, dataset=everything)).cases() for q in case.questions)
+
+    def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
+        return asyncio.run(ImportedRun(cell, progress, hypotheses, known).run(finish))
+
+    summary = run_cell(cell, runner=judge)
+    show_comparison()
+    for note in summary.notes:
+        print(note)
+    return 1 if summary.metrics["coverage"] == 0 else 0
+
+
+def composed(overrides: Sequence[str]) -> RunConfig:
+    """The config that overrides make, without running Hydra's own application."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from memeval.cli.hydra_errors import explained
+    from memeval.config.integers import quote_integers, register
+    from memeval.config.paths import conf_dir
+    from memeval.config.resolve import resolve
+
+    register()
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            return resolve(compose("config", overrides=quote_integers(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise explained(error) from error

@@ -1,0 +1,66 @@
+"""Events by their dates: which of two came first, and how much time lies between them or has passed since."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+
+from memeval.llm.extractive.dates import MONTHS, WEEKDAYS, moments
+from memeval.llm.extractive.questions import analyse
+from memeval.llm.extractive.ranking import Index, rank
+from memeval.llm.extractive.words import NUMBERS
+
+_UNIT = r"how many (?P<unit>day|week|month|year)s"
+_SINCE = re.compile(rf"{_UNIT} (?:ago (?:did|was|were|do)|(?:have|had)? ?(?:passed|it been|been) since|has it been since) (?P<event>[^?]+)")
+_BETWEEN = re.compile(rf"{_UNIT} (?:\w+ )?(?:passed |lapsed |elapsed |were there |are there )?between (?P<one>.+?) and (?P<other>[^?]+)")
+_AROUND = re.compile(rf"{_UNIT} (?:before|after) (?P<one>.+?) did (?P<other>[^?]+)")
+_DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
+_DATED = re.compile(rf"(?:(\d{{1,2}}) )?({'|'.join(MONTHS)}) (\d{{4}})$")
+_BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) ")
+
+
+def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | None:
+    """The time between the two events of a lower-cased question, or since its one event; None where it asks for neither."""
+    if match := _SINCE.search(question):
+        first, second = event_day(match["event"], context), asked_at.date() if asked_at else None
+    elif match := _BETWEEN.search(question) or _AROUND.search(question):
+        first, second = event_day(match["one"], context), event_day(match["other"], context)
+    else:
+        return None
+    if first is None or second is None or first == second:
+        return None
+    number = round(abs((second - first).days) / _DAYS[match["unit"]])
+    return f"{number} {match['unit']}{'' if number == 1 else 's'}"
+
+
+def event_day(event: str, context: Index) -> date | None:
+    """The day of what is best told of an event: the date that its sentence names, else the day on which that was said."""
+    ranking = rank(analyse(event), context, depth=1)
+    if not ranking.best:
+        return None
+    sentence = context.sentences[ranking.best[0]]
+    said = sentence.time.date() if sentence.time else None
+    days = (approximate_day(moment.text) for moment in moments(sentence.text, said))
+    return next((day for day in days if day), said)
+
+
+def approximate_day(text: str) -> date | None:
+    """A day that stands for an answer of `dates`: the middle of a month, the Friday, the week itself; None for a bare year."""
+    match = _DATED.search(text)
+    if match is None:
+        return None
+    try:
+        day = date(int(match[3]), MONTHS.index(match[2]) + 1, int(match[1] or 15))
+        relation = _BEFORE.match(text)
+        return day + _shift(relation[1].lower(), relation[3], day) if relation else day
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shift(word: str, relation: str, day: date) -> timedelta:
+    if relation == "of":
+        return timedelta()
+    sign = -1 if relation == "before" else 1
+    if word in WEEKDAYS:
+        return timedelta(days=sign * ((sign * (WEEKDAYS.index(word) - day.weekday()) - 1) % 7 + 1))
+    return timedelta(weeks=sign * NUMBERS.get(word, 1))

@@ -1,0 +1,37 @@
+"""Stands for another program in the runs of `evaluate`: its answers are there already, and it can't be asked anything more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from memeval.errors import UserError
+from memeval.records import MemoryChunk, Query
+from memeval.systems.contract import INGEST, MemorySystem, SystemSettings
+
+
+@dataclass(frozen=True)
+class ImportedSettings(SystemSettings):
+    """Which file the answers come from."""
+
+    file: str = field(default="", metadata={"stage": "runtime"})
+    sha256: str = field(default="", metadata=INGEST)
+
+
+class Imported(MemorySystem):
+    """The system of an imported run. It has a name and settings, for the tables; asking it is an error."""
+
+    settings_type = ImportedSettings
+
+    def reset(self) -> NoReturn:
+        raise _refusal()
+
+    def ingest(self, chunk: MemoryChunk) -> NoReturn:
+        raise _refusal()
+
+    def answer(self, query: Query) -> NoReturn:
+        raise _refusal()
+
+
+def _refusal() -> UserError:
+    return UserError("imported answers can't be asked anew", "judge them:  python -m memeval evaluate ANSWERS.jsonl dataset=...")

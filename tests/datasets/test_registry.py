@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from locomo_samples import sample, write
+
+from memeval.datasets.contract import Dataset
+from memeval.datasets.locate import build, data_dir, locate
+from memeval.datasets.registry import ADAPTERS, DATASETS, DEMO, LOCOMO, dataset_info
+from memeval.errors import UserError
+
+
+def test_a_name_that_is_not_known_gets_the_nearest_one() -> None:
+    with pytest.raises(UserError, match=r"unknown data set 'locmo'\. Did you mean: locomo"):
+        dataset_info("locmo")
+    with pytest.raises(UserError, match=r"unknown data set 'locomo_audit'.* Available: demo, locomo"):
+        build("locomo_audit", Path("x"))
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_what_is_registered_is_whole(name: str) -> None:
+    info = DATASETS[name]
+    assert info.name == name
+    assert Path(info.file).parts[0] and not Path(info.file).is_absolute() and len(Path(info.file).parts) == 2
+    assert info.title and info.licence and info.citation
+    if info.url is not None:
+        assert info.url.startswith("https://")
+        assert re.fullmatch("[0-9a-f]{64}", info.sha256 or "")
+        assert info.size_bytes
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in info.variants)
+
+
+@pytest.mark.parametrize("name", sorted(ADAPTERS))
+def test_every_adapter_can_be_built(name: str, tmp_path: Path) -> None:
+    dataset = build(name, tmp_path)
+    assert isinstance(dataset, Dataset)
+    assert dataset.info is DATASETS[name]
+    assert set(dataset.headline) <= set(dataset.category_names)
+
+
+def test_the_data_folder_is_that_of_the_environment_or_of_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
+    assert data_dir(tmp_path) == tmp_path / "data"
+    monkeypatch.setenv("MEMEVAL_DATA_DIR", "/elsewhere")
+    assert data_dir(tmp_path) == Path("/elsewhere")
+
+
+def test_the_demo_set_is_found_beside_the_package_whatever_the_data_folder(tmp_path: Path) -> None:
+    assert locate(LOCOMO, tmp_path) == tmp_path / "locomo/locomo10.json"
+    assert locate(DEMO, tmp_path).is_file()
+    own = tmp_path / "demo/demo.json"
+    own.parent.mkdir()
+    own.write_text("[]", encoding="utf-8")
+    assert locate(DEMO, tmp_path) == own
+
+
+def test_the_demo_set_opens_without_a_pin_and_holds_questions(tmp_path: Path) -> None:
+    dataset = build("demo", tmp_path)
+    opened = dataset.open()
+    assert opened.pinned
+    cases = list(dataset.cases())
+    assert cases and all(case.questions and case.sessions for case in cases)
+    assert {question.category for case in cases for question in case.questions} <= set(dataset.category_names)
+
+
+def test_a_path_and_settings_reach_the_adapter(tmp_path: Path) -> None:
+    path = write(tmp_path, [sample()])
+    dataset = build("locomo", tmp_path, path=str(path), allow_unpinned=True, categories=(4,))
+    assert [question.question_id for case in dataset.cases() for question in case.questions] == ["conv-1/q0"]

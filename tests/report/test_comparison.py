@@ -1,0 +1,89 @@
+"""Cells side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from sample_runs import CONTEXT, summary
+
+from memeval.report import comparison_csv, comparison_markdown, comparison_table
+from memeval.report.differences import differing, labels
+from memeval.results import RunSummary
+
+
+def printed(cells: list[RunSummary], width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(comparison_table(cells))
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [120, 1000])
+def test_a_sweep_over_two_settings_fits_into_120_columns(width: int) -> None:
+    cells = [*(summary(system) for system in CONTEXT), summary("bm25", 5), summary("rag", 20, repeats=1, valid=False)]
+    lines = printed(cells, width)
+    assert len(lines) == 2 + len(cells)
+    assert max(map(len, lines)) <= 120
+    assert lines[3].split() == [
+        *("bm25", "10", "1,540", "30.5", "±2.9", "–", "37.0", "29.4", "26.2", "31.7", "32.9", "24.8"),
+        *("45.0", "53.0", "640", "1.3M", "unknown", "100"),
+    ]
+    assert lines[2].split()[12:14] == ["–", "–"], "no_memory exposes no retrieval"
+    assert lines[-1].split()[-1] == "INVALID"
+    assert not any("…" in line for line in lines)
+
+
+def test_a_deterministic_zero_is_told_from_a_measured_one() -> None:
+    cell = summary(repeats=3)
+    zero = replace(cell, metrics={**cell.metrics, "accuracy_std": 0.0})
+    assert "| 0 det |" in comparison_markdown([zero])
+    assert "| 0.0 |" in comparison_markdown([replace(zero, tags={})])
+
+
+def test_markdown_is_a_whole_table() -> None:
+    lines = comparison_markdown([summary("bm25"), summary("rag")]).splitlines()
+    assert len(lines) == 4 and len({line.count("|") for line in lines}) == 1
+    assert lines[0].startswith("| system | n | acc ±95% | std | multi hop |")
+
+
+def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> None:
+    cells = [summary("no_memory"), summary("rag", 20)]
+    rows = list(csv.DictReader(io.StringIO(comparison_csv(cells))))
+    assert [row["system.name"] for row in rows] == ["no_memory", "rag"]
+    assert float(rows[1]["accuracy"]) == cells[1].metrics["accuracy"]
+    assert rows[0]["cost_usd/total"] == "" and rows[0]["recall_at_5"] == "" and rows[1]["recall_at_5"] == "0.45"
+
+
+def test_no_cells_at_all() -> None:
+    assert comparison_markdown([]) == "| run |\n| --- |\n"
+    assert comparison_csv([]).startswith("run_key,name,dataset")
+    assert printed([], 80)
+
+
+def test_only_settings_that_differ_are_columns() -> None:
+    assert differing([summary("bm25"), summary("bm25")]) == {}
+    assert differing([summary("bm25", 5), summary("rag", 10)]) == {"system.name": "system", "top_k": "top_k"}
+
+
+def test_a_setting_of_one_system_is_no_column_for_all() -> None:
+    rag = [summary("rag", params={"system.name": "rag", "system.chunk_size": size, "top_k": 10}) for size in (128, 256)]
+    bm25 = summary("bm25", params={"system.name": "bm25", "top_k": 10})
+    assert differing([rag[0], bm25]) == {"system.name": "system"}
+    assert differing([*rag, bm25]) == {"system.name": "system", "system.chunk_size": "chunk_size"}
+    assert labels([*rag, bm25]) == ["rag chunk_size=128", "rag chunk_size=256", "bm25"]
+
+
+def test_settings_of_the_same_last_name_keep_their_groups() -> None:
+    cells = [
+        summary(params={"llm.name": "openai", "llm.model": model, "embedder.name": "openai", "embedder.model": embedder})
+        for model, embedder in (("a", "x"), ("a", "y"), ("b", "x"))
+    ]
+    assert list(differing(cells).values()) == ["llm.model", "embedder.model"]
+
+
+def test_labels_fall_back_to_the_name() -> None:
+    assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
+    assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]

@@ -1,0 +1,85 @@
+"""report.md says what was measured, and says so where it was not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_runs import summary, write_folder
+
+from memeval.report import write_report
+from memeval.report.markdown import report
+
+
+def test_a_whole_report(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, summary("rag", repeats=3))
+    write_report(folder)
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    for heading in (
+        "By category",
+        "Repeats",
+        "Retrieval",
+        "Tokens and cost",
+        "Latency",
+        "Statuses",
+        "Notes",
+        "Repeat it",
+        "Settings",
+        "Provenance",
+    ):
+        assert f"\n## {heading}\n" in text
+    assert "| questions | 1,540, asked 3 times |" in text
+    assert "adversarial (not in accuracy)" in text and text.index("single_hop") < text.index("adversarial (not")
+    assert "```sh\npython -m memeval system=rag top_k=10 dataset=locomo\n```" in text
+    assert "![accuracy by category](plots/accuracy_by_category.png)" in text
+    assert "INVALID" not in text
+    assert text.count("ReadTimeout: no reply \\| after 60 s") == 6
+
+
+def test_tables_are_whole(tmp_path: Path) -> None:
+    lines = report(summary("rag", repeats=3, params={"a|b": "c|d\ne"})).splitlines()
+    width = 0
+    for line in lines:
+        cells = line.replace("\\|", "").count("|") if line.startswith("|") else 0
+        assert cells == width or width == 0 or cells == 0, line
+        width = cells
+
+
+def test_an_unknown_cost_is_never_nothing() -> None:
+    text = report(summary())
+    assert "| cost | unknown |" in text and "| **all** | 1,330,666 in all |  |  | **unknown** |" in text
+    cell = summary()
+    billed = report(
+        replace(cell, metrics={**cell.metrics, "cost_usd/answer": 0.31, "cost_usd/total": 0.0, "cost_usd_uncached/total": 0.31})
+    )
+    assert "| cost | $0 |" in billed and "Cost without our response cache: $0.31." in billed
+
+
+def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:
+    assert "| std over repeats, points | – |" in report(summary())
+    cell = summary(repeats=3)
+    assert "| std over repeats, points | 0 (deterministic reader) |" in report(replace(cell, metrics={**cell.metrics, "accuracy_std": 0.0}))
+
+
+def test_an_invalid_cell_says_so_first() -> None:
+    cell = summary(valid=False)
+    text = report(replace(cell, metrics={**cell.metrics, "coverage": 0.931, "accuracy_worst_case": 0.28, "accuracy_best_case": 0.36}))
+    assert text.splitlines()[2].startswith("> **INVALID.** Only 93.1 % of the answers were scored, below the minimum of 0.99")
+    assert "| accuracy if the unscored were all wrong, all right | 28.0 to 36.0 |" in text
+
+
+def test_a_cell_that_measured_nothing_still_has_a_report(tmp_path: Path) -> None:
+    cell = summary(metrics={}, categories=(), statuses={}, notes=())
+    folder = write_folder(tmp_path, cell)
+    (folder / "records.jsonl").unlink()
+    write_report(folder)
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "| **accuracy** | **– %** |" in text and "0.0" not in text
+    assert list((folder / "plots").iterdir()) == []
+
+
+def test_a_damaged_summary_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ValueError, match="Expecting"):
+        write_report(tmp_path)

@@ -1,0 +1,95 @@
+"""The pictures: drawn, of a sensible size, and with names that hide nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_runs import CONTEXT, summary, write_folder
+
+from memeval.report import sweep_plot, write_report
+from memeval.report.labelling import name_points, overlap
+from memeval.report.plots import canvas, category_plot, siblings
+from memeval.results import RunSummary
+
+LONGMEMEVAL = [
+    "single-session-user",
+    "single-session-assistant",
+    "single-session-preference",
+    "multi-session",
+    "temporal-reasoning",
+    "knowledge-update",
+]
+
+
+def size(path: Path) -> tuple[int, int]:
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+def test_a_run_has_two_plots_and_they_repeat_byte_for_byte(tmp_path: Path) -> None:
+    folders = [write_folder(tmp_path, summary(system)) for system in CONTEXT]
+    write_report(folders[1])
+    first = {path.name: path.read_bytes() for path in (folders[1] / "plots").iterdir()}
+    assert set(first) == {"accuracy_by_category.png", "accuracy_vs_tokens.png"}
+    write_report(folders[1])
+    assert {path.name: path.read_bytes() for path in (folders[1] / "plots").iterdir()} == first
+
+
+def test_only_runs_of_the_same_data_and_protocol_are_shown_beside_a_run(tmp_path: Path) -> None:
+    cell = summary("bm25")
+    folder = write_folder(tmp_path, cell)
+    write_folder(tmp_path, summary("rag"))
+    write_folder(tmp_path, summary("mem0", dataset="longmemeval_s"))
+    write_folder(tmp_path, summary("oracle", tags={"protocol": "another"}))
+    write_folder(tmp_path, summary("no_memory", metrics={"accuracy": 0.1}))
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.json").write_text("{}")
+    assert [other.run_key for other in siblings(folder, cell)] == ["rag-10-1"]
+
+
+def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
+    rows = [replace(summary().categories[0], name=name, n=n) for name, n in zip(LONGMEMEVAL, (70, 56, 30, 133, 133, 78), strict=True)]
+    rows[2] = replace(rows[2], ci95_low=None, ci95_high=None)
+    rows[3] = replace(rows[3], accuracy=None, ci95_low=None, ci95_high=None)
+    path = category_plot(summary(categories=tuple(rows)), tmp_path / "plot.png")
+    width, height = size(path)
+    assert width > 1000 and 500 < height < 700
+
+
+@pytest.mark.parametrize("cells", [[], [summary()], [summary(system) for system in CONTEXT]], ids=["none", "one", "seven"])
+def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
+    sweep_plot(cells, tmp_path / "sweep.png")
+    assert size(tmp_path / "sweep.png") == (1080, 720)
+
+
+def test_a_cell_without_figures_or_interval_is_no_obstacle(tmp_path: Path) -> None:
+    bare = summary("rag", metrics={"accuracy": 0.3, "context_tokens": 100.0})
+    sweep_plot([bare, summary("mem0", metrics={})], tmp_path / "sweep.png")
+    assert (tmp_path / "sweep.png").exists()
+
+
+def test_names_cover_neither_each_other_nor_the_points() -> None:
+    figure, axes = canvas(7, 5)
+    axes.set_xlim(0, 10)
+    axes.set_ylim(0, 100)
+    points = [(5 + 0.01 * index, 50 + 0.5 * index, f"system {index} top_k={index}") for index in range(12)]
+    name_points(axes, points, [(y - 3, y + 3) for _, y, _ in points], first=3)
+    extents = [text.get_window_extent().extents for text in axes.texts if text.get_text()]
+    assert len(extents) >= 8, "most find a place"
+    boxes = [tuple(float(edge) for edge in extent) for extent in extents]
+    assert not any(overlap(one, other) for index, one in enumerate(boxes) for other in boxes[index + 1 :])  # type: ignore[arg-type]
+    places = [axes.transData.transform((x, y)) for x, y, _ in points]
+    assert not any(box[0] < x < box[2] and box[1] < y < box[3] for box in boxes for x, y in places)
+    assert figure is axes.get_figure()
+
+
+def test_importing_the_report_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, memeval.report; print([name for name in ('rich', 'matplotlib', 'pandas', 'numpy', 'mlflow') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -1,0 +1,105 @@
+"""The publisher's worker and its client, as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from sample_runs import summary, write_folder
+
+from memeval.cli.publish import Publisher, PublishResult, environment
+from memeval.tracking.store import Store
+
+WORKER = [sys.executable, "-m", "memeval.cli.publish"]
+
+
+def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
+    folders = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
+    with Publisher(tmp_path) as publisher:
+        results = [publisher.publish(folder) for folder in (*folders, folders[0])]
+    assert [result.error for result in results] == [None, None, None]
+    assert [result.created for result in results] == [True, True, False]
+    assert results[0].run_id == results[2].run_id and (results[0].url or "").endswith(results[0].run_id or "-")
+    assert all((folder / "report.md").exists() and (folder / "tracked.json").exists() for folder in folders)
+    assert MlflowClient(store.uri).get_run(results[1].run_id).data.tags["mlflow.note.content"].startswith("# rag")
+
+
+def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
+    good = write_folder(tmp_path / "runs", summary())
+    damaged = write_folder(tmp_path / "runs", summary("rag"))
+    (damaged / "run.json").write_text("{}")
+    with Publisher(tmp_path, track=False) as publisher:
+        missing = publisher.publish(tmp_path / "nowhere")
+        broken = publisher.publish(damaged)
+        fine = publisher.publish(good)
+    assert missing.error is not None and "No such file" in missing.error and not missing.ok
+    assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: KeyError")
+    assert fine == PublishResult() and fine.ok
+    assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
+
+
+def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "runs", summary())
+    (tmp_path / "mlruns").write_text("")
+    with Publisher(tmp_path) as publisher:
+        result = publisher.publish(folder)
+    assert result.error is not None and "a file stands where a folder is needed" in result.error
+    assert "\n" not in result.error
+    assert (folder / "report.md").exists()
+
+
+def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "runs", summary())
+    with Publisher(tmp_path, track=False) as publisher:
+        assert publisher.publish(folder).ok
+        assert publisher.process is not None
+        os.kill(publisher.process.pid, signal.SIGKILL)
+        publisher.process.wait()
+        assert publisher.publish(folder).ok
+
+
+def test_a_worker_that_dies_twice_is_an_error_and_no_exception(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    folder = write_folder(tmp_path / "runs", summary())
+    with Publisher(tmp_path) as publisher:
+        result = publisher.publish(folder)
+    assert result.error == "the publisher died twice over bm25-10-1: exit status 1"
+
+
+def test_a_worker_that_cannot_start_is_an_error_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    result = Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()))
+    assert result.error is not None and "No such file or directory: '/nowhere/python'" in result.error
+
+
+def test_the_worker_answers_on_a_clean_stdout_and_ignores_ctrl_c(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "runs", summary())
+    request = json.dumps({"folder": str(folder), "root": str(tmp_path), "uri": None, "track": False}) + "\n"
+    with subprocess.Popen(
+        WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        worker.stdin.write(request)
+        worker.stdin.flush()
+        assert json.loads(worker.stdout.readline()) == {"ok": True}
+        worker.send_signal(signal.SIGINT)
+        answers, said = worker.communicate(request)
+    assert json.loads(answers) == {"ok": True} and said == ""
+    assert worker.returncode == 0
+
+
+def test_the_parent_stays_light(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from memeval.cli.publish import Publisher\n"
+        "with Publisher(Path(sys.argv[1]), track=False) as publisher: result = publisher.publish(Path(sys.argv[2]))\n"
+        "print(result.ok, [name for name in ('mlflow', 'matplotlib', 'numpy', 'rich') if name in sys.modules])"
+    )
+    folder = write_folder(tmp_path / "runs", summary())
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(folder)], capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("True []", "")
