@@ -70,7 +70,7 @@ class RunSummary:
     categories: tuple[CategoryResult, ...]
     repeats: tuple[RepeatResult, ...]
     notes: tuple[str, ...]
-    """What a reader must know, a sentence each: cut contexts, compression that never fired, failures, unpinned data, a deterministic reader."""
+    """What a reader must know, a sentence each: cut contexts, compression that never fired, failures, unpinned data."""
     valid: bool
     """False where coverage is below `min_coverage`; shown wherever the cell is shown."""
     started_at: str

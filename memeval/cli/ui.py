@@ -104,13 +104,19 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def experiments(page: str) -> list[str]:
     """A line for each data set with runs: the address of its table, with columns that fit."""
+    from memeval.tracking.payload import VIEW
+    from memeval.tracking.store import WORKFLOW
+
     asked = urllib.request.Request(
         f"{page}/api/2.0/mlflow/experiments/search", b'{"max_results": 100}', {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(asked, timeout=30) as answer:
         found = json.load(answer).get("experiments", [])
-    view = "workflowType=machine_learning&viewStateShareKey=memeval"
-    return [f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/runs?{view}" for row in found if row["name"] != "Default"]
+    return [
+        f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/runs?{WORKFLOW}&viewStateShareKey={VIEW}"
+        for row in found
+        if row["name"] != "Default"
+    ]
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -19,7 +19,7 @@ from mlflow.exceptions import MlflowException
 from memeval.results import CONFIG_FILE, RECORDS_FILE, TRACKED_FILE, RepeatResult, RunSummary, write_atomically
 from memeval.tracking import payload
 from memeval.tracking.payload import PREFIX
-from memeval.tracking.store import LOCK_WAIT_S, Store, faults
+from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
 
 RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin"))
 PARENT = "mlflow.parentRunId"
@@ -63,7 +63,7 @@ def log_run(folder: Path, store: Store) -> Tracked:
             if run is not current:
                 delete(client, run)
         remember(folder, store, run_id)
-        url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}"
+        url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
         return Tracked(run_id, experiment_id, url, created=current is None)
 
 

@@ -68,13 +68,14 @@ def fingerprint(summary: RunSummary) -> str:
 
 
 def page(summary: RunSummary) -> dict[str, str]:
-    """Tags of an experiment that make MLflow's page useful: what kind it is, and a shared view whose columns and order fit our runs."""
+    """Tags of an experiment that make MLflow's page useful: what kind it is, and a shared view of cells (not repeats) by accuracy."""
     settings = [next((key for key in (f"{group}.name", group, f"{group}.{group}") if key in summary.params), None) for group in COMPARED]
     rows = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
     names = ["accuracy", "accuracy_ci95_low", "accuracy_ci95_high", "accuracy_std", *rows, "token_f1", "recall_at_10"]
     names += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
     columns = [*(f"params.`{key}`" for key in settings if key), *(f"metrics.`{name}`" for name in names)]
-    view = {"selectedColumns": columns, "orderByKey": "metrics.`accuracy`", "orderByAsc": False}
+    cells = f"tags.`{PREFIX}run_key` LIKE '%'"
+    view = {"selectedColumns": columns, "orderByKey": "metrics.`accuracy`", "orderByAsc": False, "searchFilter": cells}
     return {
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": "accuracy",

@@ -14,6 +14,9 @@ from memeval.errors import UserError, WorldError
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where `python -m memeval ui` serves a local store unless told otherwise."""
 
+WORKFLOW = "workflowType=machine_learning"
+"""Part of an address: without it the page shows traces, which we have none of, and hides metrics and descriptions."""
+
 LOCK_WAIT_S = 120.0
 """How long one process waits for another that is making the store or logging the same run."""
 

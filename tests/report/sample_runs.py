@@ -1,4 +1,4 @@
-"""Run folders as the pipeline leaves them, with figures made up from a seed. Shared by the tests of report, tracking and cli, and by benchmarks."""
+"""Run folders as the pipeline leaves them, with figures made up from a seed, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
     name = f"{system} turn k={top_k} never keyword short extractive"
     accuracies = [skill + rng.uniform(-0.01, 0.01) for _ in range(repeats)]
     std = statistics.stdev(accuracies) if repeats > 1 else None
-    categories = tuple(category(rng, skill, repeats, *row) for row in LOCOMO)
+    categories = tuple(category(rng, skill, repeats, row) for row in LOCOMO)
     metrics: dict[str, float | None] = {
         "accuracy": statistics.mean(accuracies),
         "accuracy_std": std,
@@ -89,7 +89,8 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def category(rng: random.Random, skill: float, repeats: int, key: str, name: str, n: int) -> CategoryResult:
+def category(rng: random.Random, skill: float, repeats: int, row: tuple[str, str, int]) -> CategoryResult:
+    key, name, n = row
     accuracy = min(0.97, max(0.0, skill * rng.uniform(0.6, 1.3)))
     half = 1.4 / n**0.5
     std = 0.004 if repeats > 1 else None

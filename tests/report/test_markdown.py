@@ -42,7 +42,7 @@ def test_tables_are_whole(tmp_path: Path) -> None:
     width = 0
     for line in lines:
         cells = line.replace("\\|", "").count("|") if line.startswith("|") else 0
-        assert cells == width or width == 0 or cells == 0, line
+        assert 0 in (width, cells) or cells == width, line
         width = cells
 
 

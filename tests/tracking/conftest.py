@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
-import memeval.tracking  # noqa: E402, F401 - settles MLflow's environment before its import
-from memeval.tracking.store import Store, prepare_store  # noqa: E402
+import memeval.tracking  # noqa: F401 - settles MLflow's environment before its import
+from memeval.tracking.store import Store, prepare_store
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

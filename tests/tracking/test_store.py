@@ -95,7 +95,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     code = START + "prepare_store(Path(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
-        preexec_fn=small_files,  # noqa: PLW1509 - the child is Python, and single-threaded
+        preexec_fn=small_files,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},

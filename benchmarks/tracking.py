@@ -1,0 +1,73 @@
+"""What publishing costs: the cold start, and one cell of 1,540 records. `python benchmarks/tracking.py`
+
+Times are of this machine and of what else it does; the ratios between them are what to watch.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
+
+from sample_runs import CONTEXT, summary, write_folder
+
+RECORDS = 1540
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Prints how long a step took."""
+    started = time.perf_counter()
+    yield
+    print(f"{what:58} {time.perf_counter() - started:7.2f} s", flush=True)
+
+
+def in_process(root: Path) -> None:
+    """Each step on its own."""
+    with timed("import MLflow"):
+        import memeval.tracking.log
+        from memeval.tracking.store import prepare_store
+    with timed("make a fresh store (migrations)"):
+        store = prepare_store(root)
+    with timed("open the store"):
+        memeval.tracking.log.look(store)
+    with timed("import matplotlib, load fonts"):
+        from memeval.report import write_report
+        from memeval.report.plots import warm_up
+
+        warm_up()
+    for place, system in enumerate(CONTEXT):
+        folder = write_folder(root / "runs", summary(system), RECORDS)
+        if place in {0, len(CONTEXT) - 1}:
+            which = "first" if place == 0 else "seventh"
+            with timed(f"report and plots, {which} cell"):
+                write_report(folder)
+            with timed(f"log {RECORDS:,} records, {which} cell"):
+                memeval.tracking.log.log_run(folder, store)
+        else:
+            write_report(folder)
+            memeval.tracking.log.log_run(folder, store)
+    with timed("log the same cell again"):
+        memeval.tracking.log.log_run(folder, store)
+
+
+def by_publisher(root: Path) -> None:
+    """As the pipeline does it."""
+    from memeval.cli.publish import Publisher
+
+    with timed("publisher, cold: start to first cell published"), Publisher(root) as publisher:
+        folder = write_folder(root / "runs", summary("bm25"), RECORDS)
+        assert publisher.publish(folder).ok
+        with timed("publisher, warm: one cell"):
+            assert publisher.publish(write_folder(root / "runs", summary("rag"), RECORDS)).ok
+
+
+if __name__ == "__main__":
+    for measure in (in_process, by_publisher):
+        with tempfile.TemporaryDirectory() as temporary:
+            measure(Path(temporary))

@@ -1,0 +1,143 @@
+"""`python -m memeval ui`: MLflow's own server on our store, and its pages in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+
+from sample_runs import summary, write_folder
+
+from memeval.cli.publish import Publisher, environment
+from memeval.cli.ui import ui
+from memeval.errors import UserError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+CODE = "import sys; from pathlib import Path; from memeval.cli.ui import ui; sys.exit(ui(sys.argv[2:], Path(sys.argv[1])))"
+browser = [pytest.mark.browser, pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}")]
+
+
+@dataclass
+class Served:
+    process: subprocess.Popen[str]
+    said: str
+    address: str
+    runs: list[str]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = tmp_path_factory.mktemp("served")
+    cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0")]
+    without = {name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        with Publisher(root) as publisher:
+            results = [publisher.publish(write_folder(root / "outputs" / "runs", cell)) for cell in cells]
+    port = free_port()
+    command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=without) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4)]
+        yield Served(process, "".join(lines), f"http://127.0.0.1:{port}", [result.run_id or "" for result in results])
+        process.send_signal(signal.SIGINT)
+        last, _ = process.communicate(timeout=60)
+    assert (process.returncode, last) == (0, "\nMLflow's page has ended.\n")
+    with socket.create_server(("127.0.0.1", port)):
+        """The server and its workers are gone."""
+
+
+@pytest.fixture
+def page(served: Served) -> Iterator[Page]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        shown = chromium.new_page(viewport={"width": 1800, "height": 1000})
+        shown.set_default_timeout(60_000)
+        yield shown
+        chromium.close()
+
+
+def test_the_addresses_are_told(served: Served) -> None:
+    assert f"MLflow's page:  {served.address}   (Ctrl-C ends it)" in served.said
+    assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), served.said
+    assert "Compare" in served.said
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+class TestPages:
+    pytestmark = browser
+
+    def test_the_experiment_lists_the_runs_with_their_metrics(self, served: Served, page: Page) -> None:
+        (address,) = re.findall(r"locomo +(\S+)", served.said)
+        page.goto(address)
+        for system in ("bm25", "rag", "mem0"):
+            page.get_by_text(re.compile(f"^{system} turn k=10")).first.wait_for()
+        accuracy = summary("bm25").metrics["accuracy"]
+        page.get_by_text(re.compile(f"^{accuracy:.6f}"[:9])).first.wait_for()
+        page.get_by_text("3 matching runs").or_(page.get_by_text(re.compile(r"^\s*3\s*$"))).first.wait_for()
+
+    def test_the_compare_page_shows_what_differs(self, served: Served, page: Page) -> None:
+        page.goto(f'{served.address}/#/compare-runs?runs={json.dumps(served.runs[:2])}&experiments=["1"]')
+        page.get_by_text("Comparing 2 Runs from 1 Experiment").first.wait_for()
+        for text in ("bm25 turn k=10 never keyword short extractive", "rag turn k=10 never keyword short extractive"):
+            page.get_by_text(text).first.wait_for()
+        page.get_by_text("system.name").first.wait_for()
+
+    def test_the_records_open_as_a_table(self, served: Served, page: Page) -> None:
+        page.goto(f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/records_table.json")
+        for text in ("View as table", "hypothesis", "conv-26/q0"):
+            page.get_by_text(text).first.wait_for()
+
+    def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
+        page.goto(f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning")
+        page.get_by_text("95 % interval, clustered by case").first.wait_for()
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"can't listen on 127.0.0.1:{port}: .*in use") as caught:
+            ui(["--port", str(port)], tmp_path)
+    assert caught.value.hints == (f"another port:  python -m memeval ui --port {port + 1}",)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_that_is_none(tmp_path: Path, port: str) -> None:
+    with pytest.raises(UserError, match="can't listen"):
+        ui([f"--port={port}"], tmp_path)
+
+
+def test_a_word_for_a_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        ui(["--port", "many"], tmp_path)
+    assert caught.value.code == 2 and "invalid int value: 'many'" in capsys.readouterr().err
+
+
+def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
+    assert capsys.readouterr().out == "The runs are on a server of their own: https://mlflow.example/team\n"
+    assert os.listdir(tmp_path) == []
