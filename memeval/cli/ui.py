@@ -73,14 +73,14 @@ def parser() -> argparse.ArgumentParser:
 
 def claim(host: str, port: int) -> None:
     """Finds out now, and not from a server's traceback, that a port is taken."""
+    if not 0 < port < 65536:
+        raise UserError(f"--port {port}: a port is a number from 1 to 65535")
     try:
         with socket.create_server((host, port)):
             pass
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(
-            f"can't listen on {host}:{port}: {reason.lower()}", f"another port:  python -m memeval ui --port {port + 1}"
-        ) from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"can't listen on {host}:{port}: {reason}", f"another port:  python -m memeval ui --port {port + 1}") from error
 
 
 def server(uri: str, artifacts: str, host: str, port: int) -> list[str]:
@@ -107,16 +107,11 @@ def experiments(page: str) -> list[str]:
     from memeval.tracking.payload import VIEW
     from memeval.tracking.store import WORKFLOW
 
-    asked = urllib.request.Request(
-        f"{page}/api/2.0/mlflow/experiments/search", b'{"max_results": 100}', {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    query, kind = b'{"max_results": 100}', {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, kind), timeout=30) as answer:
         found = json.load(answer).get("experiments", [])
-    return [
-        f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/runs?{WORKFLOW}&viewStateShareKey={VIEW}"
-        for row in found
-        if row["name"] != "Default"
-    ]
+    table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
+    return [f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}" for row in found if row["name"] != "Default"]
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

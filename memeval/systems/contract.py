@@ -82,7 +82,7 @@ class MemorySystem(ABC):
         self.parts = parts
 
     @classmethod
-    def thinks_at_ingest(cls, settings: Any) -> bool:  # noqa: ARG003 - for those that look
+    def thinks_at_ingest(cls, settings: Any) -> bool:
         """Whether a model is called while memory is built: the model and the seed are then part of the memory's identity."""
         return True
 

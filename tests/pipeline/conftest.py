@@ -1,0 +1,1 @@
+from conftest_pipeline import memeval  # noqa: F401 - a fixture for all tests here

@@ -1,0 +1,55 @@
+"""Runs the real command line against a real endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
+QUESTIONS = 24
+"""Three conversations of the demo set, eight questions each."""
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMEVAL_", "OPENAI_", "MLFLOW_"))}
+    return {**kept, "MEMEVAL_HOME": str(home), "OPENAI_API_KEY": "test", **more}
+
+
+@pytest.fixture
+def memeval(tmp_path: Path) -> Command:
+    """Runs `python -m memeval ...` with results below `tmp_path`."""
+
+    def run(*arguments: str, check: bool = True, home: Path = tmp_path, **more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "memeval", *arguments], env=environment(home, **more), capture_output=True, text=True, timeout=300, check=False
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+def records(home: Path) -> list[dict[str, Any]]:
+    """The records of the newest run below `home`."""
+    newest = max((home / "outputs" / "runs").glob("*/records.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    return [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
+
+
+def without_times(rows: list[dict[str, Any]]) -> list[str]:
+    """Records as bytes would compare, times aside."""
+    return [json.dumps({name: value for name, value in row.items() if name != "times"}) for row in rows]
+
+
+def summary(home: Path) -> Mapping[str, Any]:
+    newest = max((home / "outputs" / "runs").glob("*/run.json"), key=lambda path: path.stat().st_mtime_ns)
+    loaded: Mapping[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
+    return loaded

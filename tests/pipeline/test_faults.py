@@ -1,0 +1,92 @@
+"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is ever a score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
+
+from memeval.testing.endpoint import LASTING, PASSING, Faults, ScriptedEndpoint
+
+CHAT = "/chat/completions"
+
+
+def model(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
+    return (*SMALL, "llm=openai", f"llm.base_url={endpoint.base_url}", "llm.timeout_s=0.6", *more)
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
+    with ScriptedEndpoint(faults=Faults({kind: 0.3}, seed=3, hang_s=1.5)) as endpoint:
+        memeval(*model(endpoint))
+        assert endpoint.faulted[kind] > 0
+        assert endpoint.served[CHAT] == QUESTIONS
+        assert endpoint.count(CHAT) == QUESTIONS + endpoint.faulted[kind]
+    assert {row["status"] for row in records(tmp_path)} == {"ok"}
+    assert summary(tmp_path)["metrics"]["coverage"] == 1.0
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_lasting_faults_become_statuses_and_are_not_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
+    with ScriptedEndpoint(faults=Faults({kind: 0.4}, seed=5)) as endpoint:
+        memeval(*model(endpoint))
+        assert endpoint.count(CHAT) == QUESTIONS
+        failed = endpoint.faulted[kind]
+    assert 0 < failed < QUESTIONS
+    rows = records(tmp_path)
+    broken = [row for row in rows if row["status"] == "answer_failed"]
+    assert len(broken) == failed
+    assert all(row["error"] and row["verdict"] is None and not row["metrics"] for row in broken)
+    told = summary(tmp_path)
+    assert told["metrics"]["coverage"] == pytest.approx(1 - failed / QUESTIONS)
+    assert told["valid"] is False
+    assert told["statuses"]["answer_failed"] == failed
+    scored = [row["verdict"]["label"] == "correct" for row in rows if row["status"] == "ok" and row["category"] != 5]
+    assert told["metrics"]["accuracy"] == pytest.approx(sum(scored) / len(scored)), "failures are in no mean"
+
+
+def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path: Path) -> None:
+    faults = Faults({"server_error": 0.7}, seed=1)
+    with ScriptedEndpoint(faults=faults) as endpoint:
+        done = memeval(*model(endpoint, "llm.max_retries=0"))
+        assert "INVALID" in done.stdout
+        served = endpoint.served[CHAT]
+        endpoint.faults = Faults()
+        memeval(*model(endpoint, "llm.max_retries=0"))
+        assert endpoint.served[CHAT] == QUESTIONS, "only what had failed was asked again"
+        assert served < QUESTIONS
+    assert {row["status"] for row in records(tmp_path)} == {"ok"}
+
+
+def test_a_judge_without_a_label_leaves_the_answer_unscored(memeval: Command, tmp_path: Path) -> None:
+    def reply(body: object) -> str:
+        return "I would say CORRECT" if "Reference answer" in str(body) else "7 May 2023"
+
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(*model(endpoint, "judge=llm", "dataset.categories=[4]"), check=False)
+    assert {row["status"] for row in records(tmp_path)} == {"unparsed"}
+    told = summary(tmp_path)
+    assert told["metrics"]["accuracy"] is None
+    assert (told["metrics"]["accuracy_worst_case"], told["metrics"]["accuracy_best_case"]) == (0.0, 1.0)
+
+
+def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> None:
+    with ScriptedEndpoint(latency_s=0.02) as endpoint:
+        limited = ("llm.max_concurrency=3", "judge=llm", "system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        memeval(*model(endpoint, *limited))
+        assert endpoint.peak == 3
+
+
+def test_usage_and_cost_are_reported_or_marked_as_estimated(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(usage=False) as endpoint:
+        memeval(*model(endpoint, "llm.model=gpt-4o-mini"))
+    assert all(usage["estimated"] for row in records(tmp_path) for usage in row["usage"])
+    assert summary(tmp_path)["metrics"]["cost_usd/total"] > 0
+    with ScriptedEndpoint() as endpoint:
+        memeval(*model(endpoint, "llm.model=nobody-knows-it"))
+        sent = sum(len(str(message["content"]).split()) for _, body in endpoint.requests for message in body["messages"])
+    assert not any(usage["estimated"] for row in records(tmp_path) for usage in row["usage"])
+    metrics = summary(tmp_path)["metrics"]
+    assert metrics["tokens/answer/prompt"] == sent
+    assert metrics["cost_usd/total"] is None, "an unknown model's cost is unknown, not 0"

@@ -1,0 +1,103 @@
+"""A killed run goes on with the same command: no finished call is repeated, and the records are those of an uninterrupted run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+CONCURRENCY = 4
+CELL = (*SMALL, "llm=openai", "llm.model=gpt-4o-mini", "judge=llm", f"llm.max_concurrency={CONCURRENCY}")
+
+
+def arguments(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return (*CELL, f"llm.base_url={endpoint.base_url}")
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    """One address for all runs: it is part of a cell's identity."""
+    with ScriptedEndpoint() as endpoint:
+        return endpoint.port
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[str]:
+    home = tmp_path_factory.mktemp("whole")
+    with ScriptedEndpoint(port=port) as endpoint:
+        done = subprocess.run(
+            [sys.executable, "-m", "memeval", *arguments(endpoint)], env=environment(home), capture_output=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    return without_times(records(home))
+
+
+@pytest.mark.parametrize("after", [1, 7, QUESTIONS // 2, QUESTIONS + 3])
+def test_sigkill(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memeval", *arguments(endpoint)],
+            env=environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+        wait_until(endpoint, after, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        memeval(*arguments(endpoint))
+        asked = Counter(repr(body) for _, body in endpoint.requests)
+        repeated = sum(count - 1 for count in asked.values())
+        assert repeated <= CONCURRENCY, "only calls under way when the process died may be asked twice"
+        assert max(asked.values()) <= 2
+    assert without_times(records(tmp_path)) == uninterrupted
+
+
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memeval", *arguments(endpoint)],
+            env=environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+        wait_until(endpoint, 6, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "kept" in said and "same command" in said
+        assert "Traceback" not in said
+        memeval(*arguments(endpoint))
+    assert without_times(records(tmp_path)) == uninterrupted
+
+
+def test_a_torn_line_is_dropped_and_made_anew(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]) -> None:
+    with ScriptedEndpoint(port=port) as endpoint:
+        memeval(*arguments(endpoint))
+        (answers,) = (tmp_path / "outputs" / "answers").glob("*.jsonl")
+        content = answers.read_bytes()
+        answers.write_bytes(content[:-40])
+        (run,) = (tmp_path / "outputs" / "runs").glob("*/run.json")
+        run.unlink()
+        calls = endpoint.count()
+        memeval(*arguments(endpoint))
+        assert endpoint.count() == calls, "its reply was in the cache"
+    assert without_times(records(tmp_path)) == uninterrupted
+
+
+def wait_until(endpoint: ScriptedEndpoint, requests: int, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Until so many requests have come, or the process ended before."""
+    deadline = time.monotonic() + 60
+    while endpoint.count() < requests and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)

@@ -1,0 +1,76 @@
+"""Nothing is done twice: proved by counting the calls that reach the endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+CHAT, EMBED = "/chat/completions", "/embeddings"
+
+
+def model(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return (*SMALL, "llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=gpt-4o-mini")
+
+
+def test_a_finished_cell_makes_no_call_and_says_so(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        memeval(*model(endpoint), "judge=llm")
+        before = records(tmp_path)
+        assert endpoint.count(CHAT) == QUESTIONS + sum(row["answerable"] for row in before)
+        calls = endpoint.count()
+        again = memeval(*model(endpoint), "judge=llm")
+        assert endpoint.count() == calls
+        assert "reused" in again.stderr
+        assert records(tmp_path) == before
+
+
+def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        memeval(*model(endpoint), "judge=keyword")
+        assert endpoint.count(CHAT) == QUESTIONS
+        hypotheses = [row["hypothesis"] for row in records(tmp_path)]
+        memeval(*model(endpoint), "judge=llm")
+        rows = records(tmp_path)
+        assert endpoint.count(CHAT) == QUESTIONS + sum(row["answerable"] for row in rows)
+        assert [row["hypothesis"] for row in rows] == hypotheses
+        metrics = summary(tmp_path)["metrics"]
+        assert metrics["cost_usd/answer"] == 0, "the answers were paid for by the run before"
+        assert metrics["cost_usd_uncached/answer"] > 0
+        assert metrics["cost_usd/judge"] > 0
+
+
+def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
+    with ScriptedEndpoint() as endpoint:
+        embedder = ("system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        memeval(*SMALL, *embedder, "top_k=3")
+        first = endpoint.count(EMBED)
+        assert first > 0
+        texts = sum(len(body["input"]) for path, body in endpoint.requests if path.endswith(EMBED))
+        memeval(*SMALL, *embedder, "top_k=7")
+        assert endpoint.count(EMBED) == first, "chunks and questions were embedded before"
+        assert texts == len({text for path, body in endpoint.requests for text in body["input"]})
+
+
+def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
+    facts = '{"memory": [], "facts": ["somebody said something"]}'
+    with ScriptedEndpoint(lambda body: facts) as endpoint:
+        limited = ("dataset.limit_cases=1", "dataset.limit_questions=2", "granularity=session")
+        mem0 = (*model(endpoint), *limited, "system=mem0", "system.infer=true")
+        memeval(*mem0, "top_k=3")
+        first = endpoint.count(CHAT)
+        assert first > 2
+        memeval(*mem0, "top_k=4")
+        assert endpoint.count(CHAT) <= first + 2, "only the two answers may be asked anew"
+
+
+def test_repeats_are_end_to_end_runs_under_their_own_seeds(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        memeval(*model(endpoint), "num_runs=3", "seed=7")
+        assert endpoint.count(CHAT) == 3 * QUESTIONS
+        assert {body["seed"] for _, body in endpoint.requests} == {7, 8, 9}
+        assert [repeat["seed"] for repeat in summary(tmp_path)["repeats"]] == [7, 8, 9]
+        memeval(*model(endpoint), "num_runs=4", "seed=7")
+        assert endpoint.count(CHAT) == 4 * QUESTIONS, "three of the four repeats were there"
