@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from memeval.cli.progress import progress_for
 from memeval.cli.session import DoneCell, described, note_done, start_publisher
+from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.models import api_key
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
 from memeval.pipeline.summary import finish, reusable
@@ -22,9 +24,11 @@ Runner = Callable[[Cell, Progress, Finish], RunSummary]
 
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
-    publisher = start_publisher(cell.config.tracking)
     summary = reusable(cell)
     reused = summary is not None
+    if not reused:
+        check_keys(cell.config)
+    publisher = start_publisher(cell.config.tracking)
     with progress_for(cell.name) as progress:
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
@@ -34,6 +38,13 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
     result = publisher.publish(cell.folder)
     note_done(DoneCell(job, str(cell.folder), reused, described(result)))
     return summary
+
+
+def check_keys(config: RunConfig) -> None:
+    """Raises `UserError` where an endpoint needs a key that is not set, before anything is started."""
+    for option, endpoint in (("llm=openai", config.llm), ("embedder=openai", config.embedder)):
+        if endpoint.name == "openai" and endpoint.base_url:
+            api_key(endpoint.api_key_env, endpoint.base_url, option)
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, dataset_info
+from memeval.errors import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake as every command does: in one line, the usage below it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{self.prog}: {message}", self.format_usage().strip())
 
 
 def data(arguments: Sequence[str]) -> int:
     """Shows, downloads or checks data sets. Exit status 1 where a file is not what it should be."""
-    parser = argparse.ArgumentParser(prog="memeval data", description="data sets: what there is, what is here, how to get it")
+    parser = Parser(prog="python -m memeval data", description="data sets: what there is, what is here, how to get it")
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="every data set: licence, size, sha256, counts, and whether it is on this machine")
     for action, what in (

@@ -23,7 +23,10 @@ def evaluate(arguments: Sequence[str]) -> int:
     from memeval.pipeline.imported import ImportedRun, read_hypotheses
     from memeval.pipeline.progress import Progress
 
-    files = [word for word in arguments if "=" not in word and not word.startswith("-")]
+    for word in arguments:
+        if word.startswith("-"):
+            raise UserError(f"evaluate knows no option '{word}'", f"for example:  {USAGE}")
+    files = [word for word in arguments if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
         raise UserError(f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}")
     overrides = [word for word in arguments if word != files[0]]
@@ -50,17 +53,21 @@ def evaluate(arguments: Sequence[str]) -> int:
 def composed(overrides: Sequence[str]) -> RunConfig:
     """The config that overrides make, without running Hydra's own application."""
     from hydra import compose, initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
 
-    from memeval.cli.hydra_errors import explained
+    from memeval.cli.hydra_errors import explained, is_about_configs
     from memeval.config.integers import quote_integers, register
     from memeval.config.paths import conf_dir
-    from memeval.config.resolve import resolve
+    from memeval.config.resolve import check_choices, resolve
 
     register()
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return resolve(compose("config", overrides=quote_integers(overrides)))
-    except (HydraException, OmegaConfBaseException) as error:
-        raise explained(error) from error
+            config = resolve(compose("config", overrides=quote_integers(overrides)))
+    except UserError:
+        raise
+    except Exception as error:
+        if is_about_configs(error):
+            raise explained(error) from error
+        raise
+    check_choices(config, overrides)
+    return config

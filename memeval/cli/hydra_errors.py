@@ -3,59 +3,65 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+import traceback
 from typing import Any
 
 from memeval.config.integers import INTEGER_GROUPS, options
-from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.config.names import HELP, unknown_name
 from memeval.errors import UserError, unknown
 
-_NO_OPTION = re.compile(r"Could not find '(?P<group>[\w/]+)/(?P<option>[^'/]+)'")
+_NO_OPTION = re.compile(r"Could not find '(?P<group>[\w/]+)/(?P<option>[^'/]*)'")
+_OPTION = re.compile(r"^\t([^\s=]+)$", re.MULTILINE)
 _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^']+)'")
 _NO_KEY = re.compile(r"Key '(?P<key>[^']+)' is not in struct\s+full_key: (?P<full>\S+)", re.MULTILINE)
+_SEVERAL = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '(?P<text>.*)'(?: requires --multirun|$)", re.MULTILINE)
+_NO_OVERRIDE = re.compile(r"Error parsing override '(?P<text>.*)'$", re.MULTILINE)
+_COMPOSING = ("hydra.", "omegaconf.", "yaml.")
+
+
+def is_about_configs(error: Exception) -> bool:
+    """Whether an error, of whatever type, comes from reading or composing configs, and not from a fault of ours."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
 
 
 def explained(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
     text = "\n".join(str(part) for part in _chain(error))
-    option = _NO_OPTION.search(text)
-    if option:
-        return _no_option(option["group"], option["option"])
-    key = _NO_KEY.search(text)
-    if key:
-        return _no_key(key["full"])
-    group = _NO_GROUP.search(text)
-    if group:
-        return _no_key(group["key"].split("@")[0])
+    if found := _NO_OPTION.search(text):
+        return _no_option(found["group"], found["option"], _OPTION.findall(text))
+    if found := _NO_KEY.search(text):
+        return unknown_name(found["full"])
+    if found := _NO_GROUP.search(text):
+        return unknown_name(found["key"].split("@")[0])
+    if found := _SEVERAL.search(text):
+        several = found["text"].replace("'", "")
+        return UserError(f"'{several}' names several values, where one is taken", f"to compare them:  python -m memeval -m {several}")
+    if found := _NO_OVERRIDE.search(text):
+        return UserError(
+            f"'{found['text']}' can't be read as group=option or field=value",
+            "quote a value that holds any of , = { [ ( or a quote, once more inside:  \"prompt.file='a=b.txt'\"",
+        )
+    if "Unsupported item value in defaults" in text:
+        return UserError("a defaults list of a config file names an option by a number", 'quote it:  override /top_k: "7"')
+    return _plain(error)
+
+
+def _plain(error: Exception) -> UserError:
+    """Their own words, on one line, with the place in the file where there is one."""
+    mark: Any = getattr(error, "problem_mark", None)
+    if mark is not None:
+        what = getattr(error, "problem", None) or "it can't be read"
+        return UserError(f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return UserError("; ".join(lines[:3]) or type(error).__name__, "python -m memeval --help lists groups, options and fields")
+    return UserError("; ".join(lines[:3]) or type(error).__name__, HELP)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     return [] if error is None else [error, *_chain(error.__cause__ or error.__context__)]
 
 
-def _no_option(group: str, option: str) -> UserError:
+def _no_option(group: str, option: str, known: list[str]) -> UserError:
     if group in INTEGER_GROUPS:
-        return UserError(f"{group} must be one of {', '.join(options(group))} or a positive integer, not '{option}'")
-    known = [path.stem for path in sweeps_dir().glob("*.yaml")] if group == "sweep" else options(group)
-    return unknown(group, option, known) if known else UserError(f"unknown group '{group}'")
-
-
-def _no_key(key: str) -> UserError:
-    known = known_keys()
-    near = get_close_matches(key, known, n=3, cutoff=0.5)
-    guess = f" Did you mean: {', '.join(near)}?" if near else ""
-    return UserError(f"unknown field or group '{key}'.{guess}", "python -m memeval --help lists groups, options and fields")
-
-
-def known_keys() -> list[str]:
-    """Every group and field that conf/ knows."""
-    from omegaconf import OmegaConf
-
-    keys = {path.name for path in conf_dir().iterdir() if path.is_dir()}
-    for path in conf_dir().rglob("*.yaml"):
-        loaded: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}
-        prefix = "" if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS else f"{path.parent.name}."
-        keys |= {f"{prefix}{name}" for name in loaded if name not in ("defaults", "hydra")}
-    return sorted(keys)
+        return UserError(f"{group} must be one of {', '.join(known or options(group))} or a positive integer, not '{option}'")
+    return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)

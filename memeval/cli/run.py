@@ -12,22 +12,27 @@ from typing import TYPE_CHECKING, Any
 from memeval.cli.errors import report_error
 from memeval.cli.session import FailedCell, done_cells, failed_cells, note_failed, session_folder
 from memeval.config.paths import conf_dir, outputs_dir
-from memeval.errors import StorageError, UserError, WorldError
+from memeval.errors import StorageError, UserError, WorldError, unknown
 from memeval.results import RunSummary
 
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
 
+OPTIONS = (
+    *("-m", "--multirun", "-r", "--run", "-cd", "--config-dir", "-cn", "--config-name", "-cp", "--config-path", "-c", "--cfg", "--resolve"),
+    *("-p", "--package", "-i", "--info", "--hydra-help", "--experimental-rerun", "-sc", "--shell-completion"),
+)
+"""Hydra's own options; whatever else begins with a dash is a slip."""
+
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
     import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
 
-    from memeval.cli.hydra_errors import explained
+    from memeval.cli.hydra_errors import explained, is_about_configs
     from memeval.config.integers import quote_integers, register
 
+    check_options(arguments)
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ["MEMEVAL_OUTPUTS"] = str(outputs_dir())
     check_writable()
@@ -37,8 +42,12 @@ def run(arguments: Sequence[str]) -> int:
     main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)
     try:
         main()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise explained(error) from error
+    except UserError:
+        raise
+    except Exception as error:
+        if is_about_configs(error):
+            raise explained(error) from error
+        raise
     finally:
         show_comparison()
     failures = failed_cells()
@@ -73,12 +82,29 @@ def opened(composed: Any, overrides: Sequence[str]) -> Cell:
 
     config = resolve(composed)
     check_choices(config, overrides)
-    return open_cell(config, repeating_command(overrides))
+    return open_cell(config, repeating_command(overrides, config_dirs()))
 
 
-def repeating_command(overrides: Sequence[str]) -> str:
-    """The one command that repeats a cell."""
-    return shlex.join(["python", "-m", "memeval", *(override.replace("'", "") for override in overrides)])
+def config_dirs() -> list[str]:
+    """The folder that the user named by `--config-dir`, if any."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return [source.path for source in HydraConfig.get().runtime.config_sources if source.provider == "command-line"]
+
+
+def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
+    """The one command that repeats a cell; `folders` hold configs of the user's own."""
+    from memeval.config.integers import unquoted
+
+    named = [word for folder in folders for word in ("--config-dir", folder)]
+    return shlex.join(["python", "-m", "memeval", *named, *map(unquoted, overrides)])
+
+
+def check_options(arguments: Sequence[str]) -> None:
+    """Raises `UserError` for an option, such as `--multrun`, that neither we nor Hydra know."""
+    for word in arguments:
+        if word.startswith("-") and word.split("=", 1)[0] not in OPTIONS:
+            raise unknown("option", word.split("=", 1)[0], OPTIONS)
 
 
 def check_writable() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
+from memeval.errors import StorageError
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""
@@ -71,9 +72,12 @@ def failed_cells() -> list[FailedCell]:
 
 def _append(name: str, cell: DoneCell | FailedCell) -> None:
     folder = session_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(cell)) + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(cell)) + "\n")
+    except OSError as error:
+        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
 
 def _rows(name: str) -> list[dict[str, Any]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -20,10 +22,6 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.errors import UserError
-
-if TYPE_CHECKING:
-    from hydra.core.override_parser.types import Override
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9]\d*)")
@@ -76,7 +74,7 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, before the sweeper reads them."""
+    """Quotes the integers in a sweep's own parameters, before the sweeper reads them. Hydra swallows what a callback raises: this raises nothing."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")
@@ -84,8 +82,7 @@ class QuoteIntegers(Callback):
             return
         with read_write(config), open_dict(config):
             for key, value in params.items():
-                if key in INTEGER_GROUPS:
-                    params[key] = quote_integers([f"{key}={value}"])[0].split("=", 1)[1]
+                params[key] = quote_integers([f"{key}={value}"])[0].split("=", 1)[1]
 
 
 def register() -> None:
@@ -95,34 +92,25 @@ def register() -> None:
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:
-    """`overrides` with the integers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options.
-
-    Raises `UserError` for a value that is neither an option nor a positive integer.
-    """
-    return [_quoted(override) if override.lstrip("+~").split("=", 1)[0] in INTEGER_GROUPS else override for override in overrides]
+    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options and says itself which it can't find."""
+    return [_quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override for override in overrides]
 
 
 def _quoted(text: str) -> str:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     try:
         override = OverridesParser.create().parse_override(text)
-    except HydraException as error:
-        raise _refusal(text.split("=", 1)[0], text.split("=", 1)[-1]) from error
-    if override.is_delete():
-        return text
+    except HydraException:
+        return text  # Hydra parses it again, and tells
     values = _values(override)
-    for value in values:
-        _check(override.key_or_group, value)
-    if not any(isinstance(value, int) for value in values):
+    if all(isinstance(value, str) for value in values):
         return text
-    return f"{override.get_key_element()}={','.join(_as_option(value) for value in values)}"
+    return f"{override.get_key_element()}={','.join(map(_as_option, values))}"
 
 
 def _values(override: Override) -> list[Any]:
-    if not override.is_sweep_override():
-        return [override.value()]
-    return [] if override.is_discrete_sweep() is False else list(override.sweep_iterator(transformer=_plain))
+    if override.is_discrete_sweep():
+        return list(override.sweep_iterator(transformer=_plain))
+    return [] if override.is_delete() or override.is_sweep_override() else [override.value()]
 
 
 def _plain(value: Any) -> Any:
@@ -130,18 +118,14 @@ def _plain(value: Any) -> Any:
 
 
 def _as_option(value: Any) -> str:
-    return f"'{value}'" if isinstance(value, int) else str(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_as_option, value))}]"
+    return value if isinstance(value, str) else f"'{value}'"
 
 
-def _check(group: str, value: Any) -> None:
-    if isinstance(value, str) and (value in options(group) or re.fullmatch(r"0*[1-9]\d*", value)):
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _refusal(group, value)
-
-
-def _refusal(group: str, value: Any) -> UserError:
-    return UserError(f"{group} must be one of {', '.join(options(group))} or a positive integer, not '{value}'")
+def unquoted(override: str) -> str:
+    """An override of `INTEGER_GROUPS` as a user types it: `top_k='7'` is `top_k=7`."""
+    return re.sub(rf"^(\+?(?:{'|'.join(INTEGER_GROUPS)})=)'(\d+)'$", r"\1\2", override)
 
 
 def options(group: str) -> list[str]:
@@ -150,7 +134,7 @@ def options(group: str) -> list[str]:
 
 
 def option_value(group: str, option: str) -> Any:
-    """What `group=option` sets: the integer itself, or what the named option's file assigns."""
+    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns; None for an option from elsewhere."""
     if option.isdigit():
         return int(option)
     path = conf_dir() / group / f"{option}.yaml"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
 
 from memeval.config.integers import INTEGER_GROUPS, option_value
+from memeval.config.names import unknown_name
+from memeval.config.paths import conf_dir
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, unknown
 
@@ -39,12 +43,20 @@ _ONE_OF = {
     "dataset.labels": ("original", "exclude", "corrected"),
     "dataset.images": ("caption", "none"),
     "dataset.category_names": ("official", "cogcanvas", "mc10", "zep"),
+    "llm.name": ("extractive", "openai"),
+    "embedder.name": ("tfidf", "openai"),
+    "tracking.name": ("mlflow", "none"),
 }
+_SPOKEN = {"Integer": "a whole number", "int": "a whole number", "Float": "a number", "float": "a number", "Boolean": "true or false"}
+_NOT_OF_TYPE = re.compile(r"(?:Value|Incompatible value) '(?P<value>.*)' .*(?:converted to |field of type ')(?P<wanted>\w+)")
 
 
 def resolve(composed: DictConfig) -> RunConfig:
     """The typed config. Raises `UserError` that names the field, what it holds and what it takes."""
-    container = OmegaConf.to_container(composed, resolve=True)
+    try:
+        container = OmegaConf.to_container(composed, resolve=True)
+    except InterpolationResolutionError as error:
+        raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
     system = container.pop("system", None)
     if not isinstance(system, dict) or not isinstance(system.get("name"), str):
@@ -67,12 +79,21 @@ def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
     try:
         merged = OmegaConf.merge(OmegaConf.structured(kind), OmegaConf.create(dict(values)))
         typed = OmegaConf.to_object(merged)
+    except ConfigKeyError as error:
+        raise unknown_name(error.full_key) from error
     except OmegaConfBaseException as error:
-        first = str(error).splitlines()[0]
-        where = f"{error.full_key}: " if error.full_key else ""
-        raise UserError(f"{where}{first}") from error
+        raise _mistyped(error) from error
     assert isinstance(typed, kind)
     return typed
+
+
+def _mistyped(error: OmegaConfBaseException) -> UserError:
+    first = str(error).splitlines()[0]
+    found = _NOT_OF_TYPE.search(first)
+    if found and found["wanted"] in _SPOKEN:
+        value = found["value"].replace("None", "null")
+        return UserError(f"{error.full_key} must be {_SPOKEN[found['wanted']]}, not '{value}'")
+    return UserError(f"{error.full_key}: {first}" if error.full_key else first)
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -91,6 +112,12 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 def check(config: RunConfig) -> None:
     """Raises `UserError` for values of the right type that make no sense."""
     leaves = flatten(config)
+    for path, value in leaves.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{path} must be a finite number, not {value}")
+    for category in config.dataset.categories or ():
+        if isinstance(category, bool) or not isinstance(category, int | str):
+            raise UserError(f"dataset.categories must be a list of ids, for example [1, 2]; '{category}' is none")
     for path, least in _LEAST.items():
         value = leaves.get(path)
         if value is not None and value < least:
@@ -115,12 +142,21 @@ def check(config: RunConfig) -> None:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` where a config file assigned `top_k:` or `compression_turn:` and so beat the option chosen on the command line."""
-    for group in INTEGER_GROUPS:
-        chosen = next((text.split("=", 1)[1].strip("'\"") for text in overrides if text.lstrip("+").split("=", 1)[0] == group), None)
-        if chosen is not None and option_value(group, chosen) != getattr(config, group):
-            value = getattr(config, group)
+    """Raises `UserError` where Hydra would silently take something else than what was chosen.
+
+    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line, and of a list of options the last wins.
+    """
+    chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
+    groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
+    for group in groups:
+        if chosen.get(group, "").startswith("["):
             raise UserError(
-                f"{group}={chosen} was chosen, but a config file assigns {group}: {value}, which wins",
+                f"{group}={chosen[group]}: takes one option, and not a list", f"to compare several:  python -m memeval -m {group}=a,b"
+            )
+    for group in (group for group in INTEGER_GROUPS if group in chosen):
+        option, value = chosen[group].strip("'\""), getattr(config, group)
+        if option_value(group, option) not in (None, value):
+            raise UserError(
+                f"{group}={option} was chosen, but a config file assigns {group}: {value}, which wins",
                 f'in that file, write instead:  defaults: [override /{group}: "{value}"]',
             )

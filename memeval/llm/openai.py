@@ -72,7 +72,7 @@ class OpenAIModel(LanguageModel):
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await self._endpoint.post("/chat/completions", body)
         text = _content(reply.body)
-        return {"text": text, "usage": _usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+        return {"text": text, "usage": reported_usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()
@@ -91,7 +91,7 @@ def _content(reply: Mapping[str, Any]) -> str:
     return content
 
 
-def _usage(reply: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
+def reported_usage(reply: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Tokens as the endpoint reports them, else counted here and marked as estimated."""
     reported = reply.get("usage")
     if isinstance(reported, dict) and isinstance(reported.get("prompt_tokens"), int):

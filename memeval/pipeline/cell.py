@@ -85,6 +85,11 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     wording = from_file(config.prompt.file, ("question", "context")) if config.prompt.file else shipped(f"answer_{config.prompt.name}")
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
     _check_models(config)
+    if config.llm.name == "extractive" and kind.needs_language_model(settings):
+        raise UserError(
+            f"system={system_name} with these settings asks a language model, and llm=extractive is none",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+        )
     dataset = open_dataset(config)
     loaded = dataset.open()
     facts = Facts(

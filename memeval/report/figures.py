@@ -72,6 +72,6 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
 def flags(summary: RunSummary) -> list[str]:
     """What a reader must know before comparing the cell with others."""
-    marks = {"imported": "imported", "own_prompt": "own prompt", "unpinned": "unpinned"}
-    flagged = [word for tag, word in marks.items() if summary.tags.get(tag) == "true"]
+    marks = {"imported": ("true", "imported"), "own_prompt": ("true", "own prompt"), "data_pinned": ("false", "unpinned")}
+    flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
     return flagged if summary.valid else ["INVALID", *flagged]

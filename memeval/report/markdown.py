@@ -11,7 +11,7 @@ from memeval.report.figures import NONE, STAGES, count, deviation, dollars, flag
 from memeval.results import RECORDS_FILE, RunSummary, write_atomically
 
 FAILURES_SHOWN = 10
-RETRIEVAL = ("recall_at", "hit_at", "ndcg_at", "mrr")
+RETRIEVAL = ("recall_at", "hit_at", "all_at", "ndcg_at", "mrr")
 
 
 def write_report(folder: Path) -> None:
@@ -186,7 +186,7 @@ def notes(summary: RunSummary) -> list[str]:
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
     values = [(f"`{text(key)}`", text(setting(value))) for key, value in summary.params.items()]
-    tags = [(key, text(value)) for key, value in summary.tags.items()]
+    tags = [(key, text(value)) for key, value in summary.tags.items() if key not in {"run_key", "command"}]
     times = [("started", summary.started_at), ("finished", summary.finished_at), ("run key", summary.run_key)]
     origin = table(("tag", "value"), [*times, *tags], figures=False)
     return ["## Settings", "", *table(("setting", "value"), values, figures=False), "", "## Provenance", "", *origin]

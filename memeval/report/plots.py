@@ -79,9 +79,8 @@ def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -
         point(axes, other, GREY)
     point(axes, summary, ORANGE)
     context_axes(axes, cells)
-    protocol = summary.tags.get("protocol")
-    among = f"among {len(others)} other run{'s' * (len(others) != 1)} of {summary.dataset}" if others else f"on {summary.dataset}"
-    heading = titled(f"{summary.name} {among}" + (f", protocol {protocol}" if protocol else ""), width=76)
+    among = f"among {len(others)} other run{'s' * (len(others) != 1)} of its protocol on" if others else "on"
+    heading = titled(f"{summary.name} {among} {summary.dataset}", width=76)
     axes.set_title(heading, loc="left", fontsize=10)
     names = labels(cells, limit=3) if others else ["this run"]
     name_points(axes, [(*position(cell), name) for cell, name in zip(cells, names, strict=True)], spans(cells), first=len(others))

@@ -86,6 +86,11 @@ class MemorySystem(ABC):
         """Whether a model is called while memory is built: the model and the seed are then part of the memory's identity."""
         return True
 
+    @classmethod
+    def needs_language_model(cls, settings: Any) -> bool:
+        """Whether it asks the cell's model in words of its own, which the offline reader can't answer."""
+        return False
+
     @abstractmethod
     def reset(self) -> Any:
         """Forgets everything."""

@@ -75,6 +75,10 @@ class Mem0(RecallSystem):
         self.reset()
 
     @classmethod
+    def needs_language_model(cls, settings: Any) -> bool:
+        return bool(settings.infer)
+
+    @classmethod
     def thinks_at_ingest(cls, settings: Any) -> bool:
         return bool(settings.infer)
 

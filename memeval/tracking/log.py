@@ -113,7 +113,7 @@ def log_cell(client: MlflowClient, experiment_id: str, folder: Path, summary: Ru
     run_id = str(client.create_run(experiment_id, started, {**identity, **who}, summary.name).info.run_id)
     note = report.read_text(encoding="utf-8") if report.exists() else ""
     tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
-    tags = {**payload.tags(summary, note), **tables}
+    tags = {**payload.tags(summary, note), **tables, **identity}
     log_values(client, run_id, payload.metrics(summary.metrics), payload.params(summary), tags, time=ended)
     for path in (*(folder / name for name in FILES), *sorted((folder / "plots").glob("*.png"))):
         if path.exists():

@@ -30,7 +30,12 @@ def memeval(tmp_path: Path) -> Command:
 
     def run(*arguments: str, check: bool = True, home: Path = tmp_path, **more: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "memeval", *arguments], env=environment(home, **more), capture_output=True, text=True, timeout=300, check=False
+            [sys.executable, "-m", "memeval", *arguments],
+            env=environment(home, **more),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done

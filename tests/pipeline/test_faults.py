@@ -73,7 +73,13 @@ def test_a_judge_without_a_label_leaves_the_answer_unscored(memeval: Command, tm
 
 def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
-        limited = ("llm.max_concurrency=3", "judge=llm", "system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        limited = (
+            "llm.max_concurrency=3",
+            "judge=llm",
+            "system=embedding_only",
+            "embedder=openai",
+            f"embedder.base_url={endpoint.base_url}",
+        )
         memeval(*model(endpoint, *limited))
         assert endpoint.peak == 3
 

@@ -55,5 +55,5 @@ def test_half_widths() -> None:
 
 def test_flags() -> None:
     assert figures.flags(summary()) == []
-    marked = summary(valid=False, tags={"imported": "true", "own_prompt": "true", "unpinned": "true", "deterministic": "true"})
+    marked = summary(valid=False, tags={"imported": "true", "own_prompt": "true", "data_pinned": "false", "deterministic": "true"})
     assert figures.flags(marked) == ["INVALID", "imported", "own prompt", "unpinned"]

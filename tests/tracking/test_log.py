@@ -77,7 +77,7 @@ def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
 def test_sweeps_that_asked_for_a_cell_are_collected(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     for sweep in (None, "baselines", "curve", "baselines", None):
-        replace(cell, sweep=sweep).write(folder)
+        replace(cell, sweep=sweep, tags={**cell.tags, **({"sweep": sweep} if sweep else {})}).write(folder)
         tracked = log_run(folder, store)
     assert not tracked.created
     assert runs(store)[0].data.tags["memeval.sweep"] == "baselines,curve"
@@ -87,7 +87,8 @@ def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folde
     cell = RunSummary.read(folder)
     replace(cell, sweep="baselines").write(folder)
     first = log_run(folder, store)
-    replace(cell, metrics={**cell.metrics, "accuracy": 0.99}, repeats=cell.repeats[:1], sweep="curve").write(folder)
+    changed = replace(cell, metrics={**cell.metrics, "accuracy": 0.99}, repeats=cell.repeats[:1], sweep="curve", tags={"sweep": "curve"})
+    changed.write(folder)
     second = log_run(folder, store)
     assert second.created and second.run_id != first.run_id
     (left,) = runs(store)

@@ -1,0 +1,37 @@
+"""The groups and fields that conf/ knows, and the error for a name that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from memeval.config.integers import INTEGER_GROUPS
+from memeval.config.paths import conf_dir
+from memeval.errors import UserError
+
+HELP = "python -m memeval --help lists groups, options and fields"
+
+
+def known_names() -> Mapping[str, list[str]]:
+    """Every group and field, with the options (`llm=openai`) of whose files a field is one."""
+    from omegaconf import OmegaConf
+
+    names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
+    for path in sorted(conf_dir().rglob("*.yaml")):
+        loaded: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}
+        group = "" if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS else path.parent.name
+        for name in loaded:
+            if name not in ("defaults", "hydra"):
+                names.setdefault(f"{group}.{name}" if group else name, []).append(f"{group}={path.stem}")
+    return names
+
+
+def unknown_name(key: str) -> UserError:
+    """The error for a group or field that a composition does not have: where it belongs, else the nearest ones."""
+    known = known_names()
+    if known.get(key):
+        return UserError(f"'{key}' is a field of {' and '.join(known[key])} alone", f"for example:  {known[key][0]} {key}=...", HELP)
+    near = get_close_matches(key, known, n=3, cutoff=0.6)
+    guess = f" Did you mean: {', '.join(near)}?" if near else ""
+    return UserError(f"unknown field or group '{key}'.{guess}", HELP)

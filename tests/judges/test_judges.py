@@ -1,0 +1,95 @@
+"""Judges: labels, and what is no label."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from memeval.errors import UserError
+from memeval.judges.contract import refusal_verdict
+from memeval.judges.model import read_label
+from memeval.judges.registry import build_judge, judge_type, wording_of
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.metrics.answer import answer_metrics
+from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
+
+QUESTION = EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",))
+
+
+class Says(LanguageModel):
+    """Replies with the same words to everything, and keeps what it was asked."""
+
+    name = "says"
+
+    def __init__(self, reply: str) -> None:
+        self.reply, self.asked = reply, ""
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        self.asked = "\n".join(message["content"] for message in prompt.messages())
+        return Completion(self.reply, Usage(role, "says", "offline", 1, 1), 0.0)
+
+
+def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict:
+    judge = build_judge(name, threshold=settings.get("threshold"), wording=wording_of(name, None), model=lambda: Says(reply), seed=0)
+    return asyncio.run(judge.judge(QUESTION, answer, answer_metrics(answer, QUESTION, scorer="locomo")))
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ('{"reason": "same day", "label": "CORRECT"}', Label.CORRECT),
+        ('{"label":"wrong"}', Label.WRONG),
+        ('first {"label": "CORRECT"} but then {"label": "WRONG"}', Label.WRONG),
+        ('```json\n{"reason": "x", "label" : "CORRECT"}\n```', Label.CORRECT),
+        ("CORRECT", None),
+        ("The label is not WRONG", None),
+        ('{"label": "PARTLY"}', None),
+        ('{"verdict": "CORRECT"}', None),
+        ("", None),
+    ],
+)
+def test_the_last_label_wins_and_all_else_is_no_label(reply: str, label: Label | None) -> None:
+    assert read_label(reply) is label
+
+
+def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
+    found = verdict("llm", "7 May 2023", "looks CORRECT to me")
+    assert found.label is Label.UNSCORED
+    assert found.score is None
+
+
+@pytest.mark.parametrize("name", ["llm", "mem0"])
+def test_model_judges_see_question_gold_and_answer(name: str) -> None:
+    model = Says('{"reason": "equal \\"dates\\"", "label": "CORRECT"}')
+    judge = build_judge(name, threshold=None, wording=wording_of(name, None), model=lambda: model, seed=0)
+    found = asyncio.run(judge.judge(QUESTION, "the 7th of May {gold}", {}))
+    assert (found.label, found.score, found.reason) == (Label.CORRECT, 1.0, 'equal "dates"')
+    assert all(part in model.asked for part in ("When did she go?", "7 May 2023", "the 7th of May {gold}"))
+
+
+@pytest.mark.parametrize("name", ["keyword", "exact_match", "token_f1"])
+def test_judges_without_a_model(name: str) -> None:
+    assert verdict(name, "7 May 2023").label is Label.CORRECT
+    assert verdict(name, "June 1999").label is Label.WRONG
+    assert verdict(name, "No information available").label is Label.ABSTAINED
+
+
+def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
+    half = verdict("token_f1", "May 2022")
+    assert half.score == pytest.approx(0.4)
+    assert half.label is Label.WRONG
+    assert verdict("token_f1", "May 2022", threshold=0.4).label is Label.CORRECT
+
+
+@pytest.mark.parametrize(("answer", "right"), [("Not mentioned in the conversation", True), ("No information / I don't know", False)])
+def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
+    question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
+    found = refusal_verdict(answer_metrics(answer, question, scorer="locomo"))
+    assert (found.label is Label.CORRECT) is right
+
+
+def test_an_unknown_judge_names_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"Did you mean: keyword\?"):
+        judge_type("keywords")

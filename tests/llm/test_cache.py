@@ -1,0 +1,117 @@
+"""The cache: shared by processes, and no damage to it loses more than itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memeval.errors import ModelError, StorageError
+from memeval.llm.cache import Cache, content_key
+from memeval.llm.contract import ChatPrompt
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.openai import OpenAIModel, Sampling
+from memeval.records import Role
+from memeval.testing.endpoint import Faults, ScriptedEndpoint
+
+PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))
+
+
+def test_the_first_writer_of_a_key_wins(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    cache.put("k", b"1", "one")
+    cache.put("k", b"2", "two")
+    stored = cache.get("k")
+    assert stored is not None
+    assert (stored.value, stored.origin) == (b"1", "one")
+    assert cache.get("other") is None
+
+
+def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(b"no database at all" * 100)
+    cache = Cache(path)
+    cache.put("k", b"1", "one")
+    assert cache.get("k") is not None
+    assert path.with_suffix(".damaged").exists()
+
+
+def test_a_cache_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cache"):
+        Cache(tmp_path / "file" / "c.sqlite")
+
+
+def test_processes_share_it(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    write = "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = Cache(Path(sys.argv[1]))\n"
+    write += "for i in range(200): c.put(f'{sys.argv[2]}-{i}', b'v', 'o')"
+    workers = [subprocess.Popen([sys.executable, "-c", write, str(path), str(worker)]) for worker in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    cache = Cache(path)
+    assert all(cache.get(f"{worker}-{i}") for worker in range(3) for i in range(200))
+
+
+def test_keys_depend_on_content_and_not_on_order() -> None:
+    assert content_key({"a": 1, "b": "é"}) == content_key({"b": "é", "a": 1})
+    assert content_key({"a": 1}) != content_key({"a": "1"})
+
+
+def ask(
+    server: ScriptedEndpoint, cache: Cache, *, origin: str = "run", seed: int = 0, scope: str = "q", temperature: float = 0.0
+) -> Ledger:
+    async def once() -> Ledger:
+        endpoint = Endpoint(EndpointSettings(server.base_url, "key", 2, 2.0, 0))
+        model = OpenAIModel(endpoint, Sampling("m", temperature, 10), cache, origin)
+        try:
+            with metered(Ledger(scope=scope)) as ledger:
+                ledger.usages.append((await model.complete(PROMPT, role=Role.ANSWER, seed=seed)).usage)
+                return ledger
+        finally:
+            await endpoint.aclose()
+
+    return asyncio.run(once())
+
+
+def test_what_differs_is_asked_and_what_does_not_is_not(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    with ScriptedEndpoint() as server:
+        ask(server, cache)
+        ask(server, cache)
+        assert server.count() == 1
+        for calls, change in enumerate(({"seed": 1}, {"scope": "q2"}, {"temperature": 0.5}), start=2):
+            ask(server, cache, **change)  # type: ignore[arg-type]
+            assert server.count() == calls
+
+
+def test_a_reply_counts_as_billed_to_the_run_that_paid_for_it(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    with ScriptedEndpoint() as server:
+        assert not ask(server, cache, origin="one").cached
+        assert not ask(server, cache, origin="one").cached, "the same run, resumed after a crash"
+        assert ask(server, cache, origin="two").cached
+
+
+@pytest.mark.parametrize("kind", ["empty", "null", "no_choices", "malformed", "bad_request"])
+def test_errors_and_empty_replies_are_never_stored(tmp_path: Path, kind: str) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    with ScriptedEndpoint(lambda body: "fine", faults=Faults({kind: 1.0})) as server:
+        with pytest.raises(ModelError):
+            ask(server, cache)
+        server.faults = Faults()
+        assert not ask(server, cache).cached
+        assert server.count() == 2
+
+
+def test_the_reported_usage_holds_what_the_provider_read_from_its_cache(tmp_path: Path) -> None:
+    from memeval.llm.openai import reported_usage
+
+    details = {"usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}}
+    assert reported_usage(details, {"messages": []}, "x")["cached_tokens"] == 64
+    deepseek = {"usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 32}}
+    assert reported_usage(json.loads(json.dumps(deepseek)), {"messages": []}, "x")["cached_tokens"] == 32

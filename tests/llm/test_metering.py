@@ -1,0 +1,74 @@
+"""Ledgers, totals and prices."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memeval.llm.metering import Ledger, current_ledger, metered, totals
+from memeval.llm.prices import cost_usd, provider_of, total_cost_usd
+from memeval.records import Role, Usage
+
+usages = st.lists(
+    st.builds(
+        Usage,
+        role=st.sampled_from(list(Role)),
+        model=st.sampled_from(["a", "b"]),
+        provider=st.just("offline"),
+        prompt_tokens=st.integers(0, 1000),
+        completion_tokens=st.integers(0, 1000),
+        estimated=st.booleans(),
+        cached=st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+@given(usages, st.randoms())
+def test_totals_keep_every_token_and_do_not_depend_on_order(many: list[Usage], random: object) -> None:
+    summed = totals(many)
+    assert sum(u.prompt_tokens or 0 for u in summed) == sum(u.prompt_tokens or 0 for u in many)
+    assert sum(u.calls for u in summed) == len(many)
+    random.shuffle(many)  # type: ignore[attr-defined]
+    assert totals(many) == summed
+
+
+def test_a_part_that_nobody_counted_makes_the_sum_unknown() -> None:
+    known, unknown = Usage(Role.ANSWER, "m", "openai", 5, 1), Usage(Role.ANSWER, "m", "openai", None, 1)
+    (summed,) = totals([known, unknown])
+    assert summed.prompt_tokens is None
+
+
+def test_concurrent_questions_have_ledgers_of_their_own_in_threads_too() -> None:
+    async def one(scope: str) -> str:
+        with metered(Ledger(scope=scope)):
+            await asyncio.sleep(0)
+            return await asyncio.to_thread(lambda: current_ledger().scope)
+
+    async def both() -> list[str]:
+        return await asyncio.gather(one("a"), one("b"))
+
+    assert asyncio.run(both()) == ["a", "b"]
+
+
+def test_prices() -> None:
+    million = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1_000_000, 0)
+    assert cost_usd(million) == pytest.approx(0.15)
+    assert cost_usd(Usage(Role.ANSWER, "nobody-knows-it", "unknown", 10, 10)) is None
+    assert cost_usd(Usage(Role.ANSWER, "gpt-4o-mini", "openai", None, 10)) is None
+    assert cost_usd(Usage(Role.ANSWER, "extractive", "offline", 10, 10)) == 0
+    from dataclasses import replace
+
+    assert total_cost_usd([million, replace(million, cached=True)], billed=True) == pytest.approx(0.15)
+    assert total_cost_usd([million, replace(million, cached=True)], billed=False) == pytest.approx(0.30)
+
+
+@pytest.mark.parametrize(
+    ("address", "provider"),
+    [("https://api.openai.com/v1", "openai"), ("https://api.deepseek.com", "deepseek"), ("http://127.0.0.1:8000/v1", "unknown")],
+)
+def test_providers(address: str, provider: str) -> None:
+    assert provider_of(address) == provider

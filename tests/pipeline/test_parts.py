@@ -1,0 +1,175 @@
+"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer, measures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memeval.errors import StorageError
+from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
+from memeval.pipeline.memory import compression_points
+from memeval.pipeline.reader import final_answer
+from memeval.pipeline.store import RowStore
+from memeval.pipeline.window import Window
+
+HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), min_size=1, max_size=8), st.data())
+def test_whatever_the_file_is_cut_to_whole_rows_survive(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("store") / "rows.jsonl"
+    with RowStore(path, {}) as store:
+        for number, row in enumerate(rows):
+            store.append({**row, "id": str(number)})
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole = max(0, content[:cut].count(b"\n") - 1)
+    with RowStore(path, {}) as store:
+        assert list(store.rows) == [str(number) for number in range(whole)]
+        store.append({"id": "more"})
+    with RowStore(path, {}) as store:
+        assert "more" in store.rows
+        assert store.dropped == 0
+
+
+def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
+    with RowStore(tmp_path / "r.jsonl", {}) as store:
+        store.append({"id": "q", "status": "answer_failed"})
+        store.append({"id": "q", "status": "ok"})
+    with RowStore(tmp_path / "r.jsonl", {}) as store:
+        assert store.rows["q"]["status"] == "ok"
+
+
+def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"header": {}}\n{"id": "a"}\n{"id": \n{"id": "b"}\n[1]\n', encoding="utf-8")
+    with RowStore(path, {}) as store:
+        assert list(store.rows) == ["a", "b"]
+        assert store.dropped == 1
+
+
+def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError), RowStore(tmp_path / "file" / "r.jsonl", {}):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("turn", "chunks", "points"),
+    [
+        ("never", 100, []),
+        ("middle", 101, [50]),
+        ("middle", 1, []),
+        ("rolling", 100, [40, 80]),
+        ("rolling", 39, []),
+        (40, 100, [40]),
+        (100, 100, [100]),
+        (101, 100, []),
+    ],
+)
+def test_compression_points(turn: int | str, chunks: int, points: list[int]) -> None:
+    assert compression_points(turn, chunks) == points
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("7 May 2023", "7 May 2023"),
+        ("Answer: pottery", "pottery"),
+        ("She said so in May.\nAnswer: 7 May 2023", "7 May 2023"),
+        ("Answer: no\nOn second thoughts\n**Final Answer:** yes", "yes"),
+        ("The answer is blue", "The answer is blue"),
+        ("Reasoning without end\nAnswer:", "Reasoning without end\nAnswer:"),
+    ],
+)
+def test_only_the_final_answer_reaches_the_judge(reply: str, answer: str) -> None:
+    assert final_answer(reply) == answer
+
+
+def test_a_window_lets_no_more_in_than_it_holds() -> None:
+    async def play() -> list[str]:
+        window, seen = Window(10), []
+
+        async def enter(name: str) -> None:
+            await window.enter(8)
+            seen.append(name)
+
+        tasks = [asyncio.create_task(enter(name)) for name in "abc"]
+        await asyncio.sleep(0.01)
+        assert seen == ["a", "b"], "8 questions are open, then 16"
+        window.leave(8)
+        await asyncio.gather(*tasks)
+        return seen
+
+    assert asyncio.run(play()) == ["a", "b", "c"]
+
+
+def record(label: str | None, category: int = 4, case: str = "c1", number: int = 0) -> dict[str, Any]:
+    return {
+        "question_id": f"{case}/q{number}",
+        "case_id": case,
+        "category": category,
+        "category_name": {4: "single_hop", 5: "adversarial"}[category],
+        "status": "ok" if label else "answer_failed",
+        "verdict": {"judge": "keyword", "label": label, "score": None, "reason": ""} if label else None,
+        "metrics": {"token_f1": 1.0 if label == "correct" else 0.0} if label else {},
+        "hypothesis": "x" if label else None,
+        "answerable": category != 5,
+        "evidence_ranks": None,
+        "session_evidence_ranks": None,
+        "context_tokens": None,
+        "usage": [],
+        "times": {},
+    }
+
+
+def test_nothing_measured_is_none_and_never_zero() -> None:
+    metrics = measure_repeat([record(None), record(None, number=1)], [], HEADLINE)
+    assert metrics["accuracy"] is None
+    assert metrics["token_f1"] is None
+    assert metrics["coverage"] == 0.0
+    assert metrics["context_tokens"] is None
+    assert (metrics["accuracy_worst_case"], metrics["accuracy_best_case"]) == (0.0, 1.0)
+
+
+def test_category_5_never_enters_accuracy() -> None:
+    rows = [record("correct"), record("wrong", number=1), record("correct", 5, number=2), record("correct", 5, number=3)]
+    metrics = measure_repeat(rows, [], HEADLINE)
+    assert metrics["accuracy"] == 0.5
+    assert metrics["accuracy/adversarial"] == 1.0
+    assert (metrics["n_questions"], metrics["n_records"]) == (2, 4)
+
+
+def test_abstained_is_not_right_and_unscored_is_in_no_mean() -> None:
+    rows = [record("correct"), record("abstained", number=1), record("unscored", number=2)]
+    metrics = measure_repeat(rows, [], HEADLINE)
+    assert metrics["accuracy"] == 0.5
+    assert metrics["coverage"] == pytest.approx(2 / 3)
+
+
+def test_one_repeat_has_no_deviation_and_equal_ones_have_none_either() -> None:
+    rows = [record("correct"), record("wrong", case="c2", number=1)]
+    one = measure_repeat(rows, [], HEADLINE)
+    assert measure_cell([one], rows, HEADLINE)["accuracy_std"] is None
+    assert measure_cell([one, one], rows, HEADLINE)["accuracy_std"] == 0.0
+
+
+def test_intervals_need_two_cases() -> None:
+    rows = [record("correct", number=n) for n in range(3)] + [record("wrong", number=9)]
+    assert measure_cell([{}], rows, HEADLINE)["accuracy_ci95_low"] is None
+    assert measure_cell([{}], [*rows, record("wrong", case="c2", number=1)], HEADLINE)["accuracy_ci95_low"] is not None
+
+
+def test_percentiles() -> None:
+    assert percentile([3.0], 95) == 3.0
+    assert percentile([1.0, 2.0, 3.0], 50) == 2.0
+    assert json.loads(json.dumps(percentile([float(n) for n in range(101)], 95))) == 95.0

@@ -1,0 +1,48 @@
+"""Every sweep that ships runs, on the demo set."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import Command, records, summary
+
+SWEEPS = Path(__file__).parents[2] / "sweeps"
+
+
+@pytest.mark.parametrize("sweep", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
+def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, sweep: str) -> None:
+    done = memeval("-m", f"+sweep={sweep}", "dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
+    (table,) = (tmp_path / "outputs" / "sweeps").glob("*/comparison.csv")
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    cells = list((tmp_path / "outputs" / "runs").iterdir())
+    assert len(rows) == len(cells) > 1
+    assert done.stdout.count("±") >= 1
+    assert summary(tmp_path)["sweep"] == sweep
+
+
+@pytest.mark.real_data
+def test_bm25_through_the_command_line_is_the_reference(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
+    import json
+
+    memeval(
+        "dataset=locomo",
+        "dataset.limit_cases=1",
+        "dataset.categories=[1,2,3,4,5]",
+        "dataset.images=none",
+        "top_k=20",
+        "tracking=none",
+        MEMEVAL_DATA_DIR=str(data_dir),
+    )
+    reference = (data_dir.parent / "reference" / "locomo_bm25_conv26.jsonl").read_text(encoding="utf-8").splitlines()
+    expected = {row["question_id"]: row for row in map(json.loads, reference) if row["granularity"] == "turn"}
+    rows = records(tmp_path)
+    assert len(rows) == len(expected) == 199
+    for row in rows:
+        wanted = expected[row["question_id"]]
+        assert [turn for unit in row["retrieved"] for turn in unit] == wanted["top20"]
+        if row["evidence"]:
+            found = [rank is not None and rank <= 5 for rank in row["evidence_ranks"]]
+            assert sum(found) / len(found) == pytest.approx(wanted["recall@5"], abs=1e-6)

@@ -1,0 +1,17 @@
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.systems.contract import RecallSystem
+
+
+class Overlap(RecallSystem):
+    """Ranks units by how many of the question's words they hold; among equals, the newest comes first."""
+
+    def reset(self) -> None:
+        self.chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self.chunks.append(chunk)
+
+    def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        words = set(query.text.lower().split())
+        ranked = sorted(reversed(self.chunks), key=lambda chunk: -len(words & set(chunk.content.lower().split())))
+        return [Retrieved(chunk.text, chunk.turn_ids) for chunk in ranked[:depth]]

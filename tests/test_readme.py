@@ -1,0 +1,167 @@
+"""README.md is true: its commands run, its table is what the first one prints, its example system is short and works.
+
+`MEMEVAL_REGENERATE=1 pytest tests/test_readme.py -k first` writes the table anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+EXAMPLE = ROOT / "tests" / "systems_example"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KINDS = {"bash", "text", "json", "python", "yaml"}
+MEMEVAL = "python -m memeval"
+FIRST = f"{MEMEVAL} -m system=rag,bm25,mem0"
+MARK = "<!-- first result -->\n"
+LIMITS = ["dataset.limit_cases=1", "dataset.limit_questions=5"]
+OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+
+NOT_RUN = {
+    r"make run": "installs an environment; what it runs there is the first command, which is tested",
+    r"export [A-Z_]+=\S+": "sets up the reader's own shell",
+    r"python -m memeval ui": "serves until it is stopped; tests/cli/test_ui.py starts and stops it",
+    r"python -m memeval data fetch \w+": "needs the network; tests/datasets/test_fetch.py fetches from a server of its own",
+}
+"""What is not run, as a pattern of the whole line, and why."""
+
+
+def blocks(kind: str) -> list[str]:
+    """The README's fenced blocks of a kind."""
+    return [body for found, body in FENCE.findall(README.read_text(encoding="utf-8")) if found == kind]
+
+
+def commands() -> list[str]:
+    """Every line of the bash blocks, those ending in a backslash joined with the next."""
+    lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def sorted_out(command: str) -> object:
+    """A command as a parameter: to be run, on the real data where it needs them, or visibly skipped."""
+    for pattern, reason in NOT_RUN.items():
+        if re.fullmatch(pattern, command):
+            return pytest.param(command, marks=pytest.mark.skip(reason=reason))
+    return pytest.param(command, marks=pytest.mark.real_data) if re.search(r"\blocomo\b", command) else command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A reader's folder: the example system and the file of answers, as the README prints them."""
+    shutil.copytree(EXAMPLE, tmp_path / "work")
+    (tmp_path / "work" / "answers.jsonl").write_text(blocks("json")[0], encoding="utf-8")
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint() as serving:
+        yield serving
+
+
+def run(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command line of the README with this interpreter, in a home of its own."""
+    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
+    home = {"MEMEVAL_HOME": str(folder.parent / "home"), **environment}
+    return subprocess.run(words, cwd=folder, env=inherited | home, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("command", [sorted_out(command) for command in commands() if command != FIRST])
+def test_a_command_runs(command: str, folder: Path, endpoint: ScriptedEndpoint, request: pytest.FixtureRequest) -> None:
+    assert command.startswith(f"{MEMEVAL} "), f"'{command}' is in a bash block of the README: run it here, or say in NOT_RUN why not"
+    environment: dict[str, str] = {}
+    if "locomo" in command:
+        environment["MEMEVAL_DATA_DIR"] = str(request.getfixturevalue("data_dir"))
+    if "dataset=locomo" in command:
+        command = shlex.join([*shlex.split(command), *LIMITS])
+    if "=openai" in command:
+        command = re.sub(r"(?<=base_url=)\S+", endpoint.base_url, command)
+        environment |= {"OPENAI_BASE_URL": endpoint.base_url}
+        if "base_url" not in command:  # an endpoint on this machine needs no key
+            environment |= {"OPENAI_API_KEY": "of the test"}
+    done = run(command, folder, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "INVALID" not in done.stdout
+    assert ("=openai" in command) == (endpoint.count("/chat/completions") > 0)
+
+
+def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None:
+    assert FIRST in commands()
+    done = run(FIRST, folder)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.partition("reports: ")[0]
+    printed = "\n".join(line.rstrip() for line in table.splitlines())
+    text = README.read_text(encoding="utf-8")
+    if os.environ.get("MEMEVAL_REGENERATE"):
+        head, _, tail = text.partition(MARK)
+        text = head + MARK + FENCE.sub(lambda _: f"```text\n{printed}\n```", tail, count=1)
+        README.write_text(text, encoding="utf-8")
+    shown = FENCE.match(text.partition(MARK)[2])
+    assert shown is not None, "a text block follows the mark"
+    assert shown[2].strip("\n") == printed, "the first result has changed; see the top of this file for how to write it anew"
+
+
+def test_the_table_explains_every_column_that_is_printed() -> None:
+    explained = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)))
+    from memeval.report.comparison import figures, spaced
+    from memeval.results import RunSummary
+
+    empty = RunSummary("", "", "demo", None, "", {}, {}, {}, (), (), (), True, "", "")
+    assert set(figures(empty, [])) <= set(explained)
+    assert {spaced(name) for name in ("multi_hop", "temporal", "open_domain", "single_hop", "adversarial")} <= set(explained)
+
+
+def test_make_run_is_the_first_command() -> None:
+    first = re.search(r"^FIRST_RUN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert first is not None
+    assert f"{MEMEVAL} {first[1]}" == FIRST
+
+
+def test_every_block_is_of_a_known_kind() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert {kind for kind, _ in FENCE.findall(text)} == KINDS
+    assert 2 * len(FENCE.findall(text)) == sum(line.startswith("```") for line in text.splitlines())
+
+
+def test_no_command_hides_outside_of_the_bash_blocks() -> None:
+    others = "".join(body for kind, body in FENCE.findall(README.read_text(encoding="utf-8")) if kind != "bash")
+    assert MEMEVAL not in others
+
+
+def test_the_example_is_printed_as_it_is_tested() -> None:
+    assert blocks("python") == [(EXAMPLE / "my_memory.py").read_text(encoding="utf-8")]
+    assert blocks("yaml") == [(EXAMPLE / "my_conf" / "system" / "mine.yaml").read_text(encoding="utf-8")]
+    assert blocks("json") == [(EXAMPLE / "answers.jsonl").read_text(encoding="utf-8")]
+
+
+def test_the_example_takes_at_most_20_lines() -> None:
+    """Lines of the class file and of the YAML together; blank lines and imports are not counted."""
+    lines = "".join(blocks("python") + blocks("yaml")).splitlines()
+    counted = [line for line in lines if line.strip() and not line.startswith(("import ", "from "))]
+    assert len(counted) <= 20
+
+
+def test_the_links_lead_somewhere() -> None:
+    made_elsewhere = {"docs/images/mlflow_compare.png"}
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert [link for link in links if link not in made_elsewhere and not (ROOT / link).exists()] == []
+
+
+def test_the_answers_file_has_ids_of_the_demo_set() -> None:
+    samples = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))
+    known = {f"{sample['sample_id']}/q{index}" for sample in samples for index in range(len(sample["qa"]))}
+    assert {json.loads(line)["question_id"] for line in blocks("json")[0].splitlines()} <= known
