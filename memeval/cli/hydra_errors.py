@@ -28,12 +28,22 @@ def is_about_configs(error: Exception) -> bool:
 def explained(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
     text = "\n".join(str(part) for part in _chain(error))
+    return _unknown(text) or _unreadable(text) or _plain(error)
+
+
+def _unknown(text: str) -> UserError | None:
+    """For a name that there is not."""
     if found := _NO_OPTION.search(text):
         return _no_option(found["group"], found["option"], _OPTION.findall(text))
     if found := _NO_KEY.search(text):
         return unknown_name(found["full"])
     if found := _NO_GROUP.search(text):
         return unknown_name(found["key"].split("@")[0])
+    return None
+
+
+def _unreadable(text: str) -> UserError | None:
+    """For an override, or a line of a file, that does not say what was meant."""
     if found := _SEVERAL.search(text):
         several = found["text"].replace("'", "")
         return UserError(f"'{several}' names several values, where one is taken", f"to compare them:  python -m memeval -m {several}")
@@ -44,7 +54,7 @@ def explained(error: Exception) -> UserError:
         )
     if "Unsupported item value in defaults" in text:
         return UserError("a defaults list of a config file names an option by a number", 'quote it:  override /top_k: "7"')
-    return _plain(error)
+    return None
 
 
 def _plain(error: Exception) -> UserError:

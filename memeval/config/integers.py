@@ -74,7 +74,7 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, before the sweeper reads them. Hydra swallows what a callback raises: this raises nothing."""
+    """Quotes the integers in a sweep's own parameters, before the sweeper reads them. It raises nothing, for Hydra would swallow it."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")

@@ -80,7 +80,7 @@ def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
         merged = OmegaConf.merge(OmegaConf.structured(kind), OmegaConf.create(dict(values)))
         typed = OmegaConf.to_object(merged)
     except ConfigKeyError as error:
-        raise unknown_name(error.full_key) from error
+        raise unknown_name(error.full_key or str(error)) from error
     except OmegaConfBaseException as error:
         raise _mistyped(error) from error
     assert isinstance(typed, kind)
@@ -112,33 +112,35 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 def check(config: RunConfig) -> None:
     """Raises `UserError` for values of the right type that make no sense."""
     leaves = flatten(config)
-    for path, value in leaves.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{path} must be a finite number, not {value}")
+    _check_numbers(leaves)
+    for path, allowed in _ONE_OF.items():
+        if leaves[path] not in allowed:
+            raise unknown(path, str(leaves[path]), allowed)
     for category in config.dataset.categories or ():
         if isinstance(category, bool) or not isinstance(category, int | str):
             raise UserError(f"dataset.categories must be a list of ids, for example [1, 2]; '{category}' is none")
+    turn = config.compression_turn
+    if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
+        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
+    size, overlap = config.granularity.size, config.granularity.overlap
+    if size is not None and overlap is not None and overlap >= size:
+        raise UserError(f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})")
+
+
+def _check_numbers(leaves: Mapping[str, Any]) -> None:
+    for path, value in leaves.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{path} must be a finite number, not {value}")
     for path, least in _LEAST.items():
         value = leaves.get(path)
         if value is not None and value < least:
             raise UserError(f"{path} must be at least {least:g}, not {value}")
-    for path, allowed in _ONE_OF.items():
-        if leaves[path] not in allowed:
-            raise unknown(path, str(leaves[path]), allowed)
     for path in ("llm.timeout_s", "embedder.timeout_s"):
         if leaves[path] <= 0:
             raise UserError(f"{path} must be above 0 seconds, not {leaves[path]:g}")
     for path in ("min_coverage", "judge.threshold"):
         if leaves[path] is not None and leaves[path] > 1:
             raise UserError(f"{path} must be at most 1, not {leaves[path]:g}")
-    turn = config.compression_turn
-    if isinstance(turn, int) and turn < 1:
-        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
-    if isinstance(turn, str) and turn not in ("never", "middle", "rolling"):
-        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
-    size, overlap = config.granularity.size, config.granularity.overlap
-    if size is not None and overlap is not None and overlap >= size:
-        raise UserError(f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})")
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
 
-FILE_LIMIT = 24_000
+FILE_LIMIT = 8_000
 """Bytes that a file may grow to in the run on the full disk."""
 
 
