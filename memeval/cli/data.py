@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
     """Tells a mistake as every command does: in one line, the usage below it."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{self.prog}: {message}", self.format_usage().strip())
+        raise UserError(f"{self.prog.removeprefix('python -m memeval ')}: {message}", self.format_usage().strip())
 
 
 def data(arguments: Sequence[str]) -> int:

@@ -45,8 +45,6 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     summary = run_cell(cell, runner=judge)
     show_comparison()
-    for note in summary.notes:
-        print(note)
     return 1 if summary.metrics["coverage"] == 0 else 0
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,18 +79,26 @@ class Publisher:
 
     def publish(self, folder: Path) -> PublishResult:
         """Writes the folder's report and logs it; returns when that is done, or has failed for good."""
+        return self.ask({"folder": str(folder.resolve())})
+
+    def compare(self, folders: Sequence[Path], plot: Path) -> PublishResult:
+        """Draws the run folders' cells into one plot."""
+        return self.ask({"folder": str(plot.parent), "plot": str(plot), "cells": [str(folder) for folder in folders]})
+
+    def ask(self, request: Mapping[str, Any]) -> PublishResult:
+        """Sends a request, to a second worker where the first one dies over it."""
         death = ""
         for _ in range(2):
             try:
                 self.start()
-                return self.exchange(folder)
+                return self.exchange(request)
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
-        return PublishResult(error=f"the publisher died twice over {folder.name}: {death}")
+        return PublishResult(error=f"the publisher died twice over {Path(request['folder']).name}: {death}")
 
-    def exchange(self, folder: Path) -> PublishResult:
+    def exchange(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends one request and waits for its answer. Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense."""
-        self.send({"folder": str(folder.resolve())})
+        self.send(request)
         assert self.process is not None and self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
@@ -184,6 +192,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     """Publishes one run folder."""
     folder = Path(request["folder"])
     try:
+        if "plot" in request:
+            return compare(request)
         from memeval.report import write_report
 
         write_report(folder)
@@ -193,6 +203,15 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
         traceback.print_exc()
         return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {' '.join(str(error).split())}"}
+
+
+def compare(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Draws the comparison of several cells."""
+    from memeval.report import sweep_plot
+    from memeval.results import RunSummary
+
+    sweep_plot([RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"]))
+    return {"ok": True}
 
 
 def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.cli.errors import report_error
-from memeval.cli.session import FailedCell, done_cells, failed_cells, note_failed, session_folder
+from memeval.cli.session import FailedCell, any_publisher, done_cells, failed_cells, note_failed, session_folder
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.errors import StorageError, UserError, WorldError, unknown
 from memeval.results import RunSummary
@@ -67,8 +68,9 @@ def run_job(composed: Any) -> None:
 
     job = HydraConfig.get()
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
+    task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
     try:
-        run_cell(opened(composed, list(job.overrides.task)), number)
+        run_cell(opened(composed, task), number)
     except UserError as error:
         note_failed(FailedCell(number, 2, error.message, list(error.hints)))
     except WorldError as error:
@@ -145,6 +147,8 @@ def show_comparison() -> None:
         (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
+    if len(cells) > 1:
+        any_publisher().compare([Path(cell.folder) for cell in cells], folder / "comparison.png")
     for summary in summaries:
         if not summary.valid:
             print(f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}")
@@ -154,6 +158,8 @@ def show_comparison() -> None:
     print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
     if any(line and not line.startswith("not logged") for line in published):
         print("compare: python -m memeval ui")
+    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
+        print(f"note: {note}" + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""))
 
 
 def _worst(summary: RunSummary) -> str:

@@ -99,6 +99,11 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
     return _publishers[key]
 
 
+def any_publisher() -> Publisher:
+    """A publisher for what belongs to no store: one that is running, else a new one that tracks nothing."""
+    return next(iter(_publishers.values()), None) or start_publisher(TrackingConfig(name="none"))
+
+
 def described(result: PublishResult) -> str:
     """What became of publishing, in a word for the user."""
     return (result.url or "") if result.ok else f"not logged: {result.error}"

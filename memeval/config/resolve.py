@@ -48,7 +48,7 @@ _ONE_OF = {
     "tracking.name": ("mlflow", "none"),
 }
 _SPOKEN = {"Integer": "a whole number", "int": "a whole number", "Float": "a number", "float": "a number", "Boolean": "true or false"}
-_NOT_OF_TYPE = re.compile(r"(?:Value|Incompatible value) '(?P<value>.*)' .*(?:converted to |field of type ')(?P<wanted>\w+)")
+_NOT_OF_TYPE = re.compile(r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type ')(?P<wanted>\w+)")
 
 
 def resolve(composed: DictConfig) -> RunConfig:
@@ -93,6 +93,8 @@ def _mistyped(error: OmegaConfBaseException) -> UserError:
     if found and found["wanted"] in _SPOKEN:
         value = found["value"].replace("None", "null")
         return UserError(f"{error.full_key} must be {_SPOKEN[found['wanted']]}, not '{value}'")
+    if "is not a ListConfig" in first:
+        return UserError(f"{error.full_key} must be a list, for example [1, 2]")
     return UserError(f"{error.full_key}: {first}" if error.full_key else first)
 
 
@@ -162,3 +164,9 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
                 f"{group}={option} was chosen, but a config file assigns {group}: {value}, which wins",
                 f'in that file, write instead:  defaults: [override /{group}: "{value}"]',
             )
+
+
+def fields_of(group: str, option: str) -> list[str]:
+    """Names of the fields that an option's file in conf/ has; none where there is no such file."""
+    path = conf_dir() / group / f"{option}.yaml"
+    return [str(name) for name in OmegaConf.load(path)] if path.is_file() else []

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from memeval.config.resolve import flatten
+from memeval.config.resolve import fields_of, flatten
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat, statuses
@@ -20,7 +20,7 @@ from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, write_atomically
 
 Record = Mapping[str, Any]
-_OF_IMPORTED = ("dataset", "system", "judge", "llm", "min_coverage")
+_OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that mean something for answers that another program gave."""
 
 
@@ -84,12 +84,27 @@ def _end(finished: Finished) -> datetime:
 
 
 def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
-    """The resolved config, flattened; a group's name stands under the group itself."""
-    leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items() if not path.startswith("tracking")}
+    """The resolved config, flattened; a group's name stands under the group itself.
+
+    Fields that the chosen options do not have, such as the temperature of the offline reader, are left out.
+    """
+    leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
+    leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
     if cell.config.system["name"] == IMPORTED:
         leaves = {path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED}
     leaves |= {f"system.{name}": value for name, value in asdict(cell.settings).items()}
     return {path: ",".join(map(str, value)) if isinstance(value, list) else value for path, value in leaves.items()}
+
+
+def _applies(cell: Cell, path: str) -> bool:
+    """Whether a field is one of the option that its group has chosen."""
+    group, dot, field = path.partition(".")
+    if not dot:
+        return group not in ("tracking", "sweep_name")
+    if group in ("system", "tracking"):
+        return False
+    known = fields_of(group, getattr(cell.config, group).name)
+    return field in known if known else True
 
 
 def tags(cell: Cell) -> dict[str, str]:

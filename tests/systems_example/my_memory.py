@@ -3,7 +3,7 @@ from memeval.systems.contract import RecallSystem
 
 
 class Overlap(RecallSystem):
-    """Ranks units by how many of the question's words they hold; among equals, the newest comes first."""
+    """Ranks units by how many of the question's words they hold; among equals, the oldest comes first."""
 
     def reset(self) -> None:
         self.chunks: list[MemoryChunk] = []
@@ -13,5 +13,5 @@ class Overlap(RecallSystem):
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         words = set(query.text.lower().split())
-        ranked = sorted(reversed(self.chunks), key=lambda chunk: -len(words & set(chunk.content.lower().split())))
+        ranked = sorted(self.chunks, key=lambda chunk: len(words & set(chunk.content.lower().split())), reverse=True)
         return [Retrieved(chunk.text, chunk.turn_ids) for chunk in ranked[:depth]]

@@ -1,0 +1,138 @@
+"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every metric that a run logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from memeval.config.identity import field_stages
+from memeval.config.schema import STAGES, RunConfig
+from memeval.systems.registry import BUILT_IN, settings_of
+from memeval.testing.endpoint import ScriptedEndpoint
+
+ROOT = Path(__file__).parents[1]
+CONF = ROOT / "conf"
+PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+ALL, NO_GROUP, NAME = "all", "–", "the option"
+VALUES = ("top_k", "compression_turn")
+"""Groups whose options are values of a field of the same name."""
+VARIABLES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+
+
+def rows() -> Iterator[tuple[str, list[str], str, str]]:
+    """Field, options, default and stage of each row of the tables of fields."""
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
+        if len(cells) == 6:
+            yield cells[0].strip("`"), cells[1].split(", "), cells[2], cells[4]
+
+
+def described(field: str, option: str) -> tuple[str, str] | None:
+    """Default and stage by the documentation."""
+    found = [(default, stage) for name, options, default, stage in rows() if name == field and {option, ALL} & set(options)]
+    assert len(found) < 2, f"docs/configuration.md describes {field} of {option} twice"
+    return found[0] if found else None
+
+
+def stages() -> dict[str, str | None]:
+    """Stage of each field by the code."""
+    known = field_stages(RunConfig) | {"system.name": "prepare"}
+    for name in BUILT_IN:
+        known |= {f"system.{field.name}": field.metadata.get("stage", "prepare") for field in fields(settings_of(name))}
+    return known
+
+
+def written(value: Any) -> str:
+    """A default as YAML writes it."""
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+
+
+def in_conf() -> Iterator[tuple[str, str, str]]:
+    """Field, option and default of every line of conf/."""
+    for path in sorted(CONF.glob("*/*.yaml")):
+        group, option = path.parent.name, path.stem
+        for field, value in dict(OmegaConf.to_container(OmegaConf.load(path)) or {}).items():  # type: ignore[arg-type]
+            if group not in VALUES:
+                yield f"{group}.{field}", option, NAME if field == "name" else written(value)
+    top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
+    for field, value in top.items():
+        if field not in ("defaults", "hydra"):
+            yield field, NO_GROUP, written(value)
+    for group in VALUES:
+        option = next(line[group] for line in top["defaults"] if group in line)
+        yield group, ALL, written(OmegaConf.load(CONF / group / f"{option}.yaml")[group])
+
+
+@pytest.mark.parametrize(("field", "option", "default"), list(in_conf()))
+def test_a_field_of_conf_is_documented(field: str, option: str, default: str) -> None:
+    found = described(field, option)
+    assert found, f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, default, unit, stage, meaning"
+    assert found == (default, stages()[field])
+
+
+def test_every_field_of_the_schema_is_documented() -> None:
+    assert set(stages()) - {field for field, *_ in rows()} == set()
+
+
+def test_nothing_else_is_documented() -> None:
+    known = {(field, option) for field, option, _ in in_conf()}
+    stated = [(field, option) for field, options, *_ in rows() for option in options if option != ALL or field in VALUES]
+    assert [row for row in stated if row not in known] == []
+    assert {stage for *_, stage in rows()} <= set(STAGES)
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}={path.stem}")
+def test_every_option_is_documented(path: Path) -> None:
+    assert f"| `{path.parent.name}={path.stem}`" in PAGE
+
+
+def test_the_default_options_are_marked() -> None:
+    top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
+    defaults = {f"{group}={option}" for line in top["defaults"] if isinstance(line, dict) for group, option in line.items()}
+    marked = set(re.findall(r"\| `(\w+=\w+)` \* \|", PAGE))
+    assert {choice for choice in defaults if not choice.startswith("override")} == marked
+
+
+def test_the_environment_variables_are_documented() -> None:
+    assert [name for name in VARIABLES if f"| `{name}` |" not in PAGE] == []
+
+
+def test_every_sweep_is_documented() -> None:
+    page = (ROOT / "sweeps" / "README.md").read_text(encoding="utf-8")
+    assert [path.stem for path in sorted((ROOT / "sweeps").glob("*.yaml")) if f"## `{path.stem}`" not in page] == []
+
+
+def metric_patterns() -> list[re.Pattern[str]]:
+    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_1` … `a_at_20` for all depths between."""
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    text = re.sub(r"`(\w+_at_)\d+` … `\1\d+`", r"`\1<depth>`", text)
+    parts = {"<category>": "[^/]+", "<stage>": "(ingest|answer|judge|embed)", "<depth>": r"\d+"}
+    names = set(re.findall(r"`([\w/<>]+)`", text))
+    return [re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name))) for name in names]
+
+
+@pytest.mark.parametrize("with_model", [False, True], ids=["offline", "with a model"])
+def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -> None:
+    few = ["num_runs=2", "dataset.limit_questions=10", "tracking=none"]
+    with ScriptedEndpoint() as endpoint:
+        chosen = ["system=rag", "embedder=openai", "llm=openai", "judge=llm", "seed=7"] if with_model else ["system=bm25"]
+        address = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test", "MEMEVAL_HOME": str(tmp_path)}
+        inherited = {name: value for name, value in os.environ.items() if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")}
+        command = [sys.executable, "-m", "memeval", *chosen, *few]
+        done = subprocess.run(command, env=inherited | address, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (summary,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json"))
+    logged = {name for name, value in summary["metrics"].items() if value is not None}
+    assert {"accuracy", "accuracy_std", "tokens/total"} <= logged
+    patterns = metric_patterns()
+    assert sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns)) == []
