@@ -24,6 +24,10 @@ class Facts:
     prompt_sha256: str
     judge_prompt_sha256: str | None
     """None where the judge is no model."""
+    system_class: str
+    """`module:Class` of the system: what it is called changes nothing that is stored."""
+    ingest_prompts_sha256: tuple[str, ...]
+    """Of the wordings under which the system thinks while it ingests."""
     system_stages: Mapping[str, str]
     """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
     ingest_uses_model: bool
@@ -59,19 +63,29 @@ def by_stage(config: RunConfig, facts: Facts) -> dict[str, dict[str, Any]]:
     declared = field_stages(RunConfig)
     sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     for path, value in flatten(config).items():
-        stage = facts.system_stages.get(path.removeprefix("system."), PREPARE) if path.startswith("system.") else declared[path]
+        stage = _system_stage(path, facts) if path.startswith("system.") else declared[path]
         assert stage is not None, f"{path} has no stage: declare it with `at(...)` in config/schema.py"
         sorted_leaves[stage][path] = value
     return sorted_leaves
+
+
+def _system_stage(path: str, facts: Facts) -> str:
+    name = path.removeprefix("system.")
+    return RUN if name in ("name", "class") else facts.system_stages.get(name, PREPARE)
 
 
 def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
     """The keys of the repeat that runs under `seed`."""
     leaves = by_stage(config, facts)
     every = {path: value for stage in leaves.values() for path, value in stage.items()}
-    prepare: dict[str, Any] = {"version": __version__, "data": facts.data_sha256, **leaves[PREPARE]}
+    stands_on = {"version": __version__, "data": facts.data_sha256, "system": facts.system_class}
+    prepare: dict[str, Any] = {**stands_on, **leaves[PREPARE]}
     if facts.ingest_uses_model:
-        prepare |= {"seed": seed, **{f"memory {path}": every[path] for path in _MEMORY_MODEL_FIELDS}}
+        prepare |= {
+            "seed": seed,
+            "memory texts": facts.ingest_prompts_sha256,
+            **{f"memory {path}": every[path] for path in _MEMORY_MODEL_FIELDS},
+        }
     prepare_key = digest(prepare)
     answer_key = digest({"prepare": prepare_key, "prompt text": facts.prompt_sha256, "seed": seed, **leaves[ANSWER]})
     judge: dict[str, Any] = {"answer": answer_key, **{path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}}

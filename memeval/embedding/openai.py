@@ -79,7 +79,8 @@ class OpenAIEmbedder(Embedder):
         """Embedding calls are metered by tokens; a cached text's are counted here, as the endpoint reports batches only."""
         tokens = reported if reported is not None else sum(map(count_tokens, texts))
         current_ledger().usages.append(
-            Usage(                role=Role.EMBED,
+            Usage(
+                role=Role.EMBED,
                 model=self._model,
                 provider=provider_of(self._endpoint.settings.base_url),
                 prompt_tokens=tokens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,11 @@ class Cell:
         return prepared_dir() / self.keys(seed).prepare
 
     @property
+    def style(self) -> str:
+        """The style of the answers' wording."""
+        return self.system.answer_style(self.settings) or self.config.prompt.name
+
+    @property
     def name(self) -> str:
         """Short and readable, for tables and MLflow's list."""
         config = self.config
@@ -82,7 +87,8 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     system_name, class_path = config.system["name"], config.system.get("class")
     kind = system_class(system_name, class_path)
     settings = read_settings(kind.settings_type, config.system)
-    wording = from_file(config.prompt.file, ("question", "context")) if config.prompt.file else shipped(f"answer_{config.prompt.name}")
+    config = replace(config, system={**config.system, **asdict(settings)})
+    wording = answer_wording(config, kind.answer_style(settings))
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
     _check_models(config)
     if config.llm.name == "extractive" and kind.needs_language_model(settings):
@@ -96,11 +102,20 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         data_sha256=loaded.sha256,
         prompt_sha256=wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
+        system_class=f"{kind.__module__}:{kind.__qualname__}",
+        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
         system_stages=stages_of(kind),
         ingest_uses_model=kind.thinks_at_ingest(settings),
     )
     granularity = Granularity(config.granularity.name, config.granularity.size, config.granularity.overlap)
     return Cell(config, dataset, loaded, kind, settings, granularity, wording, judge_wording, facts, command)
+
+
+def answer_wording(config: RunConfig, own_style: str | None) -> Wording:
+    """The words of the answers: the cell's, unless the system answers in a style of its own."""
+    if own_style is not None:
+        return shipped(f"answer_{own_style}")
+    return from_file(config.prompt.file, ("question", "context")) if config.prompt.file else shipped(f"answer_{config.prompt.name}")
 
 
 def open_dataset(config: RunConfig) -> Dataset:

@@ -160,7 +160,7 @@ class CellRun:
     def _system(self, repeat: Repeat, case: EvalCase) -> MemorySystem:
         cell, models, loop = self.cell, self._models, asyncio.get_running_loop()
         parts = Parts(
-            reader=CellReader(models.reader, cell.wording, cell.config.prompt.name, repeat.seed),
+            reader=CellReader(models.reader, cell.wording, cell.style, repeat.seed),
             model=models.reader,
             embedder=models.embedder(),
             top_k=cell.config.top_k,

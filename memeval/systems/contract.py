@@ -48,6 +48,7 @@ class Parts:
     """What a system is built from. The parts do the metering, caching and retrying: no system counts tokens itself."""
 
     reader: Reader
+    """Answers under the cell's one wording, or under the style that the system's `answer_style` names."""
     model: LanguageModel
     """The cell's model, for systems that think at ingest."""
     embedder: Embedder
@@ -74,8 +75,6 @@ class MemorySystem(ABC):
     """False for systems whose plain methods are quick and hold no lock."""
     wants_evidence: ClassVar[bool] = False
     """True for the `oracle` control alone: it gets an `OracleQuery`."""
-    own_prompt: ClassVar[bool] = False
-    """True where the system answers under words of its own; every table then says so."""
 
     def __init__(self, settings: Any, parts: Parts) -> None:
         self.settings = settings
@@ -85,6 +84,16 @@ class MemorySystem(ABC):
     def thinks_at_ingest(cls, settings: Any) -> bool:
         """Whether a model is called while memory is built: the model and the seed are then part of the memory's identity."""
         return True
+
+    @classmethod
+    def ingest_wordings(cls, settings: Any) -> tuple[str, ...]:
+        """Names of the wordings (`memeval.prompts`) under which it thinks while it ingests; their text is part of its identity."""
+        return ()
+
+    @classmethod
+    def answer_style(cls, settings: Any) -> str | None:
+        """The style (`short`, `cot`) in which it answers whatever the cell says; every table tells so. None keeps to the cell."""
+        return None
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:

@@ -1,0 +1,80 @@
+"""The real command line, in a process and a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+OF_THE_USER = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MEMEVAL_SESSION", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+"""Variables that would let a test depend on who runs it."""
+SMALL = ("tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=3")
+"""As little as a run can be."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def told(self) -> str:
+        """The mistake, in the first line of stderr."""
+        return self.err.partition("\n")[0]
+
+
+def memeval(home: Path, *arguments: str, **environment: str) -> Ended:
+    """Runs `python -m memeval` with warnings as errors, away from the checkout."""
+    command = [sys.executable, "-W", "error", "-m", "memeval", *arguments]
+    inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
+    place = home if home.is_dir() else home.parent
+    done = subprocess.run(
+        command,
+        cwd=place if place.is_dir() else None,
+        env=inherited | {"MEMEVAL_HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def completed(home: Path, *arguments: str, **environment: str) -> Ended:
+    """As `memeval`, for a command that must succeed."""
+    done = memeval(home, *arguments, **environment)
+    assert done.status == 0, done.out + done.err
+    return done
+
+
+def runs(home: Path) -> list[dict[str, Any]]:
+    """`run.json` of every cell below a home."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(home.glob("outputs/runs/*/run.json"))]
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run folder, or of the only one below a home."""
+    (path,) = [*folder.glob("records.jsonl"), *folder.glob("outputs/runs/*/records.jsonl")]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def answers(path: Path, rows: Iterable[tuple[str, str | None]]) -> Path:
+    """Writes a file of answers as another program would."""
+    lines = (json.dumps({"question_id": question_id, "hypothesis": hypothesis}) for question_id, hypothesis in rows)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def kept(home: Path) -> dict[str, bytes]:
+    """Content of every file below a home, but for the lists of what each invocation did."""
+    files = (path for path in home.rglob("*") if path.is_file() and "sweeps" not in path.parts)
+    return {str(path.relative_to(home)): path.read_bytes() for path in files}

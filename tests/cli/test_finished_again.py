@@ -1,0 +1,60 @@
+"""A cell that is finished, asked for once more."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, Ended, completed, kept, records, runs
+
+
+@dataclass(frozen=True)
+class Twice:
+    home: Path
+    first: Ended
+    before: dict[str, bytes]
+    """What the first command left."""
+    second: Ended
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
+    home = tmp_path_factory.mktemp("home")
+    first = completed(home, "num_runs=3", "seed=7", *SMALL)
+    before = kept(home)
+    (run,) = runs(home)
+    return Twice(home, first, before, completed(home, *shlex.split(run["command"])[3:]))
+
+
+def test_it_says_what_it_reused(twice: Twice) -> None:
+    assert "answer 9/9, judge 9/9" in twice.first.err
+    assert "finished before: 9 records reused, no call made" in twice.second.err
+    assert "finished before" not in twice.first.err
+    assert twice.second.out == twice.first.out
+
+
+def test_nothing_that_was_measured_is_written_anew(twice: Twice) -> None:
+    after = kept(twice.home)
+    assert set(after) == set(twice.before)
+    measured = [name for name in after if name.endswith((".jsonl", "run.json", "config.yaml"))]
+    assert len(measured) == 3 + 2 * 3, "records, summary, config; answers and verdicts of each repeat"
+    for name in measured:
+        assert after[name] == twice.before[name], name
+
+
+def test_each_repeat_has_its_seed(twice: Twice) -> None:
+    rows = records(twice.home)
+    assert [(row["repeat"], row["seed"]) for row in rows] == [(repeat, 7 + repeat) for repeat in range(3) for _ in range(3)]
+    assert len({row["question_id"] for row in rows}) == 3
+    assert [repeat["seed"] for repeat in runs(twice.home)[0]["repeats"]] == [7, 8, 9]
+
+
+def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) -> None:
+    (run,) = runs(twice.home)
+    (report,) = twice.home.glob("outputs/runs/*/report.md")
+    assert (run["metrics"]["accuracy_std"], run["tags"]["deterministic"]) == (0.0, "true")
+    assert " 0 det " in twice.first.out
+    assert "note: Answers come from the offline extractive reader: deterministic, and no language model." in twice.first.out
+    assert "| std over repeats, points | 0 (deterministic reader) |" in report.read_text(encoding="utf-8")
