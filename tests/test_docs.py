@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from memeval.testing.endpoint import ScriptedEndpoint
 
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
+EXAMPLE = ROOT / "tests" / "systems_example"
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 ALL, NO_GROUP, NAME = "all", "–", "the option"
 VALUES = ("top_k", "compression_turn")
@@ -112,12 +115,40 @@ def test_every_sweep_is_documented() -> None:
     assert [path.stem for path in sorted((ROOT / "sweeps").glob("*.yaml")) if f"## `{path.stem}`" not in page] == []
 
 
+def test_the_example_is_printed_as_it_is_tested() -> None:
+    page = (ROOT / "docs" / "adding_a_system.md").read_text(encoding="utf-8")
+    for fence, path in (("python", "my_recent.py"), ("yaml", "my_conf/system/recent.yaml")):
+        assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
+
+
+def commands() -> list[str]:
+    """The commands of the pages that need neither a key nor a data set, without their comments."""
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("configuration.md", "adding_a_system.md")]
+    blocks = "".join(block for page in pages for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    return [line.partition(" #")[0].strip() for line in blocks.splitlines()]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_runs(command: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "work")
+    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    done = run([*words, "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"], tmp_path, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def run(command: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command in a home of its own."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")}
+    env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
 def metric_patterns() -> list[re.Pattern[str]]:
-    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_1` … `a_at_20` for all depths between."""
+    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1` … `a_at_20` for all depths."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    text = re.sub(r"`(\w+_at_)\d+` … `\1\d+`", r"`\1<depth>`", text)
+    text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)
     parts = {"<category>": "[^/]+", "<stage>": "(ingest|answer|judge|embed)", "<depth>": r"\d+"}
-    names = set(re.findall(r"`([\w/<>]+)`", text))
+    names = set(re.findall(r"`([a-z][\w/<>]+)`", text))
     return [re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name))) for name in names]
 
 
@@ -126,10 +157,8 @@ def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -
     few = ["num_runs=2", "dataset.limit_questions=10", "tracking=none"]
     with ScriptedEndpoint() as endpoint:
         chosen = ["system=rag", "embedder=openai", "llm=openai", "judge=llm", "seed=7"] if with_model else ["system=bm25"]
-        address = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test", "MEMEVAL_HOME": str(tmp_path)}
-        inherited = {name: value for name, value in os.environ.items() if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")}
-        command = [sys.executable, "-m", "memeval", *chosen, *few]
-        done = subprocess.run(command, env=inherited | address, capture_output=True, text=True, timeout=300, check=False)
+        reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test"}
+        done = run([sys.executable, "-m", "memeval", *chosen, *few], tmp_path, **reach)
     assert done.returncode == 0, done.stderr
     (summary,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json"))
     logged = {name for name, value in summary["metrics"].items() if value is not None}

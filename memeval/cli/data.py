@@ -58,7 +58,8 @@ def described(info: DatasetInfo) -> str:
 
 
 def _fetch(info: DatasetInfo) -> int:
-    print(f"{info.name}: licence {info.licence}. {info.citation}")
+    if info.url is not None:
+        print(f"{info.name}: licence {info.licence}. {info.citation}")
     path = fetch(info, data_dir(), _show)
     print(f"{path}: sha256 {info.sha256}, as registered" if info.sha256 else f"{path}")
     return 0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from memeval.cli.compose import composed
 from memeval.cli.run import check_writable, show_comparison
-from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.results import RunSummary
 
@@ -46,26 +46,3 @@ def evaluate(arguments: Sequence[str]) -> int:
     summary = run_cell(cell, runner=judge)
     show_comparison()
     return 1 if summary.metrics["coverage"] == 0 else 0
-
-
-def composed(overrides: Sequence[str]) -> RunConfig:
-    """The config that overrides make, without running Hydra's own application."""
-    from hydra import compose, initialize_config_dir
-
-    from memeval.cli.hydra_errors import explained, is_about_configs
-    from memeval.config.integers import quote_integers, register
-    from memeval.config.paths import conf_dir
-    from memeval.config.resolve import check_choices, resolve
-
-    register()
-    try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            config = resolve(compose("config", overrides=quote_integers(overrides)))
-    except UserError:
-        raise
-    except Exception as error:
-        if is_about_configs(error):
-            raise explained(error) from error
-        raise
-    check_choices(config, overrides)
-    return config

@@ -11,6 +11,7 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval [group=option] [field=value]             one run
   python -m memeval -m system=rag,bm25,mem0 dataset=locomo   every combination, compared
   python -m memeval -m +sweep=baselines dataset=locomo       a named sweep
+  python -m memeval prepare dataset=... system=...           build and save memories, ask nothing yet
   python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge answers of another program
   python -m memeval data list | fetch NAME | verify NAME     data sets
   python -m memeval ui                                       MLflow's page of the runs

@@ -13,6 +13,7 @@ from memeval.errors import UserError, WorldError, unknown
 
 COMMANDS = {
     "run": "memeval.cli.run:run",
+    "prepare": "memeval.cli.prepare:prepare",
     "evaluate": "memeval.cli.evaluate:evaluate",
     "data": "memeval.cli.data:data",
     "ui": "memeval.cli.ui:ui",

@@ -19,11 +19,9 @@ from memeval.results import RunSummary
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
 
-OPTIONS = (
-    *("-m", "--multirun", "-r", "--run", "-cd", "--config-dir", "-cn", "--config-name", "-cp", "--config-path", "-c", "--cfg", "--resolve"),
-    *("-p", "--package", "-i", "--info", "--hydra-help", "--experimental-rerun", "-sc", "--shell-completion"),
-)
-"""Hydra's own options; whatever else begins with a dash is a slip."""
+VALUED = frozenset("-cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-rerun".split())
+FLAGS = frozenset("-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split())
+"""Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -33,11 +31,10 @@ def run(arguments: Sequence[str]) -> int:
     from memeval.cli.hydra_errors import explained, is_about_configs
     from memeval.config.integers import quote_integers, register
 
-    check_options(arguments)
+    arguments = arranged(arguments)
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ["MEMEVAL_OUTPUTS"] = str(outputs_dir())
     check_writable()
-    session_folder()
+    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     register()
     sys.argv = ["memeval", *quote_integers(arguments)]
     main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)
@@ -102,11 +99,22 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     return shlex.join(["python", "-m", "memeval", *named, *map(unquoted, overrides)])
 
 
-def check_options(arguments: Sequence[str]) -> None:
-    """Raises `UserError` for an option, such as `--multrun`, that neither we nor Hydra know."""
-    for word in arguments:
-        if word.startswith("-") and word.split("=", 1)[0] not in OPTIONS:
-            raise unknown("option", word.split("=", 1)[0], OPTIONS)
+def arranged(arguments: Sequence[str]) -> list[str]:
+    """Overrides first and options after them, in whatever order they were typed: Hydra takes no other. Raises `UserError` for a slip."""
+    overrides: list[str] = []
+    options: list[str] = []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if before in VALUED or (before in ("-i", "--info") and "=" not in word):
+            options.append(word)
+        elif word.startswith("-"):
+            options.append(word)
+            if word.split("=", 1)[0] not in VALUED | FLAGS:
+                raise unknown("option", word.split("=", 1)[0], VALUED | FLAGS)
+        else:
+            overrides.append(word)
+    if options and options[-1] in VALUED:
+        raise UserError(f"{options[-1]} needs a value")
+    return [*overrides, *options]
 
 
 def check_writable() -> None:

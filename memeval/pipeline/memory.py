@@ -9,11 +9,14 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from filelock import FileLock, Timeout
 
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.cell import Cell
@@ -25,6 +28,8 @@ from memeval.systems.contract import MemorySystem
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses after every so many units."""
 MANIFEST = "memory.json"
+WAIT_S = 0.05
+"""Between two looks whether another builder of the same memory is done."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,10 @@ class Memory:
     """Wall time of the ingest, waits at endpoints left out; that of the first build where it was loaded."""
     origin: str
     """Key of the run that built it."""
+    found: bool = False
+    """True where it was loaded."""
+    saved: bool = False
+    """True where it lies on disk, whole."""
 
 
 def compression_points(turn: int | str, chunks: int) -> list[int]:
@@ -56,18 +65,40 @@ def compression_points(turn: int | str, chunks: int) -> list[int]:
 async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk], fresh: Callable[[], MemorySystem], seed: int) -> Memory:
     """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be."""
     folder = cell.memory_folder(seed) / quote(case.case_id, safe="")
-    loaded = await _load(folder, fresh)
-    if loaded is not None:
-        return loaded
-    system = fresh()
+    async with _building(folder):
+        return await _load(folder, fresh) or await _build(cell, chunks, fresh(), folder)
+
+
+async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem, folder: Path) -> Memory:
+    """Ingests a case, and saves what came of it."""
     ledger, started = Ledger(), time.perf_counter()
     points = compression_points(cell.config.compression_turn, len(chunks))
-    with metered(ledger):
-        await _ingest(system, chunks, points, cell.config.retain_recent)
+    try:
+        with metered(ledger):
+            await _ingest(system, chunks, points, cell.config.retain_recent)
+    except BaseException:
+        system.close()
+        raise
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
     memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key)
-    await _save(memory, folder)
-    return memory
+    return replace(memory, saved=await _save(memory, folder))
+
+
+@asynccontextmanager
+async def _building(folder: Path) -> AsyncIterator[None]:
+    """One builder per memory, in this process and in others: who comes second finds it saved."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{folder}.lock", thread_local=False, is_singleton=False)
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            await asyncio.sleep(WAIT_S)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 async def _ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
@@ -120,13 +151,14 @@ async def _load(folder: Path, fresh: Callable[[], MemorySystem]) -> Memory | Non
     system = fresh()
     try:
         await called(system, system.load, folder)
-        return Memory(system, manifest["chunks"], manifest["compressions"], manifest["usage"], manifest["seconds"], manifest["origin"])
+        told = {name: manifest[name] for name in ("chunks", "compressions", "usage", "seconds", "origin")}
+        return Memory(system, found=True, saved=True, **told)
     except Exception:  # noqa: BLE001 - a system of the user's own may fail in any way on a memory that it can't read; it is built again
         system.close()
         return None
 
 
-async def _save(memory: Memory, folder: Path) -> None:
+async def _save(memory: Memory, folder: Path) -> bool:
     """Saves whole or not at all: written beside, renamed. A memory that can't be saved is built again next time; nothing is lost by it."""
     beside = folder.with_name(f".{folder.name}.{os.getpid()}.{id(memory)}.tmp")
     try:
@@ -143,8 +175,9 @@ async def _save(memory: Memory, folder: Path) -> None:
         write_atomically(beside / MANIFEST, json.dumps(manifest))
         shutil.rmtree(folder, ignore_errors=True)
         beside.replace(folder)
+        return True
     except (NotImplementedError, OSError):
-        pass
+        return False
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
-from memeval.granularity import chunks
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
+from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.memory import Memory, build_memory
+from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import ask, failed, judged
-from memeval.pipeline.reader import CellReader
 from memeval.pipeline.rows import is_final
 from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
-from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Status
-from memeval.systems.contract import MemorySystem, Parts
+from memeval.records import EvalCase, EvalQuestion, Status
 
 T = TypeVar("T")
 
@@ -76,6 +73,7 @@ class CellRun:
         """
         started, began = datetime.now().astimezone(), time.perf_counter()
         self._models = Models(self.cell.config, self.cell.run_key)
+        self._builder = Builder(self.cell, self._models)
         try:
             with ExitStack() as stack:
                 repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
@@ -108,7 +106,7 @@ class CellRun:
                         await window.enter(len(case.questions))
                         group.create_task(self._case(repeat, case, window))
         except BaseExceptionGroup as errors:
-            raise _first(errors) from errors
+            raise first_error(errors) from errors
         return tuple(asked)
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
@@ -136,39 +134,25 @@ class CellRun:
     async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception | None:
         """The case's memory, or the error that kept it from being built."""
         try:
-            units = chunks(case, self.cell.granularity)
-            memory = await build_memory(self.cell, case, units, lambda: self._system(repeat, case), repeat.seed)
+            memory = await self._builder.memory(case, repeat.seed)
         except (asyncio.CancelledError, StorageError, UserError):
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
             return error
         if ingest_id(case.case_id) not in repeat.answers.rows:
-            repeat.answers.append(self._ingest_row(case, memory, units))
+            repeat.answers.append(self._ingest_row(case, memory))
         return memory
 
-    def _ingest_row(self, case: EvalCase, memory: Memory, units: list[MemoryChunk]) -> dict[str, Any]:
+    def _ingest_row(self, case: EvalCase, memory: Memory) -> dict[str, Any]:
         return {
             "id": ingest_id(case.case_id),
             "status": Status.OK.value,
-            "chunks": len(units),
+            "chunks": memory.chunks,
             "compressions": memory.compressions,
             "usage": memory.usage,
             "origin": memory.origin,
             "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
         }
-
-    def _system(self, repeat: Repeat, case: EvalCase) -> MemorySystem:
-        cell, models, loop = self.cell, self._models, asyncio.get_running_loop()
-        parts = Parts(
-            reader=CellReader(models.reader, cell.wording, cell.style, repeat.seed),
-            model=models.reader,
-            embedder=models.embedder(),
-            top_k=cell.config.top_k,
-            seed=repeat.seed,
-            case_id=case.case_id,
-            run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
-        )
-        return cell.system(cell.settings, parts)
 
     async def _question(
         self, repeat: Repeat, case: EvalCase, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
@@ -201,18 +185,7 @@ class CellRun:
         return row
 
 
-def wait_from_thread(awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop) -> T:
-    """What `awaitable` comes to on `loop`, waited for in another thread. On the loop's own it would wait for ever: RuntimeError."""
-    if threading.get_ident() == getattr(loop, "_thread_id", None):
-        raise RuntimeError("run_sync was called on the event loop: set in_thread = True, or await the part in an async method")
-
-    async def waited() -> T:
-        return await awaitable
-
-    return asyncio.run_coroutine_threadsafe(waited(), loop).result()
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error that is not itself a group."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):

@@ -48,10 +48,9 @@ def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
     (fortieth,) = (run for run in runs(tmp_path) if run["params"]["compression_turn"] == 40)
     repeated = completed(tmp_path, *shlex.split(fortieth["command"])[3:])
     assert "finished before" in repeated.err
-    assert fortieth["command"] == (
-        f"python -m memeval --config-dir {folder} +sweep=plain {' '.join(SMALL)} system=no_memory top_k=7 compression_turn=40"
-    ).replace("+sweep=plain " + " ".join(SMALL) + " system=no_memory top_k=7 compression_turn=40", fortieth["command"].split(f"{folder} ")[1])
-    assert "'" not in fortieth["command"]
+    assert len(runs(tmp_path)) == 2
+    assert f"--config-dir {folder} " in fortieth["command"]
+    assert {"+sweep=plain", "top_k=7", "compression_turn=40"} <= set(fortieth["command"].split())
 
 
 def test_joblib_workers(tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""A config from overrides, for the commands that run one configuration without Hydra's own application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+
+
+def composed(words: Sequence[str]) -> RunConfig:
+    """The config that overrides make; `--config-dir FOLDER` among the words brings options of the user's own.
+
+    Raises `UserError` for anything that Hydra or the schema does not take.
+    """
+    from hydra import compose, initialize_config_dir
+
+    from memeval.cli.hydra_errors import explained, is_about_configs
+    from memeval.config.integers import quote_integers, register
+    from memeval.config.paths import conf_dir
+    from memeval.config.resolve import check_choices, resolve
+
+    register()
+    folder, overrides = _config_dir(words)
+    search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            config = resolve(compose("config", overrides=[*search, *quote_integers(overrides)]))
+    except UserError:
+        raise
+    except Exception as error:
+        if is_about_configs(error):
+            raise explained(error) from error
+        raise
+    check_choices(config, overrides)
+    return config
+
+
+def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
+    rest, folder = list(words), None
+    for option in ("--config-dir", "-cd"):
+        if option in rest:
+            at = rest.index(option)
+            if at + 1 == len(rest):
+                raise UserError(f"{option} needs a folder")
+            folder = Path(rest[at + 1]).resolve()
+            if not folder.is_dir():
+                raise UserError(f"{option} {rest[at + 1]}: there is no such folder")
+            del rest[at : at + 2]
+    return folder, rest

@@ -1,0 +1,36 @@
+"""`python -m memeval prepare dataset=… system=…`: builds and saves memories, so that runs need only ask."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from memeval.cli.compose import composed
+from memeval.cli.progress import progress_for
+from memeval.cli.run import check_writable
+from memeval.errors import UserError
+from memeval.llm.prices import total_cost_usd
+
+
+def prepare(arguments: Sequence[str]) -> int:
+    """Prepares the memories of one configuration. Exit status 1 where a case failed; the same command tries it again."""
+    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.prepare import prepare as prepare_cell
+
+    if any(word in ("-m", "--multirun") for word in arguments):
+        raise UserError("prepare takes one configuration at a time", "a sweep prepares as it goes, and each memory once")
+    check_writable()
+    cell = open_cell(composed(arguments), "")
+    with progress_for(f"prepare {cell.name}") as progress:
+        done = asyncio.run(prepare_cell(cell, progress))
+    calls = sum(usage.calls for usage in done.usages)
+    cost = total_cost_usd(done.usages, billed=True)
+    print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
+    if calls:
+        print(f"model calls: {calls:,}, ${cost:.4f}" if cost is not None else f"model calls: {calls:,}, cost unknown")
+    if done.counts["built"] or done.counts["found"]:
+        print(f"below: {done.folder}")
+    for failure in done.failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    return 1 if done.failures else 0

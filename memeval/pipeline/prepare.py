@@ -1,0 +1,80 @@
+"""Prepare: builds and saves the memory of each case, and asks nothing yet. A run finds what was prepared and asks at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memeval.errors import StorageError, UserError
+from memeval.llm.metering import totals
+from memeval.pipeline.builder import Builder
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.models import Models
+from memeval.pipeline.progress import Progress
+from memeval.pipeline.rows import usages_of
+from memeval.pipeline.run import first_error
+from memeval.pipeline.window import Window
+from memeval.records import EvalCase, Usage
+
+CASES_AHEAD = 4
+"""Cases that are built at once where a model thinks along; one where none does."""
+
+
+@dataclass
+class Prepared:
+    """What a pass of prepare did."""
+
+    folder: Path
+    """Where the memories of the first repeat lie."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Memories that were `built`, `found` saved before, `not saved` because their system can't be, or `failed`."""
+    usages: list[Usage] = field(default_factory=list)
+    """What building them took, those that were found left out."""
+    failures: list[str] = field(default_factory=list)
+    """Case and reason."""
+
+
+async def prepare(cell: Cell, progress: Progress) -> Prepared:
+    """Prepares each case for each repeat. A case that fails is counted and named, and the others go on.
+
+    Raises `StorageError` where the disk refuses and `UserError` where the system can't be built at all.
+    """
+    models = Models(cell.config, cell.run_key)
+    builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
+    window = Window(CASES_AHEAD if cell.facts.ingest_uses_model else 1)
+    seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for case in cell.dataset.cases():
+                for seed in seeds:
+                    await window.enter(1)
+                    progress.expect("prepare", 1)
+                    group.create_task(_one(builder, case, seed, prepared)).add_done_callback(lambda _: _leave(window, progress))
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    finally:
+        await models.aclose()
+    prepared.usages = list(totals(prepared.usages))
+    return prepared
+
+
+def _leave(window: Window, progress: Progress) -> None:
+    window.leave(1)
+    progress.done("prepare")
+
+
+async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
+    try:
+        memory = await builder.memory(case, seed)
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the boundary of a case: one that can't be ingested must not stop the others
+        prepared.counts["failed"] += 1
+        prepared.failures.append(f"{case.case_id}: {error}")
+        return
+    memory.system.close()
+    prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
+    if not memory.found:
+        prepared.usages += usages_of({"usage": memory.usage, "origin": memory.origin}, memory.origin)

@@ -1,0 +1,217 @@
+"""Mistakes: one clear line that names what, where and the way out; exit status 2; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ROOT, SMALL, completed, kept, memeval, runs
+
+CASE: dict[str, Any] = {
+    "sample_id": "c-1",
+    "conversation": {
+        "speaker_a": "Ann",
+        "speaker_b": "Bob",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I bought a kayak."}],
+    },
+    "qa": [{"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4}],
+}
+
+
+def without(*path: str | int) -> str:
+    """The data file of one conversation, less one field."""
+    content: Any = [deepcopy(CASE)]
+    place = content
+    for step in path[:-1]:
+        place = place[step]
+    del place[path[-1]]
+    return json.dumps(content)
+
+
+FILES = {
+    "cut.json": (ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8")[:5000],
+    "sound.json": json.dumps([CASE]),
+    "no_question.json": without(0, "qa", 0, "question"),
+    "no_speaker.json": without(0, "conversation", "session_1", 0, "speaker"),
+    "an_object.json": json.dumps(CASE),
+    "answer.txt": "Answer.\n---\n{context}\nNow answer.",
+    "judge.txt": "Judge.\n---\n{question} {answer}",
+    "empty.jsonl": "\n",
+    "broken.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n\n{"question_id": "demo-1/q1", "hypo\n',
+    "no_hypothesis.jsonl": '{"question_id": "demo-1/q0"}\n',
+    "no_id.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n{"id": "demo-1/q1", "hypothesis": "a"}\n',
+    "a_list.jsonl": '["demo-1/q0", "a"]\n',
+    "sound.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n',
+}
+"""What the commands below read, `{name}` in their words."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    command: str
+    told: tuple[str, ...]
+    """What the first line must hold."""
+    way_out: str = ""
+    """What must stand anywhere in what is told."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def mistake(command: str, *told: str, way_out: str = "", **environment: str) -> Mistake:
+    return Mistake(command, told, way_out, environment)
+
+
+KEY = {"OPENAI_API_KEY": "of the test"}
+INTEGERS = {"top_k": "default, narrow, wide", "compression_turn": "middle, never, rolling"}
+MISTAKES = [
+    # names
+    mistake("system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="embedding_only, long_context"),
+    mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
+    mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
+    mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo?"),
+    mistake("-m system=no_memory,bm52", "unknown system 'bm52'", "Did you mean: bm25?"),
+    mistake("-m +sweep=baselnies", "unknown sweep 'baselnies'", "Did you mean: baselines?"),
+    mistake("sistem=bm25", "unknown field or group 'sistem'", "Did you mean: system?", way_out="memeval --help"),
+    mistake("num_run=3", "unknown field or group 'num_run'", "Did you mean: num_runs?", way_out="memeval --help"),
+    mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
+    mistake("llm=openai llm.modle=x", "unknown field or group 'llm.modle'", "llm.model", **KEY),
+    mistake("system=rag system.chunk_sise=9", "unknown field or group 'system.chunk_sise'", "system.chunk_size"),
+    mistake("+system.chunk_size=9", "unknown option 'system.chunk_size'", "system.index_date"),
+    mistake("llm.model=gpt-4o-mini", "'llm.model' is a field of llm=openai alone", way_out="llm=openai llm.model=..."),
+    mistake("judge.prompt_file=x", "'judge.prompt_file' is a field of judge=llm and judge=mem0 alone"),
+    mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, openai"),
+    mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="data, evaluate, run, ui"),
+    mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
+    mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
+    mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
+    mistake("data fetch", "data fetch: the following arguments are required: name", way_out="usage: python -m memeval data fetch"),
+    mistake("data verify locomo", "'locomo' is not on this machine", way_out="python -m memeval data fetch locomo"),
+    # integers
+    *(
+        mistake(f"{group}={value}", f"{group} must be one of {options} or a positive integer, not '{value}'")
+        for group, options in INTEGERS.items()
+        for value in ("0", "-3", "7.5", "seven")
+    ),
+    mistake("-m top_k=3,0", "top_k must be one of", "not '0'"),
+    mistake("top_k=", "top_k must be one of", "not ''"),
+    mistake("top_k=[3,5]", "takes one option, and not a list", way_out="-m top_k=a,b"),
+    # values
+    mistake("num_runs=0", "num_runs must be at least 1, not 0"),
+    mistake("num_runs=x", "num_runs must be a whole number, not 'x'"),
+    mistake("num_runs=1.5", "num_runs must be a whole number, not '1.5'"),
+    mistake("num_runs=null", "num_runs must be a whole number, not 'null'"),
+    mistake("min_coverage=1.5", "min_coverage must be at most 1, not 1.5"),
+    mistake("min_coverage=nan", "min_coverage must be a finite number, not nan"),
+    mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0 seconds", **KEY),
+    mistake("dataset.limit_cases=0", "dataset.limit_cases must be at least 1, not 0"),
+    mistake("dataset.images=pictures", "unknown dataset.images 'pictures'", way_out="caption, none"),
+    mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),
+    mistake("dataset.categories=4", "dataset.categories must be a list, for example [1, 2]"),
+    mistake("dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is none"),
+    mistake("granularity=chunk granularity.overlap=256", "granularity.overlap (256) must be smaller than granularity.size (256)"),
+    mistake("system=rag,bm25", "'system=rag,bm25' names several values", way_out="python -m memeval -m system=rag,bm25"),
+    mistake("system==rag", "'system==rag' can't be read as group=option or field=value", way_out="quote"),
+    mistake("llm=openai llm.model=${oc.env:NO_SUCH_MODEL}", "llm.model:", "'NO_SUCH_MODEL' not found"),
+    # models and their words
+    mistake("llm=openai", "llm=openai needs a key", "OPENAI_API_KEY is not set", way_out="or offline:  llm=extractive"),
+    mistake("llm=openai llm.api_key_env=MY_KEY", "the environment variable MY_KEY is not set", way_out="export MY_KEY=", **KEY),
+    mistake("embedder=openai", "embedder=openai needs a key", way_out="embedder=tfidf"),
+    mistake("judge=llm", "judge=llm asks a language model, and llm=extractive is none", way_out="judge=keyword"),
+    mistake("judge=mem0", "judge=mem0 asks a language model, and llm=extractive is none", way_out="llm=openai llm.model="),
+    mistake("llm=openai prompt.file=/no/words.txt", "the wording /no/words.txt can't be read", **KEY),
+    mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),
+    mistake("prompt.file={answer.txt}", "answer.txt lacks {question}"),
+    mistake("llm=openai judge=llm judge.prompt_file={judge.txt}", "judge.txt lacks {gold}", **KEY),
+    mistake("llm=openai judge=mem0 judge.prompt_file=/no/words.txt", "the wording /no/words.txt can't be read", **KEY),
+    # data files
+    mistake("dataset=locomo", "'locomo' is not on this machine", "locomo10.json is missing", way_out="data fetch locomo"),
+    mistake("dataset.path=/no/such.json", "/no/such.json is missing", way_out="python -m memeval dataset=demo"),
+    mistake("dataset.path={cut.json}", "cut.json is not JSON", "is it cut off?", way_out="get the file again"),
+    mistake("dataset.path={an_object.json}", "an_object.json holds an object, not a list of conversations"),
+    mistake("dataset.path={no_question.json}", "no_question.json: c-1 qa[0]: field 'question' is missing"),
+    mistake(
+        "dataset=locomo dataset.allow_unpinned=true dataset.path={no_speaker.json}",
+        "no_speaker.json: c-1 session_1[0]: field 'speaker' is missing",
+    ),
+    mistake(
+        "dataset=locomo dataset.path={sound.json}",
+        "sound.json is not the registered file: its sha256 is",
+        way_out="dataset.allow_unpinned=true",
+    ),
+    # answers of other programs
+    mistake("evaluate", "evaluate takes one file of answers, not 0", way_out="evaluate ANSWERS.jsonl dataset=locomo judge=keyword"),
+    mistake("evaluate {sound.jsonl} {empty.jsonl}", "evaluate takes one file of answers, not 2"),
+    mistake("evaluate -m {sound.jsonl}", "evaluate knows no option '-m'"),
+    mistake("evaluate /no/answers.jsonl", "/no/answers.jsonl can't be read: No such file or directory"),
+    mistake("evaluate {empty.jsonl}", "empty.jsonl is empty", way_out='{"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'),
+    mistake("evaluate {broken.jsonl}", "broken.jsonl, line 3: not JSON"),
+    mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
+    mistake("evaluate {no_id.jsonl}", "no_id.jsonl, line 2: question_id is missing"),
+    mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
+    mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 here"),
+    mistake("evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
+    mistake("evaluate {sound.jsonl} judge=llm", "judge=llm asks a language model, and llm=extractive is none"),
+    mistake("evaluate {sound.jsonl} dataset.path={cut.json}", "cut.json is not JSON"),
+    mistake("evaluate {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a finished run in it."""
+    home = tmp_path_factory.mktemp("home")
+    completed(home, "system=no_memory", *SMALL)
+    assert len(runs(home)) == 1
+    return home
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.command)
+def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(home: Path, tmp_path: Path, case: Mistake) -> None:
+    words = case.command.split(" ")
+    for name, text in FILES.items():
+        if any(f"{{{name}}}" in word for word in words):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+            words = [word.replace(f"{{{name}}}", str(tmp_path / name)) for word in words]
+    before = kept(home)
+    tracking = () if "=" not in case.command and words[0] != "evaluate" else ("tracking=none",)
+    done = memeval(home, *words, *tracking, **case.environment)
+    assert done.status == 2, done.out + done.err
+    assert done.told.startswith("memeval: ")
+    for part in case.told:
+        assert part in done.told
+    assert case.way_out in done.err
+    assert "Traceback" not in done.err and len(done.err.splitlines()) <= 4, done.err
+    assert done.out == ""
+    assert kept(home) == before
+
+
+def test_a_folder_that_cant_be_written(home: Path) -> None:
+    (run,) = home.glob("outputs/runs/*/run.json")
+    before = run.read_bytes()
+    for words in (["system=no_memory"], ["-m", "system=no_memory,bm25"], ["evaluate", str(run)]):
+        done = memeval(run / "below", *words, *SMALL)
+        assert done.status == 2
+        assert done.told == f"memeval: {run / 'below' / 'outputs'} can't be written: Not a directory"
+        assert "set MEMEVAL_HOME to a folder that is" in done.err and "Traceback" not in done.err
+    assert run.read_bytes() == before
+
+
+def test_a_bad_cell_does_not_stop_a_sweep(home: Path, tmp_path: Path) -> None:
+    before = kept(home)
+    done = memeval(home, "-m", "judge=keyword,llm,token_f1", "top_k=3,5", "system=no_memory", *SMALL)
+    assert done.status == 2
+    table = [line.split()[:2] for line in done.out.splitlines() if line.startswith(("3 ", "5 "))]
+    assert table == [["3", "keyword"], ["5", "keyword"], ["3", "token_f1"], ["5", "token_f1"]], done.out
+    assert done.err.count("memeval: judge=llm asks a language model, and llm=extractive is none") == 1
+    assert "Traceback" not in done.err
+    assert {(run["params"]["judge"], run["params"]["top_k"]) for run in runs(home)} == {
+        *((judge, top_k) for judge in ("keyword", "token_f1") for top_k in (3, 5)),
+        ("keyword", 10),
+    }
+    after = kept(home)
+    assert {name: after[name] for name in before} == before
