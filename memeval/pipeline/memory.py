@@ -75,7 +75,7 @@ async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem
     points = compression_points(cell.config.compression_turn, len(chunks))
     try:
         with metered(ledger):
-            await _ingest(system, chunks, points, cell.config.retain_recent)
+            await ingest(system, chunks, points, cell.config.retain_recent)
     except BaseException:
         system.close()
         raise
@@ -101,7 +101,7 @@ async def _building(folder: Path) -> AsyncIterator[None]:
         lock.release()
 
 
-async def _ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
+async def ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
     """Plain methods of a system that asks for it run in one worker thread, all else on the event loop."""
     methods = (system.reset, system.ingest, system.compress, system.consolidate)
     if system.in_thread and not any(map(inspect.iscoroutinefunction, methods)):

@@ -1,0 +1,34 @@
+"""A language model that says what it is told to, in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memeval.errors import ModelError
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.metering import current_ledger
+from memeval.records import Role, Usage
+
+Reply = Callable[[Prompt], str]
+
+
+class ScriptedModel(LanguageModel):
+    """Replies with what `reply` makes of a prompt, or as the offline reader does; keeps every prompt; reports one token a call."""
+
+    name = "scripted"
+    deterministic = True
+
+    def __init__(self, reply: Reply | None = None, *, fails: bool = False) -> None:
+        self._reply, self._fails = reply, fails
+        self.prompts: list[tuple[Role, Prompt]] = []
+        """What was asked, in order."""
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        self.prompts.append((role, prompt))
+        if self._fails:
+            raise ModelError("the scripted model fails")
+        text = self._reply(prompt) if self._reply else (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
+        usage = Usage(role, self.name, "offline", 1, 1)
+        current_ledger().usages.append(usage)
+        return Completion(text, usage, 0.0)

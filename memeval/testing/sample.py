@@ -1,0 +1,59 @@
+"""A short conversation whose facts are far apart, for conformance tests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from memeval.granularity import Granularity, chunks
+from memeval.records import EvalCase, MemoryChunk, Session, Turn
+
+_TALKS = {
+    "s1": (
+        datetime(2021, 3, 4, 9, 30),
+        [
+            ("Ilse", "I adopted a greyhound called Quill last weekend."),
+            ("Tomas", "A greyhound! Does Quill sleep on the sofa already?"),
+            ("Ilse", "All day long. My sister Ottoline gave me a blue blanket for him."),
+            ("Tomas", "I am still learning to bake rye bread, the third loaf burnt."),
+        ],
+    ),
+    "s2": (
+        datetime(2021, 6, 18, 20, 5),
+        [
+            ("Tomas", "Yesterday I signed the lease for a workshop in Aarhus."),
+            ("Ilse", "Congratulations! What will you build in the workshop?"),
+            ("Tomas", "Kayaks, from cedar. The first one is promised to my neighbour Bertil."),
+            ("Ilse", "I decided to stop drinking coffee, my doctor advised it."),
+        ],
+    ),
+    "s3": (
+        datetime(2021, 11, 2, 7, 45),
+        [
+            ("Ilse", "Quill won a ribbon at the village fair on Sunday."),
+            ("Tomas", "Wonderful. The cedar kayak leaked, so I sealed it with resin."),
+            ("Ilse", "Please remind me to send Ottoline the photographs."),
+            ("Tomas", "I will. I moved the workshop to Odense in October."),
+        ],
+    ),
+}
+QUESTIONS = (
+    "What is the name of Ilse's greyhound?",
+    "When did Tomas sign the lease for a workshop?",
+    "Who gave Ilse a blue blanket?",
+    "What does Tomas build from cedar?",
+)
+
+
+def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALKS)) -> EvalCase:
+    """The conversation, or some sessions of it, without questions."""
+    made = []
+    for name in sessions:
+        started_at, talk = _TALKS[name]
+        turns = [Turn(f"{name}:{number}", speaker, text, started_at) for number, (speaker, text) in enumerate(talk, start=1)]
+        made.append(Session(name, started_at, tuple(turns)))
+    return EvalCase(case_id, tuple(made), (), ("Ilse", "Tomas"))
+
+
+def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:
+    """The conversation's units."""
+    return chunks(case or sample_case(), Granularity(granularity))
