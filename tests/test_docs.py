@@ -49,7 +49,7 @@ def described(field: str, option: str) -> tuple[str, str] | None:
 
 def stages() -> dict[str, str | None]:
     """Stage of each field by the code."""
-    known = field_stages(RunConfig) | {"system.name": "prepare"}
+    known = field_stages(RunConfig) | {"system.name": "run"}
     for name in BUILT_IN:
         known |= {f"system.{field.name}": field.metadata.get("stage", "prepare") for field in fields(settings_of(name))}
     return known
@@ -117,7 +117,7 @@ def test_every_sweep_is_documented() -> None:
 
 def test_the_example_is_printed_as_it_is_tested() -> None:
     page = (ROOT / "docs" / "adding_a_system.md").read_text(encoding="utf-8")
-    for fence, path in (("python", "my_recent.py"), ("yaml", "my_conf/system/recent.yaml")):
+    for fence, path in (("python", "my_recent.py"), ("yaml", "my_conf/system/recent.yaml"), ("python", "test_my_systems.py")):
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 
 

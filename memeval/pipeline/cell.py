@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memeval.config.identity import Facts, Keys, keys, run_key
+from memeval.config.identity import Facts, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import RunConfig
+from memeval.config.schema import PREPARE, RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
@@ -136,10 +136,8 @@ def open_dataset(config: RunConfig) -> Dataset:
 
 
 def stages_of(kind: type[MemorySystem]) -> dict[str, str]:
-    """Stage of each setting of a system, as its settings type declares it."""
-    from dataclasses import fields
-
-    return {field.name: field.metadata.get("stage", "prepare") for field in fields(kind.settings_type)}
+    """Stage of each setting of a system by dotted path, as its settings type declares it."""
+    return {path: stage or PREPARE for path, stage in field_stages(kind.settings_type).items()}
 
 
 def _check_models(config: RunConfig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from importlib.metadata import entry_points
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -69,18 +69,31 @@ def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings
 
 def read_settings(settings_type: type[SystemSettings], given: Mapping[str, Any]) -> SystemSettings:
     """Settings from the values of a YAML; those not given keep their defaults. A `UserError` names what is wrong."""
-    types = get_type_hints(settings_type)
-    known = [entry.name for entry in fields(settings_type)]
+    return settings_type(**_values(settings_type, {key: value for key, value in given.items() if key not in NOT_SETTINGS}, "system."))
+
+
+def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The given values by field of a settings class, converted; a group of settings is read over the field's own default."""
+    types = get_type_hints(kind)
+    known = {entry.name: entry for entry in fields(kind)}
     values = {}
     for key, value in given.items():
-        if key in NOT_SETTINGS:
-            continue
         if not known:
-            raise UserError(f"unknown option 'system.{key}': this system has no settings")
+            raise UserError(f"unknown option '{prefix}{key}': this system has no settings")
         if key not in known:
-            raise unknown("option", f"system.{key}", [f"system.{one}" for one in known])
-        values[key] = _converted(f"system.{key}", value, types[key])
-    return settings_type(**values)
+            raise unknown("option", f"{prefix}{key}", [f"{prefix}{one}" for one in known])
+        if is_dataclass(types[key]):
+            values[key] = _group(known[key], value, f"{prefix}{key}")
+        else:
+            values[key] = _converted(f"{prefix}{key}", value, types[key])
+    return values
+
+
+def _group(entry: Field[Any], given: Any, key: str) -> Any:
+    default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    if not isinstance(given, Mapping):
+        raise UserError(f"{key} is a group of settings, but is '{given}'", f"set one of them:  {key}.{fields(default)[0].name}=...")
+    return replace(default, **_values(type(default), given, f"{key}."))
 
 
 def build_system(name: str, settings: Mapping[str, Any], parts: Parts, class_path: str | None = None) -> MemorySystem:

@@ -14,11 +14,12 @@ import hashlib
 import json
 import random
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
+
+from memeval.testing.http import LoopbackServer, Request, head, send
 
 PASSING = ("rate_limit", "server_error", "timeout", "drop", "truncate")
 """Kinds of fault that may be gone when the request is tried again."""
@@ -63,7 +64,7 @@ def scripted_reply(body: Mapping[str, Any]) -> str:
     return " ".join(draw.choice(words) for _ in range(3))
 
 
-class ScriptedEndpoint:
+class ScriptedEndpoint(LoopbackServer):
     """Serves `/v1/chat/completions` and `/v1/embeddings` from a thread of its own."""
 
     def __init__(
@@ -76,8 +77,9 @@ class ScriptedEndpoint:
         width: int = 64,
         port: int = 0,
     ) -> None:
+        super().__init__(port)
         self.reply, self.latency_s, self.faults = reply, latency_s, faults or Faults()
-        self.usage, self.width, self.port = usage, width, port
+        self.usage, self.width = usage, width
         self.requests: list[tuple[str, dict[str, Any]]] = []
         """Path and body of each request, in order of arrival, faulty ones included."""
         self.served: Counter[str] = Counter()
@@ -91,60 +93,23 @@ class ScriptedEndpoint:
         """Event-loop times of the first request and the last reply, in seconds."""
         self._under_way = 0
         self._attempts: Counter[bytes] = Counter()
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="scripted-endpoint", daemon=True)
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.address}/v1"
 
     def count(self, path: str = "") -> int:
         """Requests so far whose path ends in `path`."""
         return sum(1 for seen, _ in self.requests if seen.endswith(path))
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24))
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while await self._exchange(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
-        raw = await reader.readexactly(int(length[1])) if length else b""
-        path = head.split(" ", 2)[1]
-        if path.endswith("/stats"):
-            return await _send(writer, 200, json.dumps(self._stats()).encode())
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        if request.target.endswith("/stats"):
+            return await send(writer, 200, json.dumps(self._stats()).encode())
         self.first_at = self.first_at if self.first_at is not None else self._loop.time()
         self._under_way += 1
         self.peak = max(self.peak, self._under_way)
         try:
-            return await self._answer(path, raw, writer)
+            return await self._answer(request.target, request.raw, writer)
         finally:
             self._under_way -= 1
             self.last_at = self._loop.time()
@@ -161,15 +126,15 @@ class ScriptedEndpoint:
             return await self._misbehave(fault, body, writer)
         self.served[path.rsplit("/v1", 1)[-1]] += 1
         payload = self._embeddings(body) if path.endswith("/embeddings") else self._completion(body, self.reply(body))
-        return await _send(writer, 200, json.dumps(payload).encode())
+        return await send(writer, 200, json.dumps(payload).encode())
 
     async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
         if fault == "rate_limit":
             wait = {"Retry-After": f"{self.faults.retry_after_s:g}"}
-            return await _send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)
+            return await send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)
         if fault in ("server_error", "bad_request", "unauthorised"):
             status = {"server_error": 503, "bad_request": 400, "unauthorised": 401}[fault]
-            return await _send(writer, status, json.dumps({"error": {"message": fault, "type": fault}}).encode())
+            return await send(writer, status, json.dumps({"error": {"message": fault, "type": fault}}).encode())
         if fault == "timeout":
             await asyncio.sleep(self.faults.hang_s)
             return False
@@ -178,10 +143,10 @@ class ScriptedEndpoint:
             return False
         sound = json.dumps(self._completion(body, self.reply(body))).encode()
         if fault == "truncate":
-            writer.write(_head(200, len(sound), {}) + sound[: len(sound) // 2])
+            writer.write(head(200, len(sound), {}) + sound[: len(sound) // 2])
             await writer.drain()
             return False
-        return await _send(writer, 200, self._odd_body(fault, body))
+        return await send(writer, 200, self._odd_body(fault, body))
 
     def _odd_body(self, fault: str, body: Mapping[str, Any]) -> bytes:
         if fault == "malformed":
@@ -224,18 +189,6 @@ def scripted_vector(text: str, width: int) -> list[float]:
     for word in re.findall(r"\w+", text.lower()):
         vector[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % width] += 1.0
     return vector if any(vector) else [1.0, *vector[1:]]
-
-
-def _head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status} scripted", "Content-Type: application/json", f"Content-Length: {length}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bool:
-    writer.write(_head(status, len(body), headers or {}) + body)
-    await writer.drain()
-    return True
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ MISTAKES = [
     mistake("llm.model=gpt-4o-mini", "'llm.model' is a field of llm=openai alone", way_out="llm=openai llm.model=..."),
     mistake("judge.prompt_file=x", "'judge.prompt_file' is a field of judge=llm and judge=mem0 alone"),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, openai"),
-    mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="data, evaluate, run, ui"),
+    mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: data, "),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),

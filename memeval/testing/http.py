@@ -1,0 +1,154 @@
+"""What the doubles of HTTP services share: a server on loopback, in a thread of its own, on nothing but asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came in."""
+
+    method: str
+    target: str
+    """Path and query, as sent."""
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    raw: bytes
+
+    @property
+    def path(self) -> str:
+        return unquote(urlsplit(self.target).path)
+
+    @property
+    def query(self) -> dict[str, str]:
+        return dict(parse_qsl(urlsplit(self.target).query))
+
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object; empty where there is none."""
+        body: dict[str, Any] = json.loads(self.raw) if self.raw else {}
+        return body
+
+
+class LoopbackServer(ABC):
+    """Serves HTTP/1.1 on 127.0.0.1 inside a `with`."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        """0 takes a free one; read it inside the `with`."""
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name=type(self).__name__, daemon=True)
+
+    @abstractmethod
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        """Answers one request; returns whether the connection stays open."""
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self.respond(await _read(reader), writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+
+class ServiceDouble(LoopbackServer):
+    """A double of a service: it keeps what it was asked, and fails where it is told to."""
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(port)
+        self.requests: list[Request] = []
+        """In order of arrival, refused ones included."""
+        self.failures: list[tuple[str, str, int]] = []
+        """Method, part of a path, status: the next request that fits gets that status instead of an answer, once for each entry."""
+
+    def count(self, method: str, part: str) -> int:
+        """Requests so far of a method whose path holds `part`."""
+        return sum(1 for request in self.requests if request.method == method and part in request.path)
+
+    @abstractmethod
+    def answer(self, request: Request) -> tuple[int, Any]:
+        """Status and JSON payload. A payload of type `Events` is sent as a stream of server-sent events."""
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        self.requests.append(request)
+        for failure in self.failures:
+            method, part, status = failure
+            if method == request.method and part in request.path:
+                self.failures.remove(failure)
+                return await send_json(writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"})
+        status, payload = self.answer(request)
+        if isinstance(payload, Events):
+            return await send(writer, status, payload.encoded(), {"Content-Type": "text/event-stream"})
+        return await send_json(writer, status, payload)
+
+
+class Events(list[dict[str, Any]]):
+    """Payloads of server-sent events."""
+
+    def encoded(self) -> bytes:
+        return "".join(f"data: {json.dumps(event)}\n\n" for event in self).encode() + b"data: [DONE]\n\n"
+
+
+async def _read(reader: asyncio.StreamReader) -> Request:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
+    raw = await reader.readexactly(int(length[1])) if length else b""
+    start, *lines = head.split("\r\n")
+    method, target, _ = start.split(" ", 2)
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines) if name}
+    return Request(method, target, headers, raw)
+
+
+def head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
+    """The head of a reply of `length` bytes; JSON where `headers` name no other type."""
+    lines = [f"HTTP/1.1 {status} scripted", f"Content-Length: {length}"]
+    lines += [f"{name}: {value}" for name, value in {"Content-Type": "application/json", **headers}.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bool:
+    """Sends a whole reply; the connection stays open."""
+    writer.write(head(status, len(body), headers or {}) + body)
+    await writer.drain()
+    return True
+
+
+async def send_json(writer: asyncio.StreamWriter, status: int, payload: Any, headers: Mapping[str, str] | None = None) -> bool:
+    """Sends `payload` as JSON."""
+    return await send(writer, status, json.dumps(payload).encode(), headers)

@@ -1,0 +1,57 @@
+"""Configs and facts to take keys of."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from memeval.config.identity import Facts, keys, run_key
+from memeval.config.schema import RunConfig
+
+STAGES = {"chunk_size": "prepare", "rerank": "answer"}
+"""Stages of the settings of the system below."""
+
+
+def config(**changes: Any) -> RunConfig:
+    """A config whose answers and verdicts come from a language model, with other values at dotted paths (`llm__model`)."""
+    base = RunConfig()
+    base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}
+    base.judge.name = "llm"
+    base.llm.name, base.llm.model, base.llm.base_url = "openai", "gpt-4o-mini", "https://api.openai.com/v1"
+    return changed(base, {path.replace("__", "."): value for path, value in changes.items()})
+
+
+def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
+    """The config with other values at dotted paths."""
+    for path, value in values.items():
+        *groups, name = path.split(".")
+        place: Any = functools.reduce(getattr, groups, config)
+        if isinstance(place, dict):
+            place[name] = value
+        else:
+            assert hasattr(place, name), path
+            setattr(place, name, value)
+    return config
+
+
+def facts(**changes: Any) -> Facts:
+    known: dict[str, Any] = {
+        "data_sha256": "d" * 64,
+        "prompt_sha256": "p" * 64,
+        "judge_prompt_sha256": "j" * 64,
+        "system_class": "memeval.systems.rag:Rag",
+        "ingest_prompts_sha256": ("i" * 64,),
+        "system_stages": STAGES,
+        "ingest_uses_model": False,
+    }
+    return Facts(**known | changes)
+
+
+def all_keys(config: RunConfig, facts: Facts) -> dict[str, str]:
+    """The keys of the first repeat, and the run key."""
+    first = keys(config, facts, config.seed)
+    return {"prepare": first.prepare, "answer": first.answer, "judge": first.judge, "run": run_key(config, facts)}
+
+
+def differing(one: dict[str, str], other: dict[str, str]) -> set[str]:
+    return {stage for stage in one if one[stage] != other[stage]}

@@ -1,0 +1,237 @@
+"""Which keys a change of which field makes anew: a wrong entry here means results of different settings mixed, or paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import all_keys, changed, config, differing, facts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memeval.config.identity import Facts, digest, field_stages, keys, run_key
+from memeval.config.integers import options
+from memeval.config.resolve import flatten
+from memeval.config.schema import STAGES, RunConfig
+from memeval.systems.registry import settings_of
+
+ALL = {"prepare", "answer", "judge", "run"}
+ANSWER = {"answer", "judge", "run"}
+JUDGE = {"judge", "run"}
+RUN = {"run"}
+NONE: set[str] = set()
+
+CHANGES: list[tuple[str, Any, set[str]]] = [
+    ("dataset.name", "locomo", ALL),
+    ("dataset.path", "/elsewhere/demo.json", NONE),
+    ("dataset.labels", "corrected", ANSWER),
+    ("dataset.images", "none", ALL),
+    ("dataset.categories", [1, 2], RUN),
+    ("dataset.limit_cases", 1, RUN),
+    ("dataset.limit_questions", 5, RUN),
+    ("dataset.allow_unpinned", True, NONE),
+    ("dataset.category_names", "zep", RUN),
+    ("system.name", "renamed", RUN),
+    ("system.class", "memeval.systems.rag:Rag", RUN),
+    ("system.chunk_size", 256, ALL),
+    ("system.rerank", "lexical", ANSWER),
+    ("system.unheard_of", 1, ALL),
+    ("granularity.name", "session", ALL),
+    ("granularity.size", 128, ALL),
+    ("granularity.overlap", 8, ALL),
+    ("top_k", 7, ANSWER),
+    ("compression_turn", 40, ALL),
+    ("compression_turn", "middle", ALL),
+    ("retain_recent", 9, ALL),
+    ("judge.name", "mem0", JUDGE),
+    ("judge.threshold", 0.7, JUDGE),
+    ("judge.prompt_file", "words.txt", NONE),
+    ("prompt.name", "cot", ANSWER),
+    ("prompt.file", "words.txt", NONE),
+    ("llm.name", "another", ANSWER),
+    ("llm.model", "gpt-4o", ANSWER),
+    ("llm.judge_model", "gpt-4o", JUDGE),
+    ("llm.base_url", "http://localhost:1", ANSWER),
+    ("llm.api_key_env", "MY_KEY", NONE),
+    ("llm.temperature", 0.7, ANSWER),
+    ("llm.max_tokens", 64, ANSWER),
+    ("llm.send_seed", False, ANSWER),
+    ("llm.max_concurrency", 64, NONE),
+    ("llm.timeout_s", 5.0, NONE),
+    ("llm.max_retries", 0, NONE),
+    ("embedder.name", "openai", ALL),
+    ("embedder.model", "text-embedding-3-large", ALL),
+    ("embedder.width", 256, ALL),
+    ("embedder.base_url", "http://localhost:1", ALL),
+    ("embedder.api_key_env", "MY_KEY", NONE),
+    ("embedder.max_concurrency", 1, NONE),
+    ("embedder.timeout_s", 5.0, NONE),
+    ("embedder.max_retries", 0, NONE),
+    ("tracking.name", "none", NONE),
+    ("tracking.uri", "http://localhost:5000", NONE),
+    ("num_runs", 3, RUN),
+    ("seed", 1, ANSWER),
+    ("min_coverage", 0.5, RUN),
+    ("sweep_name", "baselines", NONE),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else "")
+def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None:
+    before, after = all_keys(config(), facts()), all_keys(changed(config(), {path: value}), facts())
+    assert differing(before, after) == anew
+
+
+def test_every_field_is_in_the_table() -> None:
+    missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
+    assert not missing, f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make anew: {sorted(missing)}"
+
+
+def test_every_field_says_its_stage() -> None:
+    for path, stage in field_stages(RunConfig).items():
+        assert stage in STAGES, (
+            f"{path} has no stage, so nobody knows whether results survive a change of it. Declare it in memeval/config/schema.py as "
+            f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored results another value makes wrong."
+        )
+
+
+def test_a_field_without_a_stage_is_found() -> None:
+    @dataclass
+    class Careless:
+        forgotten: int = 3
+
+    assert field_stages(Careless, "llm.") == {"llm.forgotten": None}
+
+
+def test_no_leaf_of_a_config_escapes_the_walk() -> None:
+    assert set(flatten(config())) - {"system.name", "system.chunk_size", "system.rerank"} == set(field_stages(RunConfig))
+
+
+@pytest.mark.parametrize("name", options("system"))
+def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
+    for path, stage in field_stages(settings_of(name)).items():
+        assert stage in ("prepare", "answer"), (
+            f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it changes what is stored, else ANSWER"
+        )
+
+
+FACTS: list[tuple[str, Any, set[str]]] = [
+    ("data_sha256", "e" * 64, ALL),
+    ("prompt_sha256", "q" * 64, ANSWER),
+    ("judge_prompt_sha256", "k" * 64, JUDGE),
+    ("system_class", "mine:Rag", ALL),
+    ("system_stages", {"chunk_size": "prepare"}, ALL),
+    ("ingest_prompts_sha256", ("h" * 64,), NONE),
+    ("ingest_uses_model", True, ALL),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "anew"), FACTS)
+def test_what_another_content_makes_anew(name: str, value: Any, anew: set[str]) -> None:
+    assert differing(all_keys(config(), facts()), all_keys(config(), facts(**{name: value}))) == anew
+
+
+def test_every_fact_is_in_the_table() -> None:
+    missing = {field.name for field in fields(Facts)} - {name for name, _, _ in FACTS}
+    assert not missing, f"add to FACTS in {Path(__file__).name}, with the keys that another content must make anew: {sorted(missing)}"
+
+
+@pytest.mark.parametrize("path", ["llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed", "seed"])
+def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
+    value = next(value for name, value, _ in CHANGES if name == path)
+    thinking = facts(ingest_uses_model=True)
+    assert differing(all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)) == ALL
+
+
+def test_the_wordings_are_part_of_a_memory_that_a_model_made() -> None:
+    before = all_keys(config(), facts(ingest_uses_model=True))
+    assert differing(before, all_keys(config(), facts(ingest_uses_model=True, ingest_prompts_sha256=("h" * 64,)))) == ALL
+
+
+@pytest.mark.parametrize("path", ["top_k", "llm.judge_model", "llm.max_concurrency", "prompt.name", "num_runs"])
+def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
+    value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
+    thinking = facts(ingest_uses_model=True)
+    assert differing(all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)) == anew
+
+
+def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
+    plain = facts(judge_prompt_sha256=None)
+    before = all_keys(config(judge__name="keyword"), plain)
+    assert differing(before, all_keys(config(judge__name="keyword", llm__judge_model="gpt-4o"), plain)) == NONE
+
+
+def test_naming_the_model_as_the_judges_is_no_change() -> None:
+    assert all_keys(config(), facts()) == all_keys(config(llm__judge_model="gpt-4o-mini"), facts())
+
+
+def test_a_cell_shares_its_first_repeats_with_a_longer_one() -> None:
+    longer, other = config(num_runs=3), config(seed=1)
+    assert keys(longer, facts(), 1) == keys(other, facts(), 1)
+    assert len({keys(longer, facts(), seed) for seed in range(100)}) == 100
+    assert len({keys(longer, facts(), seed).prepare for seed in range(100)}) == 1
+    assert len({keys(longer, facts(ingest_uses_model=True), seed).prepare for seed in range(100)}) == 100
+
+
+RUNTIME = {
+    "dataset.path": st.none() | st.text(),
+    "dataset.allow_unpinned": st.booleans(),
+    "judge.prompt_file": st.none() | st.text(),
+    "prompt.file": st.none() | st.text(),
+    "llm.api_key_env": st.text(),
+    "llm.max_concurrency": st.integers(1),
+    "llm.timeout_s": st.floats(0.1, 1e6),
+    "llm.max_retries": st.integers(0),
+    "embedder.api_key_env": st.text(),
+    "embedder.max_concurrency": st.integers(1),
+    "embedder.timeout_s": st.floats(0.1, 1e6),
+    "embedder.max_retries": st.integers(0),
+    "tracking.name": st.text(),
+    "tracking.uri": st.none() | st.text(),
+    "sweep_name": st.none() | st.text(),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=RUNTIME))
+def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> None:
+    assert set(RUNTIME) == {path for path, stage in field_stages(RunConfig).items() if stage == "runtime"}
+    assert all_keys(changed(config(), values), facts()) == all_keys(config(), facts())
+
+
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 99), st.sampled_from(["short", "cot"])), min_size=2, unique=True))
+def test_different_answers_never_share_a_key(cells: list[tuple[int, int, str]]) -> None:
+    found = {keys(config(top_k=top_k, prompt__name=prompt), facts(), seed).answer for top_k, seed, prompt in cells}
+    assert len(found) == len(cells)
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+@given(st.dictionaries(st.text(), VALUES), st.randoms())
+def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random: Any) -> None:
+    shuffled = list(content.items())
+    random.shuffle(shuffled)
+    assert digest(dict(shuffled)) == digest(content)
+    for name in content:
+        assert digest({key: value for key, value in content.items() if key != name}) != digest(content)
+        assert digest(content | {name: [content[name]]}) != digest(content)
+    assert digest({"name": "1"}) != digest({"name": 1})
+
+
+def test_keys_are_the_same_in_every_process() -> None:
+    code = "import json; from cells import all_keys, config, facts; print(json.dumps(all_keys(config(), facts())))"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
+        assert json.loads(done.stdout) == all_keys(config(), facts())
+
+
+def test_a_run_key_is_short_and_can_name_a_folder() -> None:
+    assert all(len(key) == 16 and set(key) <= set("0123456789abcdef") for key in all_keys(config(), facts()).values())
+    assert run_key(config(), facts()) not in set(all_keys(config(), facts()).values()) - {run_key(config(), facts())}

@@ -1,0 +1,140 @@
+"""From a composition to the typed config: what is let in, and what each refusal says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from memeval.config.identity import field_stages
+from memeval.config.names import known_names, unknown_name
+from memeval.config.paths import conf_dir
+from memeval.config.resolve import check_choices, flatten, resolve
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+
+
+def resolved(**values: Any) -> RunConfig:
+    return resolve(OmegaConf.create({"system": {"name": "bm25"}, **values}))
+
+
+def refusal(**values: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        resolved(**values)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_runs": 0}, "num_runs must be at least 1, not 0"),
+        ({"num_runs": "three"}, "num_runs must be a whole number, not 'three'"),
+        ({"num_runs": 2.5}, "num_runs must be a whole number, not '2.5'"),
+        ({"num_runs": True}, "num_runs must be a whole number, not 'True'"),
+        ({"num_runs": None}, "num_runs must be a whole number, not 'null'"),
+        ({"min_coverage": "most"}, "min_coverage must be a number, not 'most'"),
+        ({"min_coverage": 1.01}, "min_coverage must be at most 1, not 1.01"),
+        ({"min_coverage": math.nan}, "min_coverage must be a finite number, not nan"),
+        ({"llm": {"timeout_s": math.inf}}, "llm.timeout_s must be a finite number, not inf"),
+        ({"llm": {"timeout_s": 0}}, "llm.timeout_s must be above 0 seconds, not 0"),
+        ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1.0"),
+        ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
+        ({"llm": {"name": "opnai"}}, "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, openai"),
+        ({"llm": {"modell": "x"}}, "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, llm.name?"),
+        ({"tracking": {"name": "mlfow"}}, "unknown tracking.name 'mlfow'. Did you mean: mlflow? Available: mlflow, none"),
+        ({"judge": {"threshold": 2}}, "judge.threshold must be at most 1, not 2"),
+        ({"top_k": 0}, "top_k must be at least 1, not 0"),
+        ({"compression_turn": 0}, "compression_turn must be never, middle, rolling or a positive integer, not '0'"),
+        ({"compression_turn": "sometimes"}, "compression_turn must be never, middle, rolling or a positive integer, not 'sometimes'"),
+        ({"dataset": {"categories": [1, True]}}, "dataset.categories must be a list of ids, for example [1, 2]; 'True' is none"),
+        ({"dataset": {"categories": [1.0]}}, "dataset.categories must be a list of ids, for example [1, 2]; '1.0' is none"),
+        ({"dataset": {"categories": 1}}, "dataset.categories must be a list, for example [1, 2]"),
+        ({"granularity": {"size": 8, "overlap": 8}}, "granularity.overlap (8) must be smaller than granularity.size (8)"),
+        ({"seed": "${sed}"}, "seed: Interpolation key 'sed' not found"),
+        ({"system": {"top": 1}}, "a system's config needs a `name`"),
+        ({"system": None}, "a system's config needs a `name`"),
+        ({"extra": 1}, "unknown field or group 'extra'."),
+    ],
+)
+def test_a_refusal_names_field_and_value(values: dict[str, Any], message: str) -> None:
+    assert refusal(**values) == message
+
+
+def test_defaults_are_those_of_the_schema() -> None:
+    config = resolved()
+    assert config == RunConfig(system={"name": "bm25"})
+    assert all(is_dataclass(getattr(config, group)) for group in ("dataset", "llm", "embedder", "judge", "prompt", "tracking"))
+
+
+def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    remote = {"llm": {"name": "openai", "model": "m"}, "embedder": {"name": "openai", "model": "e"}}
+    assert resolved(**remote).llm.base_url == resolved(**remote).embedder.base_url == "https://api.openai.com/v1"
+    assert resolved().llm.base_url is None
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/")
+    assert resolved(**remote).llm.base_url == resolved(**remote).embedder.base_url == "http://localhost:8000/v1"
+    named = {"llm": {"name": "openai", "model": "m", "base_url": "http://elsewhere/"}}
+    assert resolved(**named).llm.base_url == "http://elsewhere"
+
+
+@given(st.integers(-3, 3), st.floats(-0.5, 1.5))
+def test_what_passes_is_within_its_bounds(num_runs: int, coverage: float) -> None:
+    try:
+        config = resolved(num_runs=num_runs, min_coverage=coverage)
+    except UserError:
+        assert num_runs < 1 or not 0 <= coverage <= 1
+    else:
+        assert config.num_runs == num_runs >= 1 and 0 <= config.min_coverage <= 1
+
+
+LEAVES = st.none() | st.integers() | st.text() | st.lists(st.integers())
+NAMES = st.text(st.characters(exclude_characters=".", exclude_categories=("Cs",)), min_size=1)
+
+
+@given(st.recursive(st.dictionaries(NAMES, LEAVES, max_size=3), lambda inner: st.dictionaries(NAMES, inner | LEAVES, max_size=3)))
+def test_flattening_keeps_every_leaf(tree: dict[str, Any]) -> None:
+    def leaf(path: str) -> Any:
+        place: Any = tree
+        for step in path.split("."):
+            place = place[step]
+        return place
+
+    def count(value: Any) -> int:
+        return sum(map(count, value.values())) if isinstance(value, dict) else 1
+
+    flat = flatten(tree)
+    assert len(flat) == count(tree)
+    assert all(leaf(path) == value for path, value in flat.items())
+
+
+def test_a_file_may_beat_a_preset_only_by_saying_the_same() -> None:
+    check_choices(RunConfig(top_k=20), ["top_k=wide"])
+    check_choices(RunConfig(top_k=20), ["top_k='020'", "judge=keyword"])
+    check_choices(RunConfig(top_k=99), ["top_k=from_a_folder_of_the_users"])
+    for choice in ("top_k=narrow", "top_k='5'", "+top_k=5"):
+        with pytest.raises(UserError, match=r"top_k=\w+ was chosen, but a config file assigns top_k: 20, which wins"):
+            check_choices(RunConfig(top_k=20), [choice])
+
+
+@pytest.mark.parametrize("file", sorted(conf_dir().glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_field_of_a_config_file_is_in_the_schema(file: Path) -> None:
+    if file.parent.name == "system":
+        pytest.skip("the fields of a system are its own")
+    known = field_stages(RunConfig)
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
+    whole = "@package _global_" in file.read_text(encoding="utf-8")
+    assert {name if whole else f"{file.parent.name}.{name}" for name in loaded} <= set(known)
+
+
+def test_a_name_of_another_option_says_which() -> None:
+    assert known_names()["system.chunk_size"] == ["system=rag"]
+    assert known_names()["judge"] == []
+    assert unknown_name("system.chunk_size").message == "'system.chunk_size' is a field of system=rag alone"
+    assert unknown_name("system.chunksize").message.startswith("unknown field or group 'system.chunksize'. Did you mean: system.chunk_size")
+    assert unknown_name("zzz").message == "unknown field or group 'zzz'."

@@ -1,0 +1,17 @@
+"""The example systems keep to the contract."""
+
+from my_memory import Overlap
+from my_recent import Recent, Settings
+
+from memeval.systems.contract import MemorySystem, Parts, SystemSettings
+from memeval.testing.contract import MemorySystemContract
+
+
+class TestOverlap(MemorySystemContract):
+    def build(self, parts: Parts) -> MemorySystem:
+        return Overlap(SystemSettings(), parts)
+
+
+class TestRecent(MemorySystemContract):
+    def build(self, parts: Parts) -> MemorySystem:
+        return Recent(Settings(), parts)
