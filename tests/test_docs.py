@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from memeval.config.identity import field_stages
+from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.systems.registry import BUILT_IN, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
@@ -51,7 +51,7 @@ def stages() -> dict[str, str | None]:
     """Stage of each field by the code."""
     known = field_stages(RunConfig) | {"system.name": "run"}
     for name in BUILT_IN:
-        known |= {f"system.{field.name}": field.metadata.get("stage", "prepare") for field in fields(settings_of(name))}
+        known |= {path: stage or "prepare" for path, stage in field_stages(settings_of(name), "system.").items()}
     return known
 
 
@@ -64,7 +64,7 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
     """Field, option and default of every line of conf/."""
     for path in sorted(CONF.glob("*/*.yaml")):
         group, option = path.parent.name, path.stem
-        for field, value in dict(OmegaConf.to_container(OmegaConf.load(path)) or {}).items():  # type: ignore[arg-type]
+        for field, value in flatten(OmegaConf.to_container(OmegaConf.load(path))).items():
             if group not in VALUES:
                 yield f"{group}.{field}", option, NAME if field == "name" else written(value)
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)

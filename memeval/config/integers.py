@@ -13,7 +13,7 @@ from typing import Any
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from memeval.config.paths import conf_dir, sweeps_dir
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
-_INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9]\d*)")
+_INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
 _SWEEP = re.compile(r"sweep/([\w-]+)")
 
 
@@ -108,7 +108,7 @@ def _quoted(text: str) -> str:
 
 
 def _values(override: Override) -> list[Any]:
-    if override.is_discrete_sweep():
+    if override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return list(override.sweep_iterator(transformer=_plain))
     return [] if override.is_delete() or override.is_sweep_override() else [override.value()]
 
@@ -125,7 +125,7 @@ def _as_option(value: Any) -> str:
 
 def unquoted(override: str) -> str:
     """An override of `INTEGER_GROUPS` as a user types it: `top_k='7'` is `top_k=7`."""
-    return re.sub(rf"^(\+?(?:{'|'.join(INTEGER_GROUPS)})=)'(\d+)'$", r"\1\2", override)
+    return re.sub(rf"^(\+?(?:{'|'.join(INTEGER_GROUPS)})=)'([0-9]+)'$", r"\1\2", override)
 
 
 def options(group: str) -> list[str]:

@@ -30,8 +30,9 @@ def known_names() -> Mapping[str, list[str]]:
 def unknown_name(key: str) -> UserError:
     """The error for a group or field that a composition does not have: where it belongs, else the nearest ones."""
     known = known_names()
-    if known.get(key):
-        return UserError(f"'{key}' is a field of {' and '.join(known[key])} alone", f"for example:  {known[key][0]} {key}=...", HELP)
+    if homes := known.get(key):
+        listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")
+        return UserError(f"'{key}' is a field of {listed} alone", f"for example:  {homes[0]} {key}=...", HELP)
     near = get_close_matches(key, known, n=3, cutoff=0.6)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
     return UserError(f"unknown field or group '{key}'.{guess}", HELP)

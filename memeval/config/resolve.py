@@ -47,8 +47,10 @@ _ONE_OF = {
     "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
 }
-_SPOKEN = {"Integer": "a whole number", "int": "a whole number", "Float": "a number", "float": "a number", "Boolean": "true or false"}
-_NOT_OF_TYPE = re.compile(r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type ')(?P<wanted>\w+)")
+_SPOKEN = {"integer": "a whole number", "int": "a whole number", "float": "a number", "boolean": "true or false", "bool": "true or false"}
+_NOT_OF_TYPE = re.compile(
+    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a valid )(?P<wanted>\w+)"
+)
 
 
 def resolve(composed: DictConfig) -> RunConfig:
@@ -90,9 +92,9 @@ def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
 def _mistyped(error: OmegaConfBaseException) -> UserError:
     first = str(error).splitlines()[0]
     found = _NOT_OF_TYPE.search(first)
-    if found and found["wanted"] in _SPOKEN:
+    if found and found["wanted"].lower() in _SPOKEN:
         value = found["value"].replace("None", "null")
-        return UserError(f"{error.full_key} must be {_SPOKEN[found['wanted']]}, not '{value}'")
+        return UserError(f"{error.full_key} must be {_SPOKEN[found['wanted'].lower()]}, not '{value}'")
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")
     return UserError(f"{error.full_key}: {first}" if error.full_key else first)

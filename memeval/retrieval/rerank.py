@@ -1,14 +1,77 @@
-"""Reordering of a few candidates by what a first ranking overlooked, offline."""
+"""Reordering of a few candidates by what a first ranking overlooked: offline by the question's words, or by an endpoint."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal, Protocol
 
+from memeval.errors import UserError
 from memeval.retrieval.bm25 import terms
 
 DENSE_WEIGHT = 0.5
+
+Rerank = Literal["none", "lexical", "endpoint"]
+
+
+class RerankSettings(Protocol):
+    """The settings of a system that offers the choice."""
+
+    @property
+    def rerank(self) -> Rerank: ...
+
+    @property
+    def rerank_url(self) -> str | None:
+        """Address whose `/rerank` is called, for example https://api.jina.ai/v1."""
+        ...
+
+    @property
+    def rerank_model(self) -> str | None: ...
+
+    @property
+    def rerank_key_env(self) -> str:
+        """Environment variable that holds the key."""
+        ...
+
+
+class Reranker(Protocol):
+    """Reorders candidates: positions in a corpus with the scores of a first ranking."""
+
+    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """The same positions with new scores, best first; ties keep the order of `candidates`. Raises `ModelError` where a call failed."""
+        ...
+
+    def close(self) -> None:
+        """Gives connections back."""
+        ...
+
+
+def check_rerank(settings: RerankSettings) -> None:
+    """Raises `UserError` where a setting that the choice needs is missing."""
+    if settings.rerank != "endpoint":
+        return
+    for name, value, example in (
+        ("rerank_url", settings.rerank_url, "https://api.jina.ai/v1"),
+        ("rerank_model", settings.rerank_model, "jina-reranker-v2-base-multilingual"),
+    ):
+        if not value:
+            raise UserError(f"system.rerank=endpoint needs system.{name}", f"for example:  system.{name}={example}")
+
+
+def build_reranker(settings: RerankSettings, corpus: Sequence[str], origin: str = "") -> Reranker | None:
+    """The reranker that the settings choose over `corpus`; None for `none`. Raises `UserError` where its key is not set.
+
+    `origin` names the run: what it paid for before a crash still counts as billed to it.
+    """
+    check_rerank(settings)
+    if settings.rerank == "none":
+        return None
+    if settings.rerank == "lexical":
+        return LexicalReranker(corpus)
+    from memeval.retrieval.rerank_endpoint import EndpointReranker
+
+    return EndpointReranker(corpus, str(settings.rerank_url), str(settings.rerank_model), settings.rerank_key_env, origin)
 
 
 class LexicalReranker:
@@ -40,3 +103,9 @@ class LexicalReranker:
 
         scored = [(position, score(position, similarity)) for position, similarity in candidates]
         return sorted(scored, key=lambda pair: -pair[1])
+
+    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        return self.rerank(query, candidates)
+
+    def close(self) -> None:
+        """Holds nothing."""

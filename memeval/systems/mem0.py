@@ -1,4 +1,4 @@
-"""The real mem0ai library, in this process, with its store in memory."""
+"""The real mem0ai library: in this process with its store in memory, or as the client of its hosted API."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, UserError
 from memeval.llm.contract import ChatPrompt
+from memeval.llm.keys import key_of
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, format_time
 from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
+from memeval.systems.mem0_cloud import HOST, CloudMemory
 
 if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
@@ -45,10 +47,17 @@ DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 class Settings(SystemSettings):
     """Settings of `mem0`."""
 
+    mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
+    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a key."""
     infer: bool = field(default=False, metadata=INGEST)
-    """False stores each chunk verbatim and asks no model; True lets the cell's model extract memories, one call a chunk."""
+    """False stores each chunk verbatim and asks no model; True lets the cell's model extract memories, one call a chunk (mode=cloud: mem0's
+    own model)."""
     threshold: float = field(default=0.1, metadata=ANSWER)
     """Memories less similar to the question than this are not found; 0.1 is mem0's own default."""
+    host: str | None = field(default=None, metadata=INGEST)
+    """Address of the API for mode=cloud; None is mem0's own."""
+    api_key_env: str = field(default="MEM0_API_KEY", metadata=ANSWER)
+    """Environment variable that holds the key for mode=cloud."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -65,22 +74,28 @@ class Mem0(RecallSystem):
     settings_type = Settings
     settings: Settings
     _memory: Any = None
+    _cloud: CloudMemory | None = None
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
         if find_spec("mem0") is None:
             raise UserError("system 'mem0' needs the mem0ai library, which is not installed", "get it: pip install 'memeval[mem0]'")
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
+        self._key = key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud") if self._hosted else ""
         self._searching = asyncio.Lock()
         self.reset()
 
+    @property
+    def _hosted(self) -> bool:
+        return bool(self.settings.mode == "cloud")
+
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        return bool(settings.infer)
+        return bool(settings.infer and settings.mode == "library")
 
     @classmethod
     def thinks_at_ingest(cls, settings: Any) -> bool:
-        return bool(settings.infer)
+        return bool(settings.infer and settings.mode == "library")
 
     def reset(self) -> None:
         self.close()
@@ -92,6 +107,9 @@ class Mem0(RecallSystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
+        if self._hosted:
+            self._upload()
+            return
         bridge = self._open()
         texts = [chunk.text for chunk in self._chunks]
         if not self.settings.infer and texts:
@@ -100,6 +118,16 @@ class Mem0(RecallSystem):
             bridge.observed = chunk.time
             self._add(chunk)
         bridge.known = {}
+
+    def _upload(self) -> None:
+        prepare_import()
+        self.close()
+        self._cloud = CloudMemory(self.settings.host or HOST, self._key, self._user)
+        try:
+            self._cloud.add(self._chunks, infer=self.settings.infer)
+        except BaseException:
+            self.close()  # the engine closes only what was built whole
+            raise
 
     def _open(self) -> _Bridge:
         """A fresh mem0 over an embedder fitted on the chunks."""
@@ -122,6 +150,9 @@ class Mem0(RecallSystem):
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         text = query.text.strip()
+        if self._cloud is not None:
+            hits = await self._cloud.search(text, depth, self.settings.threshold) if text and self._chunks else []
+            return [self._unit(row) for row in hits]
         if not text or not self._ids or self._bridge is None:
             return []
         vectors = await self._bridge.embedder.embed([text])
@@ -143,12 +174,16 @@ class Mem0(RecallSystem):
         return replace(await super().answer(query), notes=self._notes())
 
     def _notes(self) -> dict[str, Any]:
+        if self._hosted:
+            return {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
         notes: dict[str, Any] = {"mem0_entity_search": has_entities(), "mem0_keyword_search": has_keywords()}
         if self._bridge and self._bridge.unparsed:
             notes["mem0_unparsed_replies"] = self._bridge.unparsed
         return notes
 
     def save(self, folder: Path) -> None:
+        if self._hosted:
+            raise NotImplementedError("a memory at mem0's host is deleted with its run")
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
         rows = {str(row.id): row for row in self._stored()}
@@ -182,7 +217,9 @@ class Mem0(RecallSystem):
         if self._memory is not None:
             self._memory.vector_store.client.close()
             self._memory.close()
-        self._memory = None
+        if self._cloud is not None:
+            self._cloud.close()
+        self._memory = self._cloud = None
 
 
 class _Bridge:
@@ -226,13 +263,18 @@ def has_keywords() -> bool:
     return find_spec("fastembed") is not None
 
 
-def _new_memory(bridge: _Bridge) -> Any:
-    """A mem0 memory of its own, nothing of which is on disk."""
+def prepare_import() -> None:
+    """Makes mem0 quiet, and keeps it out of the user's home, before it is imported."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if "MEM0_DIR" not in os.environ:  # mem0 writes an identity of the user on import
         os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="memeval-mem0-")
         atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], ignore_errors=True)
+
+
+def _new_memory(bridge: _Bridge) -> Any:
+    """A mem0 memory of its own, nothing of which is on disk."""
+    prepare_import()
     from mem0 import Memory  # type: ignore[import-untyped]
 
     from memeval.systems.mem0_plugs import SLOT, plug_in

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.passages import passages
-from memeval.retrieval.rerank import LexicalReranker
+from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
 from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
 
@@ -24,14 +24,20 @@ class Settings(SystemSettings):
     """Characters of a passage at most; it ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
     """Characters that a passage shares with the one before, up to the next word."""
-    rerank: Literal["none", "lexical"] = field(default="none", metadata=ANSWER)
+    rerank: Rerank = field(default="none", metadata=ANSWER)
     """What reorders the best 2 * top_k passages."""
+    rerank_url: str | None = field(default=None, metadata=ANSWER)
+    """Address whose `/rerank` is called."""
+    rerank_model: str | None = field(default=None, metadata=ANSWER)
+    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=ANSWER)
+    """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:
         if self.chunk_size <= 0:
             raise UserError(f"system.chunk_size must be positive, but is {self.chunk_size}")
         if not 0 <= self.overlap < self.chunk_size:
             raise UserError(f"system.overlap must be at least 0 and below system.chunk_size ({self.chunk_size}), but is {self.overlap}")
+        check_rerank(self)
 
 
 class Rag(RecallSystem):
@@ -41,6 +47,7 @@ class Rag(RecallSystem):
     in_thread = False
     settings: Settings
     _index: DenseIndex | None = None
+    _reranker: Reranker | None = None
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
@@ -69,7 +76,8 @@ class Rag(RecallSystem):
 
     def _cut(self) -> list[str]:
         self._passages = passages(self._chunks, self.settings.chunk_size, self.settings.overlap)
-        self._reranker = LexicalReranker([passage.content for passage in self._passages])
+        origin = str(self.parts.extra.get("origin", ""))
+        self._reranker = build_reranker(self.settings, [passage.content for passage in self._passages], origin)
         return [passage.text for passage in self._passages]
 
     async def consolidate(self) -> None:
@@ -79,9 +87,9 @@ class Rag(RecallSystem):
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         candidates = 2 * self.parts.top_k
         found = await self._index.search(query.text, max(depth, candidates)) if self._index else []
-        if self.settings.rerank == "none":
+        if self._reranker is None:
             return [self._unit(position, score) for position, score in found[:depth]]
-        best = self._reranker.rerank(query.text, found[:candidates])
+        best = await self._reranker.reorder(query.text, found[:candidates])
         units = [self._unit(position, score) for position, score in best]
         units += [self._unit(position, None) for position, _ in found[candidates:]]
         return units[:depth]
@@ -104,4 +112,6 @@ class Rag(RecallSystem):
     def close(self) -> None:
         if self._index:
             self._index.close()
-        self._index = None
+        if self._reranker:
+            self._reranker.close()
+        self._index = self._reranker = None

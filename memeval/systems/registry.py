@@ -14,6 +14,18 @@ from memeval.systems.contract import MemorySystem, Parts, SystemSettings
 
 BUILT_IN = {
     "bm25": "memeval.systems.bm25:Bm25",
+    "cogcanvas": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_baseline": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_cot": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_hybrid": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_minimal": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_nocot": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_nogleaning": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_nograph": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_nohybrid": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_norerank": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_notemporal": "memeval.systems.cogcanvas:CogCanvas",
+    "cogcanvas_temporal": "memeval.systems.cogcanvas:CogCanvas",
     "embedding_only": "memeval.systems.embedding_only:EmbeddingOnly",
     "long_context": "memeval.systems.long_context:LongContext",
     "mem0": "memeval.systems.mem0:Mem0",

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memeval.testing.http import LoopbackServer, Request, head, send
+from memeval.testing.http import LoopbackServer, Request, reply_head, send
 
 PASSING = ("rate_limit", "server_error", "timeout", "drop", "truncate")
 """Kinds of fault that may be gone when the request is tried again."""
@@ -143,7 +143,7 @@ class ScriptedEndpoint(LoopbackServer):
             return False
         sound = json.dumps(self._completion(body, self.reply(body))).encode()
         if fault == "truncate":
-            writer.write(head(200, len(sound), {}) + sound[: len(sound) // 2])
+            writer.write(reply_head(200, len(sound), {}) + sound[: len(sound) // 2])
             await writer.drain()
             return False
         return await send(writer, 200, self._odd_body(fault, body))

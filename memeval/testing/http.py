@@ -135,7 +135,7 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     return Request(method, target, headers, raw)
 
 
-def head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
+def reply_head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
     """The head of a reply of `length` bytes; JSON where `headers` name no other type."""
     lines = [f"HTTP/1.1 {status} scripted", f"Content-Length: {length}"]
     lines += [f"{name}: {value}" for name, value in {"Content-Type": "application/json", **headers}.items()]
@@ -144,7 +144,7 @@ def head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
 
 async def send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bool:
     """Sends a whole reply; the connection stays open."""
-    writer.write(head(status, len(body), headers or {}) + body)
+    writer.write(reply_head(status, len(body), headers or {}) + body)
     await writer.drain()
     return True
 

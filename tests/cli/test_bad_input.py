@@ -83,7 +83,7 @@ MISTAKES = [
     mistake("system=rag system.chunk_sise=9", "unknown field or group 'system.chunk_sise'", "system.chunk_size"),
     mistake("+system.chunk_size=9", "unknown option 'system.chunk_size'", "system.index_date"),
     mistake("llm.model=gpt-4o-mini", "'llm.model' is a field of llm=openai alone", way_out="llm=openai llm.model=..."),
-    mistake("judge.prompt_file=x", "'judge.prompt_file' is a field of judge=llm and judge=mem0 alone"),
+    mistake("judge.prompt_file=x", "'judge.prompt_file' is a field of judge=llm, judge=mem0 alone"),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, openai"),
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: data, "),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from memeval.errors import ModelError
 from memeval.llm.contract import AnswerPrompt, Completion, LanguageModel, Prompt, asked_line, fill
 from memeval.llm.extractive.answers import Reading, read
+from memeval.llm.extractive.artifacts import extract
+from memeval.llm.extractive.summaries import summarise
+from memeval.llm.extractive.working_memory import fill_form
+from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt, WorkingMemoryPrompt
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage, format_time
+
+_AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
+    ExtractPrompt: extract,
+    SummarisePrompt: summarise,
+    WorkingMemoryPrompt: fill_form,
+}
+"""What replies to the prompts of systems that think while they ingest."""
 
 
 class ExtractiveModel(LanguageModel):
     """Answers from the context by classical means: no weights to fetch, no network, equal prompts give equal replies.
 
-    It reads the typed fields of an `AnswerPrompt` and nothing else; its wording (`system_text`, `user_template`) is not for it.
+    It reads the typed fields of a prompt and nothing else; its wording (`system_text`, `user_template`) is not for it.
     """
 
     name = "extractive"
     deterministic = True
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        if not isinstance(prompt, AnswerPrompt):
+        start = time.perf_counter()
+        if isinstance(prompt, AnswerPrompt):
+            text, prompt_tokens = _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style), _prompt_tokens(prompt)
+        elif reply := _AT_INGEST.get(type(prompt)):
+            text, prompt_tokens = reply(prompt), sum(count_tokens(message["content"]) for message in prompt.messages())
+        else:
             raise ModelError(
                 f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
                 "it only answers questions from a context; llm=openai can"
             )
-        start = time.perf_counter()
-        text = _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style)
         usage = Usage(
             role=role,
             model=self.name,
             provider="offline",
-            prompt_tokens=_prompt_tokens(prompt),
+            prompt_tokens=prompt_tokens,
             completion_tokens=count_tokens(text),
             estimated=True,
         )

@@ -1,0 +1,110 @@
+"""Extraction without a model: each sentence that tells something becomes an artifact, its type read off its words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from memeval.llm.extractive.dates import moments
+from memeval.llm.extractive.sentences import Sentence, read_unit
+from memeval.llm.extractive.words import NUMBERS, TEMPORAL
+from memeval.llm.memory_prompts import ExtractPrompt
+
+LEAST_TERMS = 2
+"""Content words that a sentence must hold to tell anything."""
+
+_KIN = (
+    "wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|mom|mum|mother|dad|father|parents|son|daughter|kids?|children|brother|sister|"
+    "cousin|aunt|uncle|niece|nephew|grand\\w+|friends?|neighbou?r|colleague|boss|teammates?"
+)
+_RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("reminder", r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|deadline|due (?:on|by))\b"),
+        (
+            "decision",
+            r"\b(?:decid\w+|decision|chose|chosen|opted|settled on|went with|going with|made up (?:my|our) mind|agreed to|quit)\b",
+        ),
+        (
+            "todo",
+            r"\b(?:need to|have to|has to|must|gotta|going to|gonna|i'll|we'll|i will|we will|plan(?:s|ned|ning)? (?:to|on)|want to|"
+            r"hop(?:e|ing) to|thinking (?:of|about)|looking forward)\b",
+        ),
+        ("insight", r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|felt)|inspir\w+|means? a lot)\b"),
+        ("relationship", rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|grew up together)\b"),
+        (
+            "person_attribute",
+            r"\b(?:i'm|i am|i've been|i've got|i have|i love|i like|i enjoy|i prefer|i hate|i live|i work|i play|i usually|i always|"
+            r"favou?rite|my (?:job|hobby|name|passion|dream|goal|home|pets?|dog|cat))\b",
+        ),
+        (
+            "event",
+            r"\b(?:\w{2,}ed|went|bought|got|made|took|saw|met|had|gave|found|began|came|wrote|ran|won|lost|left|ate|spoke|broke|drove|"
+            r"rode|grew|drew|flew|sang|swam|built|spent|sent|sold|fell|heard|led|caught|did|was|were)\b",
+        ),
+    )
+)
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
+_OWN = (
+    (re.compile(r"\bI(?:'|’)m\b|\bI am\b"), "{} is"),
+    (re.compile(r"\bI(?:'|’)ve\b"), "{} has"),
+    (re.compile(r"\bI(?:'|’)ll\b"), "{} will"),
+    (re.compile(r"\bI(?:'|’)d\b"), "{} would"),
+    (re.compile(r"\bI\b|\b[Mm]e\b|\bmyself\b"), "{}"),
+    (re.compile(r"\b[Mm]y\b|\bmine\b"), "{}'s"),
+)
+
+
+def extract(prompt: ExtractPrompt) -> str:
+    """The artifacts of the units as a JSON list.
+
+    The first pass (nothing is known) takes the sentences whose words tell a type; the second one all others that say anything.
+    """
+    found = []
+    asked = ""
+    for number, unit in enumerate(prompt.units, start=1):
+        sentences = read_unit(unit)
+        replying = asked
+        for sentence, kind in _told(sentences, second=bool(prompt.known)):
+            if not any(sentence.text in quote for quote in prompt.known):
+                found.append(_item(sentence, kind, number, replying))
+            replying = ""
+        asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _told(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
+    for sentence in sentences:
+        if not sentence.asks and len(sentence.terms) >= LEAST_TERMS and (kind := kind_of(sentence) or ("key_fact" if second else "")):
+            yield sentence, kind
+
+
+def kind_of(sentence: Sentence) -> str:
+    """The type that a sentence's words tell; empty where they tell none."""
+    if sentence.caption:
+        return "key_fact"
+    lowered = sentence.text.lower().replace("’", "'")
+    for kind, pattern in _RULES:
+        if pattern.search(lowered):
+            return kind
+    if not TEMPORAL.isdisjoint(sentence.words):
+        return "event"
+    exact = _NAME.search(sentence.text) or any(word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words)
+    return "key_fact" if exact else ""
+
+
+def _item(sentence: Sentence, kind: str, unit: int, replying: str) -> dict[str, object]:
+    said = sentence.time.date() if sentence.time else None
+    speaker = sentence.speaker.title()
+    content = sentence.text
+    for pattern, instead in _OWN if speaker else ():
+        content = pattern.sub(instead.format(speaker), content)
+    return {
+        "type": kind,
+        "content": f"{replying} {content}" if replying else content,
+        "quote": sentence.text,
+        "unit": unit,
+        "date": next((moment.text for moment in moments(sentence.text, said)), ""),
+        "people": list(dict.fromkeys(_NAME.findall(sentence.text))),
+    }

@@ -1,0 +1,76 @@
+"""Sentences that can stand alone, each with its date and its speaker: what the offline model's summaries and forms are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memeval.llm.extractive.sentences import parse_stamp, read_unit
+
+_HEAD = re.compile(r"\s*(?:\[(?P<stamp>[^\[\]]*\d[^\[\]]*)\]\s*)?(?:(?P<speaker>[^\W\d_][^:\[\]\n.!?]{0,39}):\s+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One sentence of a unit, as it was written."""
+
+    stamp: str
+    """The date as its unit shows it, brackets left out; empty where there is none."""
+    speaker: str
+    """Empty where the line names none."""
+    text: str
+    terms: frozenset[str]
+    """Its stems, those of stop words left out."""
+    telling: frozenset[str]
+    """The stems among `terms` of names and numbers: capitals within the sentence, and digits."""
+    asks: bool
+
+    @property
+    def line(self) -> str:
+        """The sentence as a unit of its own."""
+        said = f"{self.speaker}: {self.text}" if self.speaker else self.text
+        return f"[{self.stamp}] {said}" if self.stamp else said
+
+
+def entries(units: Iterable[str]) -> Iterator[Entry]:
+    """The sentences of the units, in order."""
+    for unit in units:
+        heads = list(_heads(unit))
+        for sentence in read_unit(unit):
+            stamp, speaker = heads[sentence.line]
+            text = f"[shares an image: {sentence.text}]" if sentence.caption else sentence.text.strip()
+            telling = frozenset(
+                term
+                for (start, end), term in zip(sentence.spans, sentence.stems, strict=True)
+                if term and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
+            )
+            yield Entry(stamp, speaker, text, sentence.terms, telling, sentence.asks)
+
+
+def _heads(unit: str) -> Iterator[tuple[str, str]]:
+    """Date and speaker of each line; a date holds until the next one."""
+    stamp = ""
+    for line in unit.split("\n"):
+        head = _HEAD.match(line)
+        assert head is not None  # every part of it is optional
+        if head["stamp"] and parse_stamp(head["stamp"]):
+            stamp = head["stamp"]
+        yield stamp, (head["speaker"] or "").strip()
+
+
+def block(chosen: Iterable[Entry]) -> str:
+    """The entries as one unit: a date before the first line that it holds for, one line for what a speaker says on; undated ones first."""
+    lines: list[str] = []
+    stamp, speaker = "", ""
+    for entry in sorted(chosen, key=lambda one: bool(one.stamp)):
+        if lines and entry.stamp == stamp and entry.speaker == speaker:
+            lines[-1] += f" {entry.text}"
+        else:
+            lines.append((entry if entry.stamp != stamp else _undated(entry)).line)
+        stamp, speaker = entry.stamp, entry.speaker
+    return "\n".join(lines)
+
+
+def _undated(entry: Entry) -> Entry:
+    return Entry("", entry.speaker, entry.text, entry.terms, entry.telling, entry.asks)

@@ -1,0 +1,73 @@
+"""The offline model's summary: the sentences that together tell the most, word for word, with their dates and speakers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from memeval.llm.extractive.entries import Entry, block, entries
+from memeval.llm.memory_prompts import SummarisePrompt
+from memeval.llm.tokens import count_tokens
+
+TELLING = 2.0
+"""Added to the weight of a name or a number."""
+ASKED = 0.3
+"""Share of its worth that a question keeps: it tells what is spoken of, and little else."""
+OVERHEAD = 6
+"""Tokens added to each sentence's length, so that very short ones don't win by being short."""
+STAMP_TOKENS = 10
+"""What a date costs, about."""
+
+
+def summarise(prompt: SummarisePrompt) -> str:
+    """The earlier summary merged with the units, within the budget.
+
+    Sentences of the earlier summary and of the units compete on equal terms. The next sentence is the one with the largest
+    gain / (tokens + 6), gain = sum of the weights of the stems that no chosen sentence holds / sqrt(1 + sentences chosen of its date);
+    a stem's weight is 1 + ln(sentences that hold it) + 2 where it is a name or a number. Each date keeps a voice that way, early ones
+    included, and what is said again and again is told once.
+    """
+    found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
+    chosen = _chosen(found, prompt.budget_tokens)
+    while chosen and count_tokens(_told(found, chosen)) > prompt.budget_tokens:
+        chosen.pop()
+    return _told(found, chosen)
+
+
+def _told(found: Sequence[Entry], chosen: Sequence[int]) -> str:
+    """In order of time, which is the order in which they came."""
+    return block(found[number] for number in sorted(chosen))
+
+
+def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
+    """Numbers of the sentences to tell, best first."""
+    weights = _weights(found)
+    costs = [count_tokens(entry.text) + 2 for entry in found]
+    left, chosen, room = set(range(len(found))), [], budget
+    covered: set[str] = set()
+    told: Counter[str] = Counter()
+    while left:
+
+        def worth(number: int) -> float:
+            entry = found[number]
+            gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(1 + told[entry.stamp])
+            return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
+
+        best = max(sorted(left), key=worth)
+        left.discard(best)
+        cost = costs[best] + (STAMP_TOKENS if found[best].stamp and not told[found[best].stamp] else 0)
+        if worth(best) <= 0 or room <= 0:
+            break
+        if cost <= room:
+            chosen.append(best)
+            room -= cost
+            covered |= found[best].terms
+            told[found[best].stamp] += 1
+    return chosen
+
+
+def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
+    counts = Counter(term for entry in found for term in entry.terms)
+    telling = {term for entry in found for term in entry.telling}
+    return {term: 1 + math.log(count) + (TELLING if term in telling else 0.0) for term, count in counts.items()}

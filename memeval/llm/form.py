@@ -1,0 +1,47 @@
+"""A form that a model fills: headings, fields `- Name:`, and below each field the lines that were filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_FIELD = re.compile(r"\s*[-*]\s*(?:\*\*)?(?P<name>[^:*\n]+?)(?:\*\*)?:(?:\*\*)?(?P<rest>.*)")
+
+Filled = Mapping[str, Sequence[str]]
+"""What stands below each field, by the field's name in lower case."""
+
+
+def field_names(template: str) -> list[str]:
+    """The names of a template's fields in lower case, in order."""
+    return [name for line in template.splitlines() if (name := _name(line))]
+
+
+def read_form(template: str, text: str) -> dict[str, list[str]]:
+    """What a text fills in; fields that it does not hold are missing, and lines that belong to no field are left out."""
+    known = set(field_names(template))
+    filled: dict[str, list[str]] = {}
+    below: list[str] | None = None
+    for line in text.splitlines():
+        name = _name(line)
+        if name in known:
+            below = filled.setdefault(name, [])
+            line = _FIELD.sub(r"\g<rest>", line)  # noqa: PLW2901 - what stands beside the name
+        elif line.lstrip().startswith("#"):
+            below = None
+        if below is not None and line.strip():
+            below.append(line.strip())
+    return filled
+
+
+def write_form(template: str, filled: Filled) -> str:
+    """The template with what was filled in below its fields."""
+    lines: list[str] = []
+    for line in template.splitlines():
+        lines += [line, *filled.get(_name(line), ())]
+    return "\n".join(lines)
+
+
+def _name(line: str) -> str:
+    """The field's name that a line holds, in lower case; empty where it holds none."""
+    found = _FIELD.fullmatch(line)
+    return found["name"].strip().lower() if found else ""

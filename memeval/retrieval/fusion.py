@@ -1,0 +1,63 @@
+"""Two rankings of the same texts, by meaning and by words, made one by reciprocal rank fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from memeval.embedding.contract import Embedder
+from memeval.retrieval.bm25 import Bm25Index
+from memeval.retrieval.dense import DenseIndex
+
+RRF_K = 60
+"""The constant of the source, and of CogCanvas' protocol."""
+CANDIDATES = 200
+"""Places of each ranking that are fused at least: fixed, so that a larger depth adds below and moves nothing above."""
+
+
+def reciprocal_rank_fusion(rankings: Iterable[Sequence[int]], k: int = RRF_K) -> list[tuple[int, float]]:
+    """Positions with their fused scores, best first; ties in the order of position.
+
+    score(d) = sum over the rankings that hold d of 1 / (k + rank of d), ranks from 1.
+    Source: Cormack, Clarke and Büttcher, SIGIR 2009.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, position in enumerate(ranking, start=1):
+            scores[position] = scores.get(position, 0.0) + 1 / (k + rank)
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+class FusedIndex:
+    """A dense and a BM25 index over the same units; positions are those of the units given."""
+
+    def __init__(self, dense: DenseIndex, words: Bm25Index) -> None:
+        self._dense = dense
+        self._words = words
+
+    @classmethod
+    async def build(cls, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]) -> Self:
+        """`texts` are embedded, dates included; `contents` are indexed by their words, as `system=bm25` does."""
+        return cls(await DenseIndex.build(embedder, texts), Bm25Index(contents))
+
+    @classmethod
+    async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]) -> Self:
+        """What `save` wrote for the same embedder and units. Raises where the folder is damaged."""
+        return cls(await DenseIndex.load(folder, embedder, texts), Bm25Index(contents))
+
+    def save(self, folder: Path) -> None:
+        """Writes the vectors into `folder`; the units are the caller's to keep."""
+        self._dense.save(folder)
+
+    async def search(self, query: str, depth: int, k: int = RRF_K) -> list[tuple[int, float]]:
+        """The best `depth` positions with their fused scores. A text without any term of the query has no place in the ranking by words."""
+        places = max(depth, CANDIDATES)
+        near = [position for position, _ in await self._dense.search(query, places)]
+        order, scores = self._words.ranking(query)
+        worded = [position for position, score in zip(order, scores, strict=True) if score != 0]
+        return reciprocal_rank_fusion([near, worded[:places]], k)[:depth]
+
+    def close(self) -> None:
+        """Drops the dense index."""
+        self._dense.close()

@@ -1,0 +1,129 @@
+"""Any cross-encoder behind a `POST /rerank` as Jina, Cohere, Voyage, vLLM and others serve it, with the response cache before it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from memeval.config.paths import cache_dir
+from memeval.errors import ModelError
+from memeval.llm.cache import Cache, content_key
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.keys import key_of
+from memeval.llm.metering import current_ledger
+from memeval.llm.prices import provider_of
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage
+
+PATH = "/rerank"
+MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES = 16, 60.0, 6
+"""How an address is reached: requests at once, seconds a try, tries after the first."""
+
+
+class EndpointReranker:
+    """Asks for `{model, query, documents, top_n}` and reads `{results: [{index, relevance_score}]}`.
+
+    A request made before (same address, model, query and documents) is answered from the response cache; a cross-encoder draws nothing, so
+    neither the seed nor the question's id is part of the key. The tokens land in the ledger under the role `embed`: a call that retrieval
+    makes and that writes no text. They are `usage.total_tokens` where the endpoint says so, else counted here, the query with each document.
+    A blank query and an empty list are sent nowhere: the first ranking stands.
+    """
+
+    def __init__(self, corpus: Sequence[str], address: str, model: str, key_env: str, origin: str = "") -> None:
+        self._corpus, self._model, self._origin = corpus, model, origin
+        address = address.rstrip("/").removesuffix(PATH)
+        key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
+        self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES)
+        self._reach: _Reach | None = None
+
+    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        if not candidates or not query.strip():
+            return list(candidates)
+        body = {"model": self._model, "query": query, "documents": [self._corpus[position] for position, _ in candidates]}
+        scores = await self._scores({**body, "top_n": len(candidates)})
+        scored = [(position, score) for (position, _), score in zip(candidates, scores, strict=True)]
+        return sorted(scored, key=lambda pair: -pair[1])
+
+    async def _scores(self, body: Mapping[str, Any]) -> list[float]:
+        if self._reach is None:
+            self._reach = _enter(self._settings)
+        ledger, cache = current_ledger(), self._reach.cache
+        key = content_key({"endpoint": self._settings.base_url, "path": PATH, **body})
+        stored = cache.get(key)
+        if stored is not None:
+            entry, cached = json.loads(stored.value), stored.origin != self._origin or not self._origin
+            ledger.replayed_s += entry["latency_s"]
+        else:
+            entry, cached = await self._ask(self._reach.endpoint, body), False
+            cache.put(key, json.dumps(entry).encode(), self._origin)
+        ledger.wait_s += 0.0 if cached else entry["wait_s"]
+        provider = provider_of(self._settings.base_url)
+        ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
+        scores: list[float] = entry["scores"]
+        return scores
+
+    async def _ask(self, endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
+        reply = await endpoint.post(PATH, body)
+        scores = _scores_of(reply.body, len(body["documents"]))
+        usage = reply.body.get("usage")
+        reported = usage.get("total_tokens") if isinstance(usage, dict) else None
+        counted = sum(count_tokens(body["query"]) + count_tokens(text) for text in body["documents"])
+        tokens = {"tokens": reported if isinstance(reported, int) else counted, "estimated": not isinstance(reported, int)}
+        return {"scores": scores, **tokens, "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+
+    def close(self) -> None:
+        if self._reach is not None:
+            self._reach.leave()
+        self._reach = None
+
+
+def _scores_of(reply: Mapping[str, Any], documents: int) -> list[float]:
+    """The score of each document, in the order sent. Raises `ModelError` where any has none."""
+    try:
+        scores = {int(row["index"]): float(row["relevance_score"]) for row in reply["results"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"the reply holds no usable ranking: {type(error).__name__}: {error}") from error
+    if sorted(scores) != list(range(documents)) or not all(map(math.isfinite, scores.values())):
+        raise ModelError(f"the reply ranks {len(scores)} of {documents} documents")
+    return [scores[index] for index in range(documents)]
+
+
+@dataclass
+class _Reach:
+    """An address as one event loop reaches it, shared by all rerankers that ask there."""
+
+    loop: asyncio.AbstractEventLoop
+    endpoint: Endpoint
+    cache: Cache
+    users: int = 0
+
+    def leave(self) -> None:
+        """The last one out closes the connections, without waiting for it where the loop is running."""
+        self.users -= 1
+        if self.users:
+            return
+        _reached[self.loop].pop(self.endpoint.settings.base_url)
+        self.cache.close()
+        if self.loop.is_running():
+            asyncio.run_coroutine_threadsafe(self.endpoint.aclose(), self.loop)
+        elif not self.loop.is_closed():
+            self.loop.run_until_complete(self.endpoint.aclose())
+
+
+_reached: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Reach]] = WeakKeyDictionary()
+"""Open addresses; connections and waiting belong to one event loop."""
+
+
+def _enter(settings: EndpointSettings) -> _Reach:
+    loop = asyncio.get_running_loop()
+    known = _reached.setdefault(loop, {})
+    reach = known.get(settings.base_url)
+    if reach is None:
+        reach = known[settings.base_url] = _Reach(loop, Endpoint(settings), Cache(cache_dir() / "responses.sqlite"))
+    reach.users += 1
+    return reach

@@ -1,0 +1,85 @@
+"""What the canvas keeps of a conversation: typed artifacts, each with the words that it rests on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.records import Retrieved, format_time
+from memeval.retrieval.bm25 import terms
+
+KINDS = ("decision", "todo", "key_fact", "reminder", "insight", "person_attribute", "event", "relationship")
+"""The types of artifacts."""
+
+ARTIFACTS_FILE = "artifacts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One thing worth remembering."""
+
+    kind: str
+    """One of `KINDS`."""
+    content: str
+    """What is to be remembered, in one sentence that stands by itself."""
+    quote: str
+    """The words that it rests on, found verbatim in the turn."""
+    speaker: str
+    """Who said them; empty where the unit does not tell."""
+    turn_ids: tuple[str, ...]
+    """The turn that holds the quote; all turns of the unit where they can't be told apart."""
+    time: datetime | None
+    """When the unit was said."""
+    dates: tuple[str, ...]
+    """When-expressions of the quote, resolved against `time`: `7 May 2023`, `June 2023`, `The week before 9 June 2023`."""
+    people: tuple[str, ...]
+    """People that it is about, besides the speaker."""
+    unit: int
+    """Position of its unit in the conversation."""
+    start: int
+    """Where the quote starts in the unit's content."""
+
+    @property
+    def gist(self) -> str:
+        """The content, where it says more than the quote and who spoke; else nothing."""
+        return self.content if set(terms(self.content)) - set(terms(f"{self.speaker} {self.quote}")) else ""
+
+    @property
+    def text(self) -> str:
+        """As shown to a reader: `[1:56 pm on 8 May 2023] event told by Ann: <quote> (7 May 2023: <gist>)`."""
+        stamp = f"[{format_time(self.time)}] " if self.time else ""
+        who = f" told by {self.speaker}" if self.speaker else ""
+        note = ": ".join(part for part in ("; ".join(self.dates), self.gist) if part)
+        return f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}" + (f" ({note})" if note else "")
+
+    @property
+    def search_text(self) -> str:
+        """What is embedded and indexed: who, the quote, the gist, the dates; not when it was said, as for every system."""
+        parts = (f"{self.speaker}: {self.quote}" if self.speaker else self.quote, self.gist, *self.dates)
+        return "\n".join(part for part in parts if part)
+
+    def retrieved(self, score: float | None = None) -> Retrieved:
+        """As a unit of an answer."""
+        return Retrieved(self.text, self.turn_ids, score)
+
+
+def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
+    """Writes the artifacts in order, and what their extraction counted."""
+    rows = [asdict(artifact) | {"time": artifact.time.isoformat() if artifact.time else None} for artifact in artifacts]
+    (folder / ARTIFACTS_FILE).write_text(json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False), encoding="utf-8")
+
+
+def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
+    """What `write_artifacts` wrote. Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged."""
+    state: dict[str, Any] = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
+    return [_artifact(row) for row in state["artifacts"]], state["counts"]
+
+
+def _artifact(row: Mapping[str, Any]) -> Artifact:
+    time = datetime.fromisoformat(row["time"]) if row["time"] else None
+    tuples = {name: tuple(row[name]) for name in ("turn_ids", "dates", "people")}
+    return Artifact(**{**row, **tuples, "time": time})

@@ -1,0 +1,167 @@
+"""From units to artifacts: a model reads them in batches, and what it claims is checked against what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.llm.contract import LanguageModel
+from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.llm.tokens import count_tokens
+from memeval.prompts import Wording
+from memeval.records import MemoryChunk, Role
+from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
+from memeval.systems.cogcanvas.dates import resolved
+from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
+
+Batch = Sequence[tuple[int, MemoryChunk]]
+"""Units with their positions in the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply, read."""
+
+    items: tuple[Any, ...]
+    """The members of its list, as far as they are whole."""
+    closed: bool
+    """False where the list breaks off: the reply was cut."""
+
+
+def read_reply(text: str) -> Reply | None:
+    """The first JSON list in a reply; None where there is no list at all, or not one whole member before it breaks off."""
+    place, decoder, items = text.find("[") + 1, json.JSONDecoder(), list[Any]()
+    while place > 0:
+        rest = text[place:].lstrip(", \t\r\n")
+        if rest.startswith("]"):
+            return Reply(tuple(items), closed=True)
+        try:
+            item, length = decoder.raw_decode(rest)
+        except ValueError:
+            break
+        items.append(item)
+        place = len(text) - len(rest) + length
+    return Reply(tuple(items), closed=False) if items else None
+
+
+def batches(units: Sequence[MemoryChunk], most_units: int, most_tokens: int) -> list[Batch]:
+    """The units in order, `most_units` a batch at most, and no more of them than `most_tokens` hold; a longer unit makes a batch alone."""
+    cut: list[list[tuple[int, MemoryChunk]]] = []
+    room = 0
+    for number, unit in enumerate(units):
+        tokens = count_tokens(unit.text)
+        if not cut or len(cut[-1]) >= most_units or tokens > room:
+            cut.append([])
+            room = most_tokens
+        cut[-1].append((number, unit))
+        room -= tokens
+    return list(cut)
+
+
+@dataclass
+class Extractor:
+    """Asks a model for the artifacts of a conversation."""
+
+    model: LanguageModel
+    wording: Wording
+    seed: int
+    gleaning: bool
+    """Whether each batch is read a second time, for what the first reading missed."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What happened: calls, replies that could not be read (`unreadable`) or broke off (`cut`), and artifacts whose quote was `repaired`,
+    which were `dropped` for a quote that nobody said, or were there already (`repeated`)."""
+
+    async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
+        """The artifacts of all batches in the order in which they were said; batches are asked for at once. Raises `ModelError`."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._batch(batch)) for batch in cut]
+        except ExceptionGroup as errors:  # the first failure cancels the other calls, and is the failure of the ingest
+            raise errors.exceptions[0] from errors
+        found = [artifact for task in tasks for artifact in task.result()]
+        return sorted(found, key=lambda artifact: (artifact.unit, artifact.start))
+
+    async def _batch(self, batch: Batch) -> list[Artifact]:
+        found: list[Artifact] = []
+        await self._read(batch, found)
+        if self.gleaning and found:  # where nothing is known, the second prompt would be the first one again
+            await self._read(batch, found)
+        return found
+
+    async def _read(self, batch: Batch, found: list[Artifact]) -> None:
+        """One pass over a batch. Where the reply breaks off, the units from the last one that it came to are asked for again."""
+        here = {number for number, _ in batch}
+        known = tuple(artifact.quote for artifact in found if artifact.unit in here)
+        prompt = ExtractPrompt(tuple(unit.text for _, unit in batch), known, self.wording.system, self.wording.user)
+        self.counts["calls"] += 1
+        reply = read_reply((await self.model.complete(prompt, role=Role.INGEST, seed=self.seed)).text)
+        if reply is None:
+            self.counts["unreadable"] += 1
+            return
+        for item in reply.items:
+            self._keep(item, batch, found)
+        if not reply.closed:
+            self.counts["cut"] += 1
+            if (last := max(_unit_number(item) for item in reply.items)) in range(2, len(batch) + 1):
+                await self._read(batch[last - 1 :], found)
+
+    def _keep(self, item: Any, batch: Batch, found: list[Artifact]) -> None:
+        """Adds what an item of a reply says, if its quote can be found."""
+        place = self._place(item, batch) if isinstance(item, Mapping) else None
+        if place is None:
+            self.counts["dropped"] += 1
+            return
+        number, unit, quote = place
+        if any(other.unit == number and quote.quote in other.quote and other.turn_ids == quote.line.turn_ids for other in found):
+            self.counts["repeated"] += 1
+            return
+        found.append(_artifact(item, number, unit, quote))
+
+    def _place(self, item: Mapping[str, Any], batch: Batch) -> tuple[int, MemoryChunk, Found] | None:
+        """Where an item's quote stands: in the unit that it names, else in another one of the batch, else what it must have meant."""
+        named = _unit_number(item)
+        own = [batch[named - 1]] if 1 <= named <= len(batch) else []
+        claimed = _text(item.get("quote"))
+        for number, unit in [*own, *batch]:
+            if place := verbatim(claimed, unit):
+                self.counts["repaired"] += (number, unit) not in own
+                return number, unit, place
+        for number, unit in own or batch:
+            if place := nearest(claimed, unit):
+                self.counts["repaired"] += 1
+                return number, unit, place
+        return None
+
+
+def _artifact(item: Mapping[str, Any], number: int, unit: MemoryChunk, found: Found) -> Artifact:
+    kind = _text(item.get("type")).lower().replace(" ", "_")
+    people = item.get("people")
+    names = dict.fromkeys(_text(name) for name in people) if isinstance(people, list) else {}
+    return Artifact(
+        kind=kind if kind in KINDS else "key_fact",
+        content=_text(item.get("content")) or found.quote,
+        quote=found.quote,
+        speaker=found.line.speaker,
+        turn_ids=found.line.turn_ids,
+        time=unit.time,
+        dates=resolved(found.quote, unit.time, _text(item.get("date"))),
+        people=tuple(name for name in names if name and name != found.line.speaker),
+        unit=number,
+        start=found.start,
+    )
+
+
+def _text(value: Any) -> str:
+    return " ".join(value.split("\n")).strip() if isinstance(value, str) else ""
+
+
+def _unit_number(item: Any) -> int:
+    """The number of the unit that an item names; 0 where it names none."""
+    number = item.get("unit") if isinstance(item, Mapping) else None
+    if isinstance(number, str) and number.strip().isdecimal():
+        return int(number)
+    return number if isinstance(number, int) else 0

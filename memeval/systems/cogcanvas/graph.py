@@ -1,0 +1,122 @@
+"""How artifacts hang together: a graph built without a model, from their vectors, types, people and dates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memeval.llm.extractive.words import STOP_WORDS, stem
+from memeval.retrieval.bm25 import terms
+from memeval.systems.cogcanvas.artifacts import Artifact
+from memeval.systems.cogcanvas.dates import day_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memeval.embedding.contract import Vectors
+
+CAUSES = {"todo": "decision", "insight": "key_fact", "decision": "key_fact"}
+"""What an artifact of a type comes from: an earlier one of another type."""
+LIKENESS_OF_CAUSES = 0.5
+"""Share of the threshold of references that a cause must reach: its type already speaks for it."""
+MOST_LINKS = 3
+"""Links of one kind that an artifact makes at most, to those most alike."""
+COMMON = 0.02
+"""Terms that more than this share of the artifacts hold tie no two events together."""
+DECAY = 0.8
+"""What is left of a score one hop further out."""
+
+Likeness = "NDArray[np.float32]"
+
+
+class Canvas:
+    """The artifacts as nodes of a networkx graph, by position; each edge has its `kind`: references, causes, person or temporal."""
+
+    def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, threshold: float) -> None:
+        """`threshold` is the least cosine of two artifacts of which the later one refers to the earlier."""
+        import networkx as nx  # type: ignore[import-untyped]
+
+        self.graph: Any = nx.MultiDiGraph()
+        self.graph.add_nodes_from(range(len(artifacts)))
+        if artifacts:
+            alike = np.tril(vectors @ vectors.T, k=-1)  # row: the later one, column: an earlier one
+            self._link("references", _best(alike, alike >= threshold))
+            self._link("causes", _best(alike, _caused(artifacts) & (alike >= threshold * LIKENESS_OF_CAUSES)))
+            self._link("person", _best(vectors @ vectors.T, _about_the_same_person(artifacts)))
+            self._link("temporal", _next_events(artifacts))
+        self._around = {temporal: self._neighbours(temporal) for temporal in (True, False)}
+
+    def _link(self, kind: str, pairs: Iterable[tuple[int, int]]) -> None:
+        self.graph.add_edges_from((source, target, {"kind": kind}) for source, target in pairs)
+
+    def _neighbours(self, temporal: bool) -> dict[int, list[int]]:
+        around: dict[int, set[int]] = {node: set() for node in self.graph}
+        for source, target, kind in self.graph.edges(data="kind"):
+            if temporal or kind != "temporal":
+                around[source].add(target)
+                around[target].add(source)
+        return {node: sorted(others) for node, others in around.items()}
+
+    def expand(self, seeds: Mapping[int, float], hops: int, *, temporal: bool) -> dict[int, float]:
+        """What lies within `hops` of the seeds, against either direction of an edge, each with the best score that reaches it:
+        a seed's score times 0.8 per hop. Seeds are among them, and may get more from another seed than they had."""
+        around, reached, edge = self._around[temporal], dict(seeds), dict(seeds)
+        for _ in range(hops):
+            found: dict[int, float] = {}
+            for node, score in edge.items():
+                for other in around[node]:
+                    if score * DECAY > max(reached.get(other, 0.0), found.get(other, 0.0)):
+                        found[other] = score * DECAY
+            reached |= found
+            edge = found
+        return reached
+
+
+def _best(alike: NDArray[np.float32], allowed: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """For each row, the allowed columns that are most alike."""
+    pairs = []
+    for row in np.flatnonzero(allowed.any(axis=1)):
+        columns = np.flatnonzero(allowed[row])
+        order = np.argsort(-alike[row, columns], kind="stable")[:MOST_LINKS]
+        pairs += [(int(row), int(columns[place])) for place in order]
+    return pairs
+
+
+def _caused(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
+    kinds = np.array([artifact.kind for artifact in artifacts])
+    causes = np.array([CAUSES.get(artifact.kind, "") for artifact in artifacts])
+    result: NDArray[np.bool_] = causes[:, None] == kinds[None, :]
+    return result
+
+
+def _about_the_same_person(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
+    """Events in rows, what is told of a person in columns; true where the event is theirs or names them."""
+    people = [{*artifact.people, artifact.speaker} - {""} for artifact in artifacts]
+    allowed = np.zeros((len(artifacts), len(artifacts)), dtype=bool)
+    told = [number for number, artifact in enumerate(artifacts) if artifact.kind in ("person_attribute", "relationship")]
+    for number, artifact in enumerate(artifacts):
+        if artifact.kind == "event":
+            allowed[number, [other for other in told if people[number] & people[other]]] = True
+    return allowed
+
+
+def _next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
+    """Each event and the next one in time that shares with it a person who is no speaker, or a term that few artifacts hold."""
+    speakers = {artifact.speaker for artifact in artifacts}
+    words = [{stem(term) for term in terms(artifact.search_text) if term not in STOP_WORDS} for artifact in artifacts]
+    frequency = Counter(word for held in words for word in held)
+    rare = {word for word, count in frequency.items() if 1 < count <= max(2, COMMON * len(artifacts))}
+    days = {number: day_of(artifact.dates, artifact.time) for number, artifact in enumerate(artifacts) if artifact.kind == "event"}
+    order = sorted(days, key=lambda number: (days[number] or date.max, number))
+    last: dict[str, int] = {}
+    pairs: dict[tuple[int, int], None] = {}
+    for number in order:
+        for tie in sorted((words[number] & rare) | ({*artifacts[number].people} - speakers)):
+            if tie in last:
+                pairs[last[tie], number] = None
+            last[tie] = number
+    return list(pairs)

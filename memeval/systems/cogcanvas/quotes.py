@@ -1,0 +1,76 @@
+"""Finds a quote in the unit that it was taken from, or the sentence that was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memeval.records import MemoryChunk
+from memeval.retrieval.bm25 import terms
+
+LEAST_OVERLAP = 0.5
+"""Share of the terms of a quote and a sentence, taken together, that both must hold for the sentence to stand in for the quote."""
+
+_SENTENCE = re.compile(r"\S.*?(?:[.!?…]+[\"'”’)]*(?=\s)|$)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One turn of a unit; the whole unit where its turns can't be told apart."""
+
+    start: int
+    """Where its words start in the unit's content, the speaker's name left out."""
+    text: str
+    speaker: str
+    turn_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A quote in its place."""
+
+    line: Line
+    quote: str
+    """Verbatim."""
+    start: int
+    """Within the unit's content."""
+
+
+def lines(unit: MemoryChunk) -> Iterator[Line]:
+    """The turns of a unit: one a line where there are as many of both, else all of it as one."""
+    parts = unit.content.split("\n")
+    apart = len(parts) == len(unit.turn_ids)
+    start = 0
+    for number, part in enumerate(parts if apart else [unit.content]):
+        speaker = next((name for name in unit.speakers if part.startswith(f"{name}: ")), "") if apart or len(unit.speakers) == 1 else ""
+        skipped = len(speaker) + 2 if speaker else 0
+        yield Line(start + skipped, part[skipped:], speaker, unit.turn_ids[number : number + 1] if apart else unit.turn_ids)
+        start += len(part) + 1
+
+
+def verbatim(quote: str, unit: MemoryChunk) -> Found | None:
+    """The quote where one turn of the unit holds it letter for letter."""
+    for line in lines(unit):
+        words = quote.strip().removeprefix(f"{line.speaker}: ") if line.speaker else quote.strip()
+        if words and (place := line.text.find(words)) >= 0:
+            return Found(line, words, line.start + place)
+    return None
+
+
+def nearest(quote: str, unit: MemoryChunk) -> Found | None:
+    """The words that were meant: the same under other punctuation and case, else the sentence that shares most terms with the quote."""
+    wanted = terms(quote)
+    if not wanted:
+        return None
+    loose = re.compile(r"\b" + r"[^a-z0-9]+".join(wanted) + r"\b", re.IGNORECASE)
+    best: tuple[float, Found | None] = (LEAST_OVERLAP, None)
+    for line in lines(unit):
+        if match := loose.search(line.text):
+            return Found(line, match.group(), line.start + match.start())
+        for sentence in _SENTENCE.finditer(line.text):
+            held = set(terms(sentence.group()))
+            overlap = len(held & set(wanted)) / len(held | set(wanted))
+            if overlap >= best[0] and (best[1] is None or overlap > best[0]):
+                best = (overlap, Found(line, sentence.group(), line.start + sentence.start()))
+    return best[1]

@@ -1,0 +1,85 @@
+"""Retrieval by meaning and by words: BM25 and dense over the chunks as they were ingested, fused. The strong baseline without a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.retrieval.fusion import RRF_K, FusedIndex
+from memeval.retrieval.rerank import LexicalReranker
+from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.contract import ANSWER, Parts, RecallSystem, SystemSettings
+from memeval.systems.window import check_positive
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `hybrid`."""
+
+    rrf_k: int = field(default=RRF_K, metadata=ANSWER)
+    """Constant of the fusion: the larger, the less the first places weigh."""
+    rerank: Literal["none", "lexical"] = field(default="none", metadata=ANSWER)
+    """What reorders the best 2 * top_k chunks."""
+
+    def __post_init__(self) -> None:
+        check_positive(rrf_k=self.rrf_k)
+
+
+class Hybrid(RecallSystem):
+    """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; optionally reranks the best by the words of the question."""
+
+    settings_type = Settings
+    in_thread = False
+    settings: Settings
+    _index: FusedIndex | None = None
+
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def thinks_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    def reset(self) -> None:
+        self.close()
+        self._chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def _texts(self) -> tuple[list[str], list[str]]:
+        """What is embedded, and what is indexed by its words."""
+        contents = [chunk.content for chunk in self._chunks]
+        self._reranker = LexicalReranker(contents)
+        return [chunk.text for chunk in self._chunks], contents
+
+    async def consolidate(self) -> None:
+        self.close()
+        self._index = await FusedIndex.build(self.parts.embedder, *self._texts())
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        candidates = 2 * self.parts.top_k
+        found = await self._index.search(query.text, max(depth, candidates), self.settings.rrf_k) if self._index else []
+        if self.settings.rerank == "lexical" and found:
+            best = found[0][1]  # fused scores are tiny: the first one counts as a similarity of 1
+            scaled = [(position, score / best) for position, score in found[:candidates]]
+            found = [*self._reranker.rerank(query.text, scaled), *found[candidates:]]
+        return [Retrieved(self._chunks[position].text, self._chunks[position].turn_ids, score) for position, score in found[:depth]]
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+        if self._index:
+            self._index.save(folder)
+
+    async def load(self, folder: Path) -> None:
+        self.close()
+        self._chunks = read_chunks(folder)
+        self._index = await FusedIndex.load(folder, self.parts.embedder, *self._texts())
+
+    def close(self) -> None:
+        if self._index:
+            self._index.close()
+        self._index = None

@@ -1,0 +1,65 @@
+"""`--help` shows what there is, wherever it is asked for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import completed
+
+from memeval import __version__
+from memeval.cli.main import COMMANDS, run_command
+from memeval.config.paths import conf_dir, sweeps_dir
+
+
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    assert run_command(["--help"]) == 0
+    return capsys.readouterr().out
+
+
+OPTIONS = sorted(path for path in conf_dir().glob("*/*.yaml") if path.parent.name != "sweep")
+
+
+@pytest.mark.parametrize("file", OPTIONS, ids=lambda path: f"{path.parent.name}={path.stem}")
+def test_an_option_is_listed_below_its_group_with_its_fields(shown: str, file: Path) -> None:
+    group = re.search(rf"^  {file.parent.name}\b.*\n((?:   .*\n)+)", shown, re.MULTILINE)
+    assert group is not None, file.parent.name
+    option = re.search(rf"^   [* ] {file.stem} +(\S.*)\n((?:       .*\n)*)", group[1], re.MULTILINE)
+    assert option is not None, f"{file.stem} is missing, or its file begins with no comment that says what it is"
+    text = file.read_text(encoding="utf-8")
+    fields = re.findall(r"^(\w+):", text, re.MULTILINE) if "@package _global_" not in text else []
+    for name in set(fields) - {"name", "defaults"}:
+        assert f"{file.parent.name}.{name}=" in option[2], name
+
+
+def test_defaults_are_marked(shown: str) -> None:
+    marked = dict(re.findall(r"^  (\w+)\b.*\n(?:   .*\n)*?   \* (\w+)", shown, re.MULTILINE))
+    text = (conf_dir() / "config.yaml").read_text(encoding="utf-8")
+    assert marked == dict(re.findall(r"^  - (\w+): (\w+)$", text, re.MULTILINE)) != {}
+
+
+def test_top_level_fields_sweeps_and_commands_are_listed(shown: str) -> None:
+    for name in ("num_runs", "seed", "retain_recent", "min_coverage", "sweep_name"):
+        assert re.search(rf"^    {name}=", shown, re.MULTILINE), name
+    for sweep in sweeps_dir().glob("*.yaml"):
+        assert re.search(rf"^    {sweep.stem} +\S", shown, re.MULTILINE), sweep.stem
+    for command in set(COMMANDS) - {"run"}:
+        assert f"python -m memeval {command}" in shown, command
+    assert shown.count("or any positive integer") == 2
+
+
+@pytest.mark.parametrize("words", ["-h", "help", "run --help", "system=rag --help", "-m system=rag,bm25 -h", "evaluate --help"])
+def test_help_is_the_same_wherever_it_is_asked_for(shown: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(words.split()) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_other_things_that_are_shown(tmp_path: Path) -> None:
+    assert completed(tmp_path, "--version").out == f"{__version__}\n"
+    assert "fetch" in completed(tmp_path, "data", "--help").out
+    assert "locomo: LoCoMo" in completed(tmp_path, "data", "list").out
+    composed = completed(tmp_path, "top_k=7", "--cfg", "job", "compression_turn=40").out
+    assert "\ntop_k: 7\n" in composed and "\ncompression_turn: 40\n" in composed
+    assert list(tmp_path.glob("outputs/runs/*")) == []
