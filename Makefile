@@ -25,12 +25,12 @@ ui: $(BIN)/.run
 
 # Each environment is synced to its lock; the test one holds all of the run one, so either may come first.
 $(BIN)/.run: requirements/run.txt | $(BIN)/python
-	[ -e $(BIN)/.dev ] || $(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/run.txt
+	[ -e $(BIN)/.dev ] || $(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/run.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 
 $(BIN)/.dev: requirements/dev.txt | $(BIN)/python
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 

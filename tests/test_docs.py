@@ -61,10 +61,13 @@ def written(value: Any) -> str:
 
 
 def in_conf() -> Iterator[tuple[str, str, str]]:
-    """Field, option and default of every line of conf/."""
+    """Field, option and default of every line of conf/, but for options that only set another's fields (with a list of defaults)."""
     for path in sorted(CONF.glob("*/*.yaml")):
         group, option = path.parent.name, path.stem
-        for field, value in flatten(OmegaConf.to_container(OmegaConf.load(path))).items():
+        lines: Any = OmegaConf.to_container(OmegaConf.load(path))
+        if "defaults" in lines:
+            continue
+        for field, value in flatten(lines).items():
             if group not in VALUES:
                 yield f"{group}.{field}", option, NAME if field == "name" else written(value)
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)

@@ -30,7 +30,7 @@ class EndpointReranker:
 
     A request made before (same address, model, query and documents) is answered from the response cache; a cross-encoder draws nothing, so
     neither the seed nor the question's id is part of the key. The tokens land in the ledger under the role `embed`: a call that retrieval
-    makes and that writes no text. They are `usage.total_tokens` where the endpoint says so, else counted here, the query with each document.
+    makes and that writes no text. `usage.total_tokens` where the endpoint says so, else counted here, the query with each document.
     A blank query and an empty list are sent nowhere: the first ranking stands.
     """
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from functools import cache
+from datetime import UTC
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from memeval.errors import ModelError, UserError
@@ -22,7 +22,7 @@ HOST = "https://api.mem0.ai"
 LONGEST_S = 600.0
 """No event is waited for longer; an addition that is then still under way fails the case."""
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
-TRIES = 6
+TRIES, TIMEOUT_S = 6, 60.0
 MAX_CONCURRENCY = 8
 """Searches under way at once, all cases of a process together."""
 
@@ -45,7 +45,7 @@ class CloudMemory:
         """Stores the chunks, and waits until they can be found."""
         under_way: list[str] = []
         for chunk in chunks:
-            sent = self._tried(lambda chunk=chunk: self._client.add(chunk.text, user_id=self.user, infer=infer, **_dated(chunk)))  # type: ignore[misc]
+            sent = self._tried(partial(self._client.add, chunk.text, user_id=self.user, infer=infer, **_dated(chunk)))
             if event := sent.get("event_id"):
                 under_way.append(event)
             while infer and under_way:
@@ -79,8 +79,6 @@ class CloudMemory:
 
     async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         """Memories best first: `memory`, `score`, and `metadata` with the `turn_ids` and the `date` of the chunk they came from."""
-        import asyncio
-
         return await asyncio.get_running_loop().run_in_executor(_pool(self._host), self._search, text, top_k, threshold)
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
@@ -89,14 +87,15 @@ class CloudMemory:
         return [_read(row) for row in found["results"]]
 
     def _tried(self, call: Callable[[], T]) -> T:
-        """What `call` returns. What may pass is tried again; nothing was stored by a request that was refused so."""
+        """What `call` returns. What may pass is tried again, unless it may have been done all the same: a request that timed out."""
         from mem0.exceptions import MemoryError, NetworkError, RateLimitError  # type: ignore[import-untyped]
 
         for attempt in range(TRIES):
             try:
                 return call()
             except MemoryError as error:
-                if attempt == TRIES - 1 or not isinstance(error, RateLimitError | NetworkError):
+                passing = isinstance(error, RateLimitError | NetworkError) and error.error_code != "NET_TIMEOUT"
+                if attempt == TRIES - 1 or not passing:
                     raise ModelError(f"mem0: {error.error_code}: {error.message}"[:300]) from error
                 self._sleep(float(error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)))
         raise AssertionError("unreachable: the loop returns or raises")
@@ -119,16 +118,16 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a search in the library's own shape."""
     metadata = row.get("metadata") or {}
     turns, date = json.loads(metadata.get("turn_ids") or "[]"), metadata.get("date") or None
-    if date:
-        datetime.fromisoformat(date)
     return {"memory": row["memory"], "score": row.get("score"), "metadata": {"turn_ids": turns, "date": date}}
 
 
 def _deletion(client: Any, user: str) -> Callable[[], None]:
     def delete() -> None:
-        client.delete_all(user_id=user)
-        client.delete_users(user_id=user)
-        client.client.close()
+        try:
+            client.delete_all(user_id=user)
+            client.delete_users(user_id=user)
+        finally:
+            client.client.close()
 
     return delete
 
@@ -136,20 +135,19 @@ def _deletion(client: Any, user: str) -> Callable[[], None]:
 def _connect(host: str, key: str) -> Any:
     """A client whose key the host accepted."""
     import httpx
-    from mem0 import MemoryClient
+    from mem0 import MemoryClient  # type: ignore[import-untyped]
 
+    connections = httpx.Client(timeout=TIMEOUT_S)
     try:
-        with _connecting:  # its set-up writes one file for all clients of the process
-            client = MemoryClient(api_key=key, host=host)
+        client = MemoryClient(api_key=key, host=host, client=connections)
     except httpx.HTTPError as error:
+        connections.close()
         raise fault(host, f"no answer from mem0's API at {host}: {error}", "is it up, and system.host right?") from error
     except ValueError as error:  # what the client makes of a refused key
+        connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {error}") from error
     answered(host)
     return client
-
-
-_connecting = threading.Lock()
 
 
 @cache

@@ -26,12 +26,22 @@ BUILT_IN = {
     "cogcanvas_norerank": "memeval.systems.cogcanvas:CogCanvas",
     "cogcanvas_notemporal": "memeval.systems.cogcanvas:CogCanvas",
     "cogcanvas_temporal": "memeval.systems.cogcanvas:CogCanvas",
+    "combined": "memeval.systems.combined:Combined",
     "embedding_only": "memeval.systems.embedding_only:EmbeddingOnly",
+    "full_history": "memeval.systems.full_history:FullHistory",
+    "graphrag_lite": "memeval.systems.graphrag_lite:GraphRagLite",
+    "hybrid": "memeval.systems.hybrid:Hybrid",
+    "last_k": "memeval.systems.last_k:LastK",
     "long_context": "memeval.systems.long_context:LongContext",
     "mem0": "memeval.systems.mem0:Mem0",
+    "memgpt_lite": "memeval.systems.memgpt_lite:MemGptLite",
+    "native": "memeval.systems.native:Native",
     "no_memory": "memeval.systems.no_memory:NoMemory",
     "oracle": "memeval.systems.oracle:Oracle",
     "rag": "memeval.systems.rag:Rag",
+    "semantic_recall": "memeval.systems.semantic_recall:SemanticRecall",
+    "summarization": "memeval.systems.summarization:Summarization",
+    "working_memory": "memeval.systems.working_memory:WorkingMemory",
 }
 """Name -> `module:Class`, imported when it is asked for."""
 

@@ -76,7 +76,7 @@ MISTAKES = [
     mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo?"),
     mistake("-m system=no_memory,bm52", "unknown system 'bm52'", "Did you mean: bm25?"),
     mistake("-m +sweep=baselnies", "unknown sweep 'baselnies'", "Did you mean: baselines?"),
-    mistake("sistem=bm25", "unknown field or group 'sistem'", "Did you mean: system?", way_out="memeval --help"),
+    mistake("sistem=bm25", "unknown field or group 'sistem'", "Did you mean: system", way_out="memeval --help"),
     mistake("num_run=3", "unknown field or group 'num_run'", "Did you mean: num_runs?", way_out="memeval --help"),
     mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
     mistake("llm=openai llm.modle=x", "unknown field or group 'llm.modle'", "llm.model", **KEY),

@@ -46,30 +46,21 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
-_OWN = (
-    (re.compile(r"\bI(?:'|’)m\b|\bI am\b"), "{} is"),
-    (re.compile(r"\bI(?:'|’)ve\b"), "{} has"),
-    (re.compile(r"\bI(?:'|’)ll\b"), "{} will"),
-    (re.compile(r"\bI(?:'|’)d\b"), "{} would"),
-    (re.compile(r"\bI\b|\b[Mm]e\b|\bmyself\b"), "{}"),
-    (re.compile(r"\b[Mm]y\b|\bmine\b"), "{}'s"),
-)
 
 
 def extract(prompt: ExtractPrompt) -> str:
     """The artifacts of the units as a JSON list.
 
-    The first pass (nothing is known) takes the sentences whose words tell a type; the second one all others that say anything.
+    The first pass (nothing is known) takes the sentences whose words tell a type; the second one all others that say anything. The content
+    of a reply is the question that the turn before it asks: without it, it often tells nothing.
     """
     found = []
     asked = ""
     for number, unit in enumerate(prompt.units, start=1):
         sentences = read_unit(unit)
-        replying = asked
         for sentence, kind in _told(sentences, second=bool(prompt.known)):
             if not any(sentence.text in quote for quote in prompt.known):
-                found.append(_item(sentence, kind, number, replying))
-            replying = ""
+                found.append(_item(sentence, kind, number, asked))
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
@@ -94,15 +85,11 @@ def kind_of(sentence: Sentence) -> str:
     return "key_fact" if exact else ""
 
 
-def _item(sentence: Sentence, kind: str, unit: int, replying: str) -> dict[str, object]:
+def _item(sentence: Sentence, kind: str, unit: int, asked: str) -> dict[str, object]:
     said = sentence.time.date() if sentence.time else None
-    speaker = sentence.speaker.title()
-    content = sentence.text
-    for pattern, instead in _OWN if speaker else ():
-        content = pattern.sub(instead.format(speaker), content)
     return {
         "type": kind,
-        "content": f"{replying} {content}" if replying else content,
+        "content": f"asked: {asked}" if asked else sentence.text,
         "quote": sentence.text,
         "unit": unit,
         "date": next((moment.text for moment in moments(sentence.text, said)), ""),

@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.prompts import shipped
 from memeval.records import Answer, MemoryChunk, Query, Retrieved
 from memeval.retrieval.bm25 import Bm25Index
-from memeval.retrieval.rerank import LexicalReranker
+from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_window, write_chunks
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts, write_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
@@ -57,9 +57,14 @@ class Settings(SystemSettings):
     """Whether edges between events in the order of time count."""
     retrieval: Literal["dense", "hybrid"] = field(default="hybrid", metadata=ANSWER)
     """What ranks artifacts: vectors, or 0.7 of vectors and 0.3 of BM25."""
-    rerank: Literal["none", "lexical"] = field(default="lexical", metadata=ANSWER)
+    rerank: Rerank = field(default="lexical", metadata=ANSWER)
     """What reorders the best `rerank_candidates`."""
     rerank_candidates: int = field(default=30, metadata=ANSWER)
+    rerank_url: str | None = field(default=None, metadata=ANSWER)
+    """Address whose `/rerank` is called."""
+    rerank_model: str | None = field(default=None, metadata=ANSWER)
+    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=ANSWER)
+    """Environment variable that holds the key; an endpoint on this machine needs none."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else shortly."""
     top_k: int | None = field(default=None, metadata=ANSWER)
@@ -72,6 +77,7 @@ class Settings(SystemSettings):
                 raise UserError(f"system.{name} must be positive, but is {value}")
         if not 0 < self.reference_threshold <= 1:
             raise UserError(f"system.reference_threshold must be above 0 and at most 1, but is {self.reference_threshold}")
+        check_rerank(self)
 
 
 class CogCanvas(RecallSystem):
@@ -80,6 +86,7 @@ class CogCanvas(RecallSystem):
     settings_type = Settings
     in_thread = False
     settings: Settings
+    _reranker: Reranker | None = None
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, replace(parts, top_k=min(parts.top_k, settings.top_k or parts.top_k)))
@@ -124,14 +131,16 @@ class CogCanvas(RecallSystem):
         texts = [artifact.search_text for artifact in artifacts]
         self._artifacts, self._vectors, self._embedder = tuple(artifacts), vectors, embedder
         self._shown = [artifact.retrieved() for artifact in artifacts]
-        self._keywords, self._reranker = Bm25Index(texts), LexicalReranker(texts)
+        self.close()
+        self._keywords = Bm25Index(texts)
+        self._reranker = build_reranker(self.settings, texts, str(self.parts.extra.get("origin", "")))
         self._canvas = Canvas(artifacts, vectors, self.settings.reference_threshold)
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         """The full ranking; artifacts below `depth` are there for the metrics and carry no score."""
         if not self._artifacts:
             return []
-        ranked = self._reranked(query.text, self._expanded(await self._scores(query.text)))
+        ranked = await self._reranked(query.text, self._expanded(await self._scores(query.text)))
         best = [self._artifacts[place].retrieved(score) for place, score in ranked[:depth]]
         return best + [self._shown[place] for place, _ in ranked[depth:]]
 
@@ -149,11 +158,11 @@ class CogCanvas(RecallSystem):
                 scores[place] = max(scores[place], score)
         return [(place, float(scores[place])) for place in best_first(scores)]
 
-    def _reranked(self, text: str, ranked: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        if self.settings.rerank == "none":
+    async def _reranked(self, text: str, ranked: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        if self._reranker is None:
             return ranked
         count = self.settings.rerank_candidates
-        return self._reranker.rerank(text, ranked[:count]) + ranked[count:]
+        return await self._reranker.reorder(text, ranked[:count]) + ranked[count:]
 
     async def answer(self, query: Query) -> Answer:
         """The base's answer, and in its notes what the extraction lost."""
@@ -173,3 +182,8 @@ class CogCanvas(RecallSystem):
         if len(vectors) != len(artifacts):
             raise ValueError(f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {len(artifacts)} artifacts")
         self._index(artifacts, vectors, self.parts.embedder.fitted([artifact.search_text for artifact in artifacts]))
+
+    def close(self) -> None:
+        if self._reranker:
+            self._reranker.close()
+        self._reranker = None

@@ -128,7 +128,8 @@ class Extractor:
         claimed = _text(item.get("quote"))
         for number, unit in [*own, *batch]:
             if place := verbatim(claimed, unit):
-                self.counts["repaired"] += (number, unit) not in own
+                if (number, unit) not in own:
+                    self.counts["repaired"] += 1
                 return number, unit, place
         for number, unit in own or batch:
             if place := nearest(claimed, unit):

@@ -30,8 +30,6 @@ COMMON = 0.02
 DECAY = 0.8
 """What is left of a score one hop further out."""
 
-Likeness = "NDArray[np.float32]"
-
 
 class Canvas:
     """The artifacts as nodes of a networkx graph, by position; each edge has its `kind`: references, causes, person or temporal."""

@@ -1,0 +1,75 @@
+"""What a text speaks of, by rules that need no model: speakers, capitalised names, and the nouns that follow a determiner or preposition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memeval.llm.extractive.words import DETERMINERS, EVALUATIVE, PREPOSITIONS, STOP_WORDS, TEMPORAL, TOKEN, VAGUE, stem
+
+_SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
+_OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
+"""Words after which a noun is expected; `to` opens infinitives, the others clauses."""
+_NO_ENTITY = STOP_WORDS | TEMPORAL | EVALUATIVE | VAGUE
+_ENDS = frozenset(".!?…:;")
+_PHRASE = 2
+"""Words of a noun phrase that are taken: without a parser, what follows is as often a verb."""
+
+
+def entities(line: str) -> dict[str, str]:
+    """Key and name of each entity of one `speaker: text` line, in order of their first mention.
+
+    A key is the stems of the name's words. A name is a run of capitalised words that does not open a sentence; it counts as a whole and
+    word by word. A noun phrase is the first two content words after a determiner, a possessive or a preposition; it counts likewise.
+    """
+    found: dict[str, str] = {}
+    if speaker := _SPEAKER.match(line):
+        _put(found, speaker[1].split())
+    tokens = TOKEN.findall(line[speaker.end() :] if speaker else line)
+    for run in (*_names(tokens), *_phrases(tokens)):
+        _put(found, run)
+    return found
+
+
+def content_words(text: str) -> dict[str, str]:
+    """Key and form of each word that could name an entity, and of each pair of such words that stand side by side."""
+    tokens = TOKEN.findall(text)
+    words = {key_of([token]): token for token in tokens if _is_content(token)}
+    pairs = zip(tokens, tokens[1:], strict=False)
+    return words | {key_of(pair): " ".join(pair) for pair in pairs if all(map(_is_content, pair))}
+
+
+def key_of(words: list[str] | tuple[str, ...]) -> str:
+    """What brings the forms of a name together."""
+    return " ".join(stem(word.lower()) for word in words)
+
+
+def _put(found: dict[str, str], words: list[str]) -> None:
+    for run in (words, *([word] for word in words)):
+        found.setdefault(key_of(run), " ".join(run))
+
+
+def _names(tokens: list[str]) -> Iterator[list[str]]:
+    run: list[str] = []
+    for before, token in zip([".", *tokens], [*tokens, "."], strict=True):
+        if token[0].isupper() and before not in _ENDS and _is_content(token):
+            run.append(token)
+        elif run:
+            yield run
+            run = []
+
+
+def _phrases(tokens: list[str]) -> Iterator[list[str]]:
+    for place, token in enumerate(tokens[:-1]):
+        if token.lower() in _OPENERS or token.endswith(("'s", "’s")):
+            run: list[str] = []
+            for word in tokens[place + 1 : place + 1 + _PHRASE]:
+                if not _is_content(word) or word[0].isupper():
+                    break
+                run.append(word)
+            if run:
+                yield run
+
+
+def _is_content(token: str) -> bool:
+    return token[0].isalpha() and len(token) > 1 and token.lower().replace("’", "'") not in _NO_ENTITY

@@ -1,0 +1,73 @@
+"""Which entities are spoken of together, and which units a question's entities lead to."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from memeval.retrieval.entities import entities
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+HOP = 0.5
+"""What one hop leaves of an entity's weight."""
+
+Weights = Mapping[str, float]
+"""How much each entity counts for a question, by its key."""
+
+
+class EntityGraph:
+    """Entities joined to the lines that speak of them: two entities co-occur as often as they share a line.
+
+    A networkx graph between entities (keys) and lines (numbers). The co-occurrence graph is its projection on the entities, read off where
+    it is needed: kept whole, its edges grow with the square of a line's length.
+    """
+
+    def __init__(self, units: Sequence[str]) -> None:
+        """`units` hold `speaker: text` lines, one a turn."""
+        import networkx as nx
+
+        self._graph: nx.Graph = nx.Graph()
+        self._units: list[set[str]] = [set() for _ in units]
+        self.names: dict[str, str] = {}
+        """The name under which each entity was first met, by its key."""
+        self._lines = 0
+        for number, unit in enumerate(units):
+            for line in unit.split("\n"):
+                self._add(number, line)
+
+    def _add(self, unit: int, line: str) -> None:
+        found = entities(line)
+        self._graph.add_edges_from((key, self._lines) for key in found)
+        self._lines += 1
+        self._units[unit].update(found)
+        for key, name in found.items():
+            self.names.setdefault(key, name)
+
+    def one_hop(self, seeds: Weights) -> dict[str, float]:
+        """The seeds and the entities that share a line with one of them.
+
+        weight(n) = 0.5 * max over the seeds s of weight(s) * c(s, n) / sqrt(l(s) * l(n)), where c counts the lines that two entities share
+        and l those of one; a seed that weighs more by itself keeps that.
+        """
+        weights = dict(seeds)
+        for seed, weight in seeds.items():
+            lines = self._graph[seed]
+            shared = Counter(key for line in lines for key in self._graph[line])
+            for key, count in shared.items():
+                near = HOP * weight * count / math.sqrt(len(lines) * len(self._graph[key]))
+                weights[key] = max(weights.get(key, 0.0), near)
+        return weights
+
+    def ranking(self, weights: Weights) -> list[tuple[int, float]]:
+        """Units that hold a weighted entity, best first and ties by position.
+
+        score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all: names that are everywhere say little.
+        """
+        rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
+        scores = [sum(weights[key] * rarity[key] for key in sorted(held & weights.keys())) for held in self._units]
+        ranked = [(position, score) for position, score in enumerate(scores) if score > 0]
+        return sorted(ranked, key=lambda pair: -pair[1])

@@ -1,0 +1,230 @@
+"""mem0's hosted API, through mem0's own client, against a double on loopback."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memeval.errors import ModelError, UserError
+from memeval.llm.metering import Ledger, metered
+from memeval.records import Query, format_time
+from memeval.systems import mem0_cloud
+from memeval.systems.mem0 import Mem0, Settings, prepare_import
+from memeval.systems.mem0_cloud import FIRST_POLL_S, LONGEST_S, SLOWEST_POLL_S, TRIES, CloudMemory
+from memeval.testing.mem0_double import Mem0Double
+
+from .conftest import DATES, Builder, Driver, conversation
+
+QUESTION = Query("Where does Clara play the violin?")
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mem0Double]:
+    monkeypatch.setenv("MEM0_API_KEY", "m0-key")
+    with Mem0Double(polls=0) as double:
+        yield double
+        join_discards()
+
+
+def waits_of(waits: list[float], host: Mem0Double) -> CloudMemory:
+    prepare_import()
+    return CloudMemory(host.address, host.key, "case", waits.append)
+
+
+def let_go(driver: Driver) -> None:
+    """Closes the system, and waits for what it deletes."""
+    driver.system.close()
+    join_discards()
+
+
+def join_discards() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "memeval-discard":
+            thread.join()
+
+
+def test_chunks_come_back_with_their_turns_and_dates(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address, top_k=2)
+    driver.remember(conversation())
+    answer = driver.ask(QUESTION)
+    assert answer.retrieved is not None
+    assert answer.retrieved[0].text == conversation()[3].text
+    assert answer.retrieved[0].turn_ids == ("D1:4",)
+    assert len(answer.retrieved) == 2
+    assert answer.ranking is not None
+    assert len(answer.ranking) >= 2
+
+
+def test_what_is_sent_is_dated_by_the_conversation(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember([conversation()[0], replace(conversation()[5], time=None)])
+    dated, undated = (request.json() for request in host.requests if request.path.endswith("/add/"))
+    assert dated["timestamp"] == 1683554160
+    assert json.loads(dated["metadata"]["turn_ids"]) == ["D1:1"]
+    assert dated["metadata"]["date"] == DATES[0].isoformat()
+    assert dated["infer"] is False
+    assert "timestamp" not in undated
+    assert undated["metadata"]["date"] == ""
+
+
+def test_what_is_extracted_shows_the_date_of_its_chunk(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address, infer=True, top_k=1)
+    driver.remember(conversation())
+    retrieved = driver.ask(QUESTION).retrieved or ()
+    assert retrieved[0].text == f"[{format_time(DATES[0])}] {conversation()[3].text.upper()}"
+
+
+def test_where_memories_are_extracted_each_waits_for_the_one_before(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address, infer=True)
+    driver.remember(conversation()[:3])
+    assert [request.path.split("/")[2] for request in host.requests[1:]] == ["memories", "event"] * 3
+
+
+def test_the_cells_model_is_not_asked_and_not_part_of_the_memory() -> None:
+    hosted = Settings(mode="cloud", infer=True)
+    assert not Mem0.needs_language_model(hosted)
+    assert not Mem0.thinks_at_ingest(hosted)
+    assert Mem0.needs_language_model(Settings(infer=True))
+
+
+def test_the_answer_says_what_is_not_known(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    ledger = Ledger()
+    with metered(ledger):
+        driver.remember(conversation())
+        answer = driver.ask(QUESTION)
+    assert answer.notes == {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
+    assert ledger.usages == []
+
+
+def test_two_cases_and_two_runs_do_not_meet(host: Mem0Double, build: Builder) -> None:
+    drivers = [build("mem0", mode="cloud", host=host.address, case_id="conv 26") for _ in range(2)]
+    drivers[0].remember(conversation()[:5])
+    drivers[1].remember(conversation()[5:])
+    assert len(host.users) == 2
+    answer = drivers[0].ask(Query("the bakery"))
+    assert all(turn.startswith("D1:") for unit in answer.retrieved or () for turn in unit.turn_ids)
+
+
+def test_questions_asked_at_once_are_answered_alike(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember(conversation())
+    queries = [QUESTION, Query("bakery"), Query("")]
+    assert driver.ask_at_once(queries * 3) == [driver.ask(query) for query in queries] * 3
+
+
+def test_memories_are_deleted_when_the_case_is_done(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember(conversation())
+    assert host.users
+    let_go(driver)
+    assert host.users == []
+    assert host.count("DELETE", "/v1/memories/") == 1
+
+
+def test_memories_are_deleted_when_the_ingest_fails(host: Mem0Double, build: Builder) -> None:
+    host.failing = True
+    driver = build("mem0", mode="cloud", host=host.address)
+    with pytest.raises(ModelError, match="mem0 failed to add a memory"):
+        driver.remember(conversation())
+    let_go(driver)
+    assert host.users == []
+
+
+def test_memories_that_cannot_be_deleted_are_named(host: Mem0Double, build: Builder, caplog: pytest.LogCaptureFixture) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember(conversation()[:1])
+    (user,) = host.users
+    host.failures = [("DELETE", "/v1/memories/", 403)]
+    let_go(driver)
+    assert f"mem0 user {user} at {host.address} could not be deleted" in caplog.text
+
+
+def test_such_a_memory_is_not_saved(host: Mem0Double, build: Builder, folder: Path) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember(conversation()[:1])
+    with pytest.raises(NotImplementedError):
+        driver.call("save", folder)
+
+
+def test_an_empty_conversation_is_answered_from_nothing(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember([])
+    assert driver.ask(QUESTION).text == ""
+
+
+def test_without_a_key_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEM0_API_KEY", raising=False)
+    with pytest.raises(UserError, match=r"needs a key for https://api\.mem0\.ai: the environment variable MEM0_API_KEY is not set"):
+        build("mem0", mode="cloud")
+
+
+def test_a_refused_key_is_the_users_to_mend(host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEM0_API_KEY", "another")
+    driver = build("mem0", mode="cloud", host=host.address)
+    with pytest.raises(UserError, match="refused the key"):
+        driver.remember(conversation()[:1])
+
+
+def test_a_host_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host="http://127.0.0.1:9")
+    with pytest.raises(UserError, match=r"no answer from mem0's API at http://127\.0\.0\.1:9"):
+        driver.remember(conversation()[:1])
+
+
+def test_a_failing_search_is_a_fault_of_the_world(host: Mem0Double, build: Builder) -> None:
+    driver = build("mem0", mode="cloud", host=host.address)
+    driver.remember(conversation()[:1])
+    host.failures = [("POST", "/search/", 400)]
+    with pytest.raises(ModelError, match="HTTP_400"):
+        driver.ask(QUESTION)
+
+
+def test_events_are_polled_ever_more_slowly_until_they_are_done(host: Mem0Double) -> None:
+    waits: list[float] = []
+    host.polls = 7
+    memory = waits_of(waits, host)
+    memory.add(conversation()[:1], infer=False)
+    assert waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+    assert max(waits) == SLOWEST_POLL_S
+    memory.close()
+
+
+def test_an_event_that_never_ends_is_given_up(host: Mem0Double) -> None:
+    waits: list[float] = []
+    host.polls = 10_000
+    memory = waits_of(waits, host)
+    with pytest.raises(ModelError, match="has not added a memory within 600 s"):
+        memory.add(conversation()[:1], infer=False)
+    assert LONGEST_S <= sum(waits) <= LONGEST_S + SLOWEST_POLL_S
+    memory.close()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_what_may_pass_is_tried_again(host: Mem0Double, status: int) -> None:
+    waits: list[float] = []
+    host.failures = [("POST", "/add/", status)] * 2 + [("GET", "/event/", status)]
+    memory = waits_of(waits, host)
+    memory.add(conversation()[:2], infer=False)
+    assert len(waits) == 3
+    assert len(host.memories[memory.user]) == 2
+    memory.close()
+
+
+def test_what_does_not_pass_is_given_up(host: Mem0Double) -> None:
+    waits: list[float] = []
+    host.failures = [("POST", "/add/", 503)] * TRIES
+    memory = waits_of(waits, host)
+    with pytest.raises(ModelError, match="HTTP_503"):
+        memory.add(conversation()[:1], infer=False)
+    assert waits == [FIRST_POLL_S * 2**attempt for attempt in range(TRIES - 1)]
+    memory.close()
+
+
+def test_the_address_is_mem0s_own_unless_set() -> None:
+    assert mem0_cloud.HOST == "https://api.mem0.ai"
