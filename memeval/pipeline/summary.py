@@ -92,7 +92,7 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
     if cell.config.system["name"] == IMPORTED:
         leaves = {path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED}
-    leaves |= {f"system.{name}": value for name, value in asdict(cell.settings).items()}
+    leaves |= flatten(asdict(cell.settings), "system.")
     return {path: ",".join(map(str, value)) if isinstance(value, list) else value for path, value in leaves.items()}
 
 

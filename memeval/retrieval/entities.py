@@ -1,9 +1,10 @@
-"""What a text speaks of, by rules that need no model: speakers, capitalised names, and the nouns that follow a determiner or preposition."""
+"""What a text speaks of, by rules that need no model: speakers, capitalised names, nouns after a determiner or a preposition."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from memeval.llm.extractive.words import DETERMINERS, EVALUATIVE, PREPOSITIONS, STOP_WORDS, TEMPORAL, TOKEN, VAGUE, stem
 
@@ -35,11 +36,11 @@ def content_words(text: str) -> dict[str, str]:
     """Key and form of each word that could name an entity, and of each pair of such words that stand side by side."""
     tokens = TOKEN.findall(text)
     words = {key_of([token]): token for token in tokens if _is_content(token)}
-    pairs = zip(tokens, tokens[1:], strict=False)
+    pairs = pairwise(tokens)
     return words | {key_of(pair): " ".join(pair) for pair in pairs if all(map(_is_content, pair))}
 
 
-def key_of(words: list[str] | tuple[str, ...]) -> str:
+def key_of(words: Sequence[str]) -> str:
     """What brings the forms of a name together."""
     return " ".join(stem(word.lower()) for word in words)
 

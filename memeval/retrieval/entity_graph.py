@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memeval.retrieval.entities import entities
 
 if TYPE_CHECKING:
-    import networkx as nx
+    import networkx as nx  # type: ignore[import-untyped]
 
 HOP = 0.5
 """What one hop leaves of an entity's weight."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from memeval.config.paths import cache_dir
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
-from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.endpoint import Endpoint, EndpointSettings, Reply
 from memeval.llm.keys import key_of
-from memeval.llm.metering import current_ledger
+from memeval.llm.metering import Ledger, current_ledger, metered
 from memeval.llm.prices import provider_of
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
@@ -52,23 +54,23 @@ class EndpointReranker:
     async def _scores(self, body: Mapping[str, Any]) -> list[float]:
         if self._reach is None:
             self._reach = _enter(self._settings)
-        ledger, cache = current_ledger(), self._reach.cache
+        ledger, replies = current_ledger(), self._reach.cache
         key = content_key({"endpoint": self._settings.base_url, "path": PATH, **body})
-        stored = cache.get(key)
+        stored = replies.get(key)
         if stored is not None:
             entry, cached = json.loads(stored.value), stored.origin != self._origin or not self._origin
             ledger.replayed_s += entry["latency_s"]
         else:
-            entry, cached = await self._ask(self._reach.endpoint, body), False
-            cache.put(key, json.dumps(entry).encode(), self._origin)
+            entry, cached = await self._ask(self._reach, body), False
+            replies.put(key, json.dumps(entry).encode(), self._origin)
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         provider = provider_of(self._settings.base_url)
         ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
         scores: list[float] = entry["scores"]
         return scores
 
-    async def _ask(self, endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
-        reply = await endpoint.post(PATH, body)
+    async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
+        reply = await reach.post(body)
         scores = _scores_of(reply.body, len(body["documents"]))
         usage = reply.body.get("usage")
         reported = usage.get("total_tokens") if isinstance(usage, dict) else None
@@ -95,35 +97,56 @@ def _scores_of(reply: Mapping[str, Any], documents: int) -> list[float]:
 
 @dataclass
 class _Reach:
-    """An address as one event loop reaches it, shared by all rerankers that ask there."""
+    """An address as this process reaches it, shared by all rerankers that ask there."""
 
-    loop: asyncio.AbstractEventLoop
     endpoint: Endpoint
     cache: Cache
     users: int = 0
 
+    async def post(self, body: Mapping[str, Any]) -> Reply:
+        """The reply, asked for on the loop that the connections belong to."""
+        with metered(Ledger()) as inner:  # a ledger belongs to one thread
+            waiting = asyncio.run_coroutine_threadsafe(self.endpoint.post(PATH, body), _loop())
+        try:
+            return await asyncio.wrap_future(waiting)
+        finally:
+            current_ledger().idle_s += inner.idle_s
+
     def leave(self) -> None:
-        """The last one out closes the connections, without waiting for it where the loop is running."""
-        self.users -= 1
-        if self.users:
-            return
-        _reached[self.loop].pop(self.endpoint.settings.base_url)
+        """The last one out closes the connections, without waiting for it."""
+        with _lock:
+            self.users -= 1
+            if self.users:
+                return
+            _open.pop(self.endpoint.settings.base_url)
         self.cache.close()
-        if self.loop.is_running():
-            asyncio.run_coroutine_threadsafe(self.endpoint.aclose(), self.loop)
-        elif not self.loop.is_closed():
-            self.loop.run_until_complete(self.endpoint.aclose())
+        asyncio.run_coroutine_threadsafe(self.endpoint.aclose(), _loop())
 
 
-_reached: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Reach]] = WeakKeyDictionary()
-"""Open addresses; connections and waiting belong to one event loop."""
+_open: dict[str, _Reach] = {}
+_lock = threading.Lock()
 
 
 def _enter(settings: EndpointSettings) -> _Reach:
-    loop = asyncio.get_running_loop()
-    known = _reached.setdefault(loop, {})
-    reach = known.get(settings.base_url)
-    if reach is None:
-        reach = known[settings.base_url] = _Reach(loop, Endpoint(settings), Cache(cache_dir() / "responses.sqlite"))
-    reach.users += 1
+    with _lock:
+        reach = _open.get(settings.base_url)
+        if reach is None:
+            reach = _open[settings.base_url] = _Reach(Endpoint(settings), Cache(cache_dir() / "responses.sqlite"))
+        reach.users += 1
     return reach
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """A loop of the connections' own, in a thread: they can then be closed from a plain method, after the caller's loop is done with."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="memeval-rerank", daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    atexit.register(stop)
+    return loop

@@ -24,7 +24,7 @@ class GraphRagLite(RecallSystem):
     """Ranks chunks by the entities that they hold: those of the question, and in part those that co-occur with them (`EntityGraph`).
 
     A question's entity is matched by its name, else by the most similar name under the cell's embedder. Nothing is lost at a compression;
-    what the agent's window still holds is then shown as well. No model is asked: entities are found by rules (`memeval.retrieval.entities`).
+    what the agent's window still holds is then shown as well. Entities are found by rules (`memeval.retrieval.entities`), without a model.
     """
 
     in_thread = False

@@ -112,7 +112,7 @@ def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str,
 
 
 def _group(entry: Field[Any], given: Any, key: str) -> Any:
-    default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    default: Any = entry.default if entry.default_factory is MISSING else entry.default_factory()
     if not isinstance(given, Mapping):
         raise UserError(f"{key} is a group of settings, but is '{given}'", f"set one of them:  {key}.{fields(default)[0].name}=...")
     return replace(default, **_values(type(default), given, f"{key}."))

@@ -44,6 +44,8 @@ class LoopbackServer(ABC):
     def __init__(self, port: int = 0) -> None:
         self.port = port
         """0 takes a free one; read it inside the `with`."""
+        self.connections = 0
+        """Opened so far."""
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name=type(self).__name__, daemon=True)
@@ -78,6 +80,7 @@ class LoopbackServer(ABC):
         self._loop.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             while await self.respond(await _read(reader), writer):
                 pass

@@ -70,7 +70,7 @@ KEY = {"OPENAI_API_KEY": "of the test"}
 INTEGERS = {"top_k": "default, narrow, wide", "compression_turn": "middle, never, rolling"}
 MISTAKES = [
     # names
-    mistake("system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="embedding_only, long_context"),
+    mistake("system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="Available: bm25, "),
     mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
     mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
     mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo?"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import pytest
 
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.extractive import ExtractiveModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
 from memeval.systems.contract import MemorySystem, Parts, ReaderReply
-from memeval.systems.registry import build_system
+from memeval.systems.registry import build_system, read_settings, system_class
 
 DATES = [datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 20, 9, 5)]
 SESSIONS = [
@@ -117,6 +118,14 @@ class Driver:
         return self._runner.run(all_of_them())
 
 
+def offline_model(name: str, settings: Mapping[str, Any]) -> LanguageModel:
+    """The offline model for a system that thinks at ingest; for any other, one that must not be asked."""
+    kind = system_class(name)
+    if kind.thinks_at_ingest(read_settings(kind.settings_type, settings)):
+        return ExtractiveModel()
+    return ScriptedModel(lambda messages: pytest.fail("no model should be asked"))
+
+
 Builder = Callable[..., Driver]
 
 
@@ -136,7 +145,7 @@ def build() -> Iterator[Builder]:
             reader = StubReader()
             parts = Parts(
                 reader=reader,
-                model=model or ScriptedModel(lambda messages: pytest.fail("no model should be asked")),
+                model=model or offline_model(name, settings),
                 embedder=CharTfidfEmbedder(width=512),
                 top_k=top_k,
                 seed=7,

@@ -47,13 +47,13 @@ def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
     left, chosen, room = set(range(len(found))), [], budget
     covered: set[str] = set()
     told: Counter[str] = Counter()
+
+    def worth(number: int) -> float:
+        entry = found[number]
+        gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(1 + told[entry.stamp])
+        return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
+
     while left:
-
-        def worth(number: int) -> float:
-            entry = found[number]
-            gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(1 + told[entry.stamp])
-            return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
-
         best = max(sorted(left), key=worth)
         left.discard(best)
         cost = costs[best] + (STAMP_TOKENS if found[best].stamp and not told[found[best].stamp] else 0)
@@ -62,7 +62,7 @@ def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
         if cost <= room:
             chosen.append(best)
             room -= cost
-            covered |= found[best].terms
+            covered.update(found[best].terms)
             told[found[best].stamp] += 1
     return chosen
 

@@ -38,8 +38,8 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     """The form as it stood, brought up to date from the units.
 
     Each sentence that is no question goes to the field that most of its words speak for, the first one among equals, and to none where
-    no word does; a field whose name we don't know takes sentences with the words of its name. A field keeps its `PER_FIELD` sentences with the
-    most such words, names, numbers and other content, newer ones before older ones among equals, and shows them in order of time.
+    no word does; a field whose name we don't know takes sentences with the words of its name. A field keeps the `PER_FIELD` sentences with
+    the most such words, names, numbers and other content, newer ones before older ones among equals, in order of time.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}

@@ -6,6 +6,7 @@ extraction sees turns and not the window, it makes no difference that all units 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -104,7 +105,8 @@ class CogCanvas(RecallSystem):
         self._units: list[MemoryChunk] = []
         self._window: list[MemoryChunk] | None = None
         self._counts: dict[str, int] = {}
-        self._index((), np.zeros((0, 0), dtype=np.float32), self.parts.embedder)
+        self._artifacts: tuple[Artifact, ...] = ()
+        self.close()
 
     def ingest(self, chunk: MemoryChunk) -> None:
         self._units.append(chunk)
@@ -123,14 +125,14 @@ class CogCanvas(RecallSystem):
         artifacts = await extractor.extract(cut)
         self._counts = dict(extractor.counts)
         texts = [artifact.search_text for artifact in artifacts]
-        embedder = self.parts.embedder.fitted(texts)
-        self._index(artifacts, await embedder.embed(texts), embedder)
+        embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
+        await asyncio.to_thread(self._index, artifacts, await embedder.embed(texts), embedder)
 
     def _index(self, artifacts: Sequence[Artifact], vectors: Vectors, embedder: Embedder) -> None:
-        """Everything that answers need, made of artifacts and their vectors alone."""
+        """Everything that answers need, made of artifacts and their vectors alone; in a thread, as it takes a while."""
         texts = [artifact.search_text for artifact in artifacts]
         self._artifacts, self._vectors, self._embedder = tuple(artifacts), vectors, embedder
-        self._shown = [artifact.retrieved() for artifact in artifacts]
+        self._shown = [artifact.unscored for artifact in artifacts]
         self.close()
         self._keywords = Bm25Index(texts)
         self._reranker = build_reranker(self.settings, texts, str(self.parts.extra.get("origin", "")))
@@ -141,7 +143,7 @@ class CogCanvas(RecallSystem):
         if not self._artifacts:
             return []
         ranked = await self._reranked(query.text, self._expanded(await self._scores(query.text)))
-        best = [self._artifacts[place].retrieved(score) for place, score in ranked[:depth]]
+        best = [replace(self._shown[place], score=score) for place, score in ranked[:depth]]
         return best + [self._shown[place] for place, _ in ranked[depth:]]
 
     async def _scores(self, text: str) -> Any:
@@ -181,7 +183,8 @@ class CogCanvas(RecallSystem):
         vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
         if len(vectors) != len(artifacts):
             raise ValueError(f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {len(artifacts)} artifacts")
-        self._index(artifacts, vectors, self.parts.embedder.fitted([artifact.search_text for artifact in artifacts]))
+        embedder = await asyncio.to_thread(self.parts.embedder.fitted, [artifact.search_text for artifact in artifacts])
+        await asyncio.to_thread(self._index, artifacts, vectors, embedder)
 
     def close(self) -> None:
         if self._reranker:

@@ -62,9 +62,10 @@ class Artifact:
         parts = (f"{self.speaker}: {self.quote}" if self.speaker else self.quote, self.gist, *self.dates)
         return "\n".join(part for part in parts if part)
 
-    def retrieved(self, score: float | None = None) -> Retrieved:
-        """As a unit of an answer."""
-        return Retrieved(self.text, self.turn_ids, score)
+    @property
+    def unscored(self) -> Retrieved:
+        """As a unit of an answer, without a score yet."""
+        return Retrieved(self.text, self.turn_ids)
 
 
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:

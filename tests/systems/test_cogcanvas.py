@@ -1,0 +1,363 @@
+"""cogcanvas: what is extracted, how it hangs together, what is found and shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memeval.datasets.locomo import Locomo
+from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.errors import ModelError, UserError
+from memeval.granularity import Granularity, chunks
+from memeval.llm.contract import Completion, Prompt
+from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.prompts import shipped
+from memeval.records import MemoryChunk, Query, Role
+from memeval.systems.cogcanvas import Settings
+from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
+from memeval.systems.cogcanvas.dates import day_of, resolved
+from memeval.systems.cogcanvas.extraction import Extractor, Reply, batches, read_reply
+from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.quotes import nearest, verbatim
+from memeval.systems.cogcanvas.retrieval import hybrid, shares
+from memeval.testing.model import ScriptedModel
+
+from .conftest import Builder, by_session, conversation
+
+DEMO = Path(__file__).parents[2] / "data" / "demo" / "demo.json"
+SAID = datetime(2023, 5, 8, 13, 56)
+
+
+@cache
+def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
+    return tuple(tuple(chunks(case, Granularity(granularity))) for case in Locomo(DEMO, allow_unpinned=True).cases())
+
+
+def extracted(
+    units: Sequence[MemoryChunk], *, gleaning: bool = True, model: ScriptedModel | None = None
+) -> tuple[list[Artifact], Extractor]:
+    extractor = Extractor(model or ScriptedModel(), shipped("extract"), 0, gleaning)
+    return asyncio.run(extractor.extract(batches(units, 10, 1000))), extractor
+
+
+def replying(*items: Any) -> ScriptedModel:
+    return ScriptedModel(lambda prompt: json.dumps(items))
+
+
+def item(quote: str, unit: Any = 1, **more: Any) -> dict[str, Any]:
+    return {"type": "key_fact", "content": "Something.", "quote": quote, "unit": unit, "date": "", "people": [], **more}
+
+
+def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
+    given: dict[str, Any] = {
+        "content": quote,
+        "speaker": "Ann",
+        "turn_ids": ("D1:1",),
+        "time": SAID,
+        "dates": (),
+        "people": (),
+        "unit": 0,
+        "start": 0,
+    }
+    return Artifact(kind=kind, quote=quote, **(given | more))
+
+
+# Extraction
+
+
+@pytest.mark.parametrize("granularity", ["turn", "exchange", "session"])
+def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(granularity: str) -> None:
+    turns = {(number, unit.turn_ids[0]): unit for number, case in enumerate(demo("turn")) for unit in case}
+    for number, units in enumerate(demo(granularity)):
+        found, extractor = extracted(units)
+        assert len(found) > len(demo("turn")[number]) / 2
+        assert extractor.counts["dropped"] == 0
+        for one in found:
+            (turn,) = one.turn_ids
+            said = turns[number, turn]
+            assert one.quote in said.content
+            assert one.time == said.time or granularity == "exchange"
+            assert one.kind in KINDS
+            assert said.content.startswith(f"{one.speaker}: ")
+            assert units[one.unit].content[one.start :].startswith(one.quote)
+
+
+def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said() -> None:
+    found, _ = extracted(conversation())
+    assert next(one for one in found if "Biscuit yesterday" in one.quote).dates == ("7 May 2023",)
+    assert next(one for one in found if "last week" in one.quote).dates == ("The week before 8 May 2023",)
+
+
+@pytest.mark.parametrize(
+    ("quote", "claimed", "dates"),
+    [
+        ("I left yesterday", "1999-01-01", ("7 May 2023",)),
+        ("I left at last", "2023-05-06", ("6 May 2023",)),
+        ("I left at last", "June 2021", ("June 2021",)),
+        ("I left at last", "recently", ()),
+        ("I left at last", "", ()),
+    ],
+)
+def test_a_models_date_counts_only_where_the_quote_has_none(quote: str, claimed: str, dates: tuple[str, ...]) -> None:
+    assert resolved(quote, SAID, claimed) == dates
+    assert resolved("yesterday", None, "") == ()
+
+
+def test_gleaning_finds_more_and_keeps_what_was_found() -> None:
+    units = demo("turn")[0]
+    (once, first), (twice, second) = extracted(units, gleaning=False), extracted(units)
+    assert set(once) < set(twice)
+    assert second.counts["calls"] == 2 * first.counts["calls"] == 2 * len(batches(units, 10, 1000))
+
+
+def test_the_second_pass_is_told_what_the_first_one_found() -> None:
+    model = ScriptedModel()
+    extracted(conversation(), model=model)
+    first, second = (prompt for _, prompt in model.prompts)
+    assert isinstance(first, ExtractPrompt)
+    assert isinstance(second, ExtractPrompt)
+    assert first.units == second.units == tuple(chunk.text for chunk in conversation())
+    assert not first.known
+    assert second.known
+    assert all(role is Role.INGEST for role, _ in model.prompts)
+    assert f"- {second.known[0]}\n" in second.messages()[1]["content"]
+
+
+def test_a_wrong_unit_and_a_loose_quote_are_repaired_and_an_invented_one_is_dropped() -> None:
+    units = conversation()
+    model = replying(
+        item("My sister Clara is a violinist in Lisbon", 2),
+        item("i QUIT my job — at the bank", 6),
+        item("Cinnamon rolls and a cake for the birthday of Biscuit", "8"),
+        item("the moon is made of cheese", 1),
+        item("", 1),
+        "no object",
+        item("Ann: Norway must be lovely", 3, type="Person Attribute", people=["Ann", 7, "Norway"]),
+    )
+    found, extractor = extracted(units, gleaning=False, model=model)
+    assert [(one.turn_ids, one.quote) for one in found] == [
+        (("D1:3",), "Norway must be lovely"),
+        (("D1:4",), "My sister Clara is a violinist in Lisbon"),
+        (("D2:1",), "I quit my job at the bank"),
+        (("D2:3",), "Cinnamon rolls, and a cake for Biscuit's birthday"),
+    ]
+    assert found[0].kind == "person_attribute"
+    assert found[0].people == ("Norway",)
+    assert extractor.counts == {"calls": 1, "repaired": 3, "dropped": 3}
+
+
+def test_what_is_there_already_is_not_taken_twice() -> None:
+    found, extractor = extracted(conversation(), model=replying(item("I quit my job at the bank", 6), item("my job at the bank", 6)))
+    assert len(found) == 1
+    assert extractor.counts["repeated"] == 3
+
+
+def test_turns_of_a_unit_are_told_apart_where_they_can_be() -> None:
+    (session, _) = by_session(conversation())
+    found = verbatim("I went hiking in Norway", session)
+    assert found is not None
+    assert (found.line.speaker, found.line.turn_ids) == ("Bob", ("D1:2",))
+    loose = MemoryChunk("c", "a text about hiking", None, "s", ("D1:1", "D1:2"), ())
+    whole = verbatim("about hiking", loose)
+    assert whole is not None
+    assert whole.line.turn_ids == ("D1:1", "D1:2")
+    assert nearest("!!!", loose) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('[{"a": 1}, {"b": 2}]', Reply(({"a": 1}, {"b": 2}), closed=True)),
+        ('```json\n[{"a": 1}]\n```', Reply(({"a": 1},), closed=True)),
+        ('{"artifacts": [{"a": 1}]}', Reply(({"a": 1},), closed=True)),
+        ("[]", Reply((), closed=True)),
+        ('[{"a": 1}, {"b": "brok', Reply(({"a": 1},), closed=False)),
+        ('[{"a": "brok', None),
+        ("there is nothing", None),
+        ("", None),
+    ],
+)
+def test_a_reply_is_read_as_far_as_it_goes(text: str, read: Reply | None) -> None:
+    assert read_reply(text) == read
+
+
+def test_a_reply_that_cannot_be_read_is_counted_and_told_with_every_answer(build: Builder) -> None:
+    driver = build("cogcanvas", model=ScriptedModel(lambda prompt: "I would rather not."))
+    driver.remember(conversation())
+    answer = driver.ask(Query("puppy"))
+    assert answer.retrieved == ()
+    assert answer.notes == {"extraction": {"unreadable": 1}}
+
+
+def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
+    units = conversation()
+
+    def reply(prompt: Prompt) -> str:
+        assert isinstance(prompt, ExtractPrompt)
+        whole = json.dumps([item(unit.split(": ", 1)[1], number) for number, unit in enumerate(prompt.units, 1)])
+        return whole if len(whole) < 700 else whole[:700]
+
+    found, extractor = extracted(units, gleaning=False, model=ScriptedModel(reply))
+    assert {turn for one in found for turn in one.turn_ids} == {turn for unit in units for turn in unit.turn_ids}
+    assert extractor.counts["cut"] == extractor.counts["calls"] - 1 > 0
+
+
+def test_batches_hold_so_many_units_and_tokens() -> None:
+    units = demo("turn")[0]
+    for most_units, most_tokens in ((10, 10**6), (1, 10**6), (10**6, 200), (7, 150), (10, 1)):
+        cut = batches(units, most_units, most_tokens)
+        assert [number for batch in cut for number, _ in batch] == list(range(len(units)))
+        assert max(map(len, cut)) <= most_units
+        if most_tokens == 1:
+            assert all(len(batch) == 1 for batch in cut)
+
+
+def test_batches_are_asked_for_at_once_and_a_failure_is_the_ingests() -> None:
+    class Slow(ExtractiveModel):
+        under_way = peak = 0
+
+        async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+            self.under_way += 1
+            self.peak = max(self.peak, self.under_way)
+            await asyncio.sleep(0)
+            self.under_way -= 1
+            return await super().complete(prompt, role=role, seed=seed)
+
+    slow = Slow()
+    cut = batches(demo("turn")[0], 10, 1000)
+    asyncio.run(Extractor(slow, shipped("extract"), 0, True).extract(cut))
+    assert slow.peak == len(cut) > 5
+    with pytest.raises(ModelError):
+        extracted(conversation(), model=ScriptedModel(fails=True))
+
+
+# The graph
+
+
+def kinds(canvas: Canvas) -> set[tuple[int, int, str]]:
+    return set(canvas.graph.edges(data="kind"))
+
+
+def canvas_of(*artifacts: Artifact, threshold: float = 0.5) -> Canvas:
+    texts = [one.search_text for one in artifacts]
+    vectors = asyncio.run(CharTfidfEmbedder(width=2048).embed(texts))
+    return Canvas(artifacts, vectors, threshold)
+
+
+def test_edges_by_type() -> None:
+    canvas = canvas_of(
+        artifact("the ferry to Harwich runs at noon", "key_fact"),
+        artifact("we take the ferry to Harwich at noon", "decision"),
+        artifact("I need to book the ferry to Harwich", "todo"),
+        artifact("the ferry to Harwich calms me", "insight"),
+        artifact("I have sea legs", "person_attribute"),
+        artifact("I went aboard in June", "event"),
+        artifact("a goat ate my hat", "event", speaker="Bob"),
+        threshold=0.4,
+    )
+    found = kinds(canvas)
+    assert {(1, 0, "causes"), (2, 1, "causes"), (3, 0, "causes"), (5, 4, "person")} <= found
+    assert (1, 0, "references") in found
+    assert not [edge for edge in found if edge[0] == 6 or (edge[2] == "causes" and edge[0] in (0, 4, 5))]
+
+
+def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
+    canvas = canvas_of(
+        artifact("Otto sailed away", people=("Otto",), dates=("9 June 2023",)),
+        artifact("Otto packed his trunk", people=("Otto",), dates=("7 May 2023",)),
+        artifact("It rained", people=()),
+        artifact("Otto came back", people=("Otto",), dates=("July 2023",)),
+        threshold=1.0,
+    )
+    assert {edge for edge in kinds(canvas) if edge[2] == "temporal"} == {(1, 0, "temporal"), (0, 3, "temporal")}
+    assert day_of(("The week before 9 June 2023",), None) == datetime(2023, 6, 2).date()
+
+
+def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
+    chain = [artifact(name, people=("Otto",), dates=(f"{day} May 2023",)) for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)]
+    canvas = canvas_of(*chain, threshold=1.0)
+    assert canvas.expand({0: 1.0}, 2, temporal=True) == pytest.approx({0: 1.0, 1: 0.8, 2: 0.64})
+    assert canvas.expand({3: 1.0, 1: 0.1}, 3, temporal=True) == pytest.approx({3: 1.0, 2: 0.8, 1: 0.64, 0: 0.512})
+    assert canvas.expand({0: 1.0}, 3, temporal=False) == {0: 1.0}
+    assert canvas.expand({}, 3, temporal=True) == {}
+
+
+# Retrieval and what is shown
+
+
+def test_scores_are_mixed_in_shares_of_the_best() -> None:
+    mixed = hybrid(np.array([0.5, 0.25, -0.1]), np.array([0.0, 4.0, 2.0]))
+    assert mixed.tolist() == pytest.approx([0.7, 0.65, 0.15])
+    assert shares(np.zeros(3)).tolist() == [0, 0, 0]
+    assert shares(np.zeros(0)).tolist() == []
+
+
+def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds() -> None:
+    one = artifact("I adopted a puppy yesterday", content="Ann adopted Biscuit the puppy", dates=("7 May 2023",))
+    assert one.text == (
+        "[1:56 pm on 8 May 2023] event told by Ann: I adopted a puppy yesterday (7 May 2023: Ann adopted Biscuit the puppy)"
+    )
+    assert artifact("It rained", "key_fact", time=None, speaker="").text == "key fact: It rained"
+
+
+def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None:
+    units = conversation()
+    driver = build("cogcanvas", model=ExtractiveModel(), top_k=2)
+    driver.call("reset")
+    for number, unit in enumerate(units, 1):
+        driver.call("ingest", unit)
+        if number in (3, 6):
+            driver.call("compress", units[number - 2 : number])
+    driver.call("consolidate")
+    answer = driver.ask(Query("the puppy Biscuit that Ann adopted"))
+    assert answer.retrieved is not None
+    assert answer.retrieved[0].turn_ids == ("D1:1",), "what left the window lives on as an artifact"
+    assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved] + [unit.text for unit in units[4:]]
+
+
+def test_without_a_compression_there_is_no_window(build: Builder) -> None:
+    driver = build("cogcanvas", model=ExtractiveModel(), top_k=2)
+    driver.remember(conversation())
+    driver.ask(Query("puppy"))
+    assert len(driver.reader.contexts[-1]) == 2
+
+
+def test_a_loaded_canvas_answers_identically_and_asks_no_model(build: Builder, folder: Path) -> None:
+    driver = build("cogcanvas", model=ExtractiveModel())
+    driver.remember(demo("turn")[0], compress_after=60)
+    driver.call("save", folder)
+    assert {path.name for path in folder.iterdir()} == {"artifacts.json", "chunks.json", "vectors.npy"}
+    loaded = build("cogcanvas")
+    loaded.call("load", folder)
+    queries = [Query("When did Gustav move in?"), Query("Which food does Gustav refuse?"), Query("zzz")]
+    assert [loaded.ask(query) for query in queries] == [driver.ask(query) for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_units": 0}, "system.batch_units must be positive"),
+        ({"graph_hops": 0}, "system.graph_hops must be positive"),
+        ({"top_k": 0}, "system.top_k must be positive"),
+        ({"reference_threshold": 0.0}, "system.reference_threshold must be above 0"),
+        ({"rerank": "endpoint"}, "needs system.rerank_url"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Settings(**given)
+
+
+def test_the_wording_holds_no_example() -> None:
+    wording = shipped("extract")
+    assert '"quote": "..."' in wording.system, "few-shot examples of the original held test items"
+    assert {kind for kind in KINDS if f"- {kind}:" in wording.system} == set(KINDS)

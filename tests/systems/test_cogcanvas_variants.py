@@ -1,0 +1,208 @@
+"""Each variant of cogcanvas changes exactly its part: in its resolved settings, in its memory's key, and in the prompts that it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memeval.cli.compose import composed
+from memeval.datasets.locomo import Locomo
+from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.granularity import Granularity, chunks
+from memeval.llm.contract import AnswerPrompt
+from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.memory import ingest
+from memeval.pipeline.reader import CellReader
+from memeval.prompts import shipped
+from memeval.records import Query
+from memeval.systems.cogcanvas import CogCanvas, Settings
+from memeval.systems.contract import Parts
+from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.testing.model import ScriptedModel
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = ("graph", "graph_hops", "temporal_edges", "retrieval", "cot", "rerank", "gleaning", "top_k")
+TABLE: Mapping[str, tuple[Any, ...]] = {
+    "cogcanvas": (True, 3, True, "hybrid", True, "lexical", True, None),
+    "cogcanvas_nograph": (False, 3, True, "hybrid", True, "lexical", True, None),
+    "cogcanvas_notemporal": (True, 3, False, "hybrid", True, "lexical", True, None),
+    "cogcanvas_nohybrid": (True, 3, True, "dense", True, "lexical", True, None),
+    "cogcanvas_nocot": (True, 3, True, "hybrid", False, "lexical", True, None),
+    "cogcanvas_norerank": (True, 3, True, "hybrid", True, "none", True, None),
+    "cogcanvas_nogleaning": (True, 3, True, "hybrid", True, "lexical", False, None),
+    "cogcanvas_baseline": (True, 1, False, "dense", False, "none", False, None),
+    "cogcanvas_temporal": (True, 1, True, "dense", False, "none", False, None),
+    "cogcanvas_hybrid": (True, 1, False, "hybrid", False, "none", False, None),
+    "cogcanvas_cot": (True, 1, False, "dense", True, "none", False, None),
+    "cogcanvas_minimal": (True, 1, False, "dense", False, "none", False, 10),
+}
+"""The table of protocols.md, section 6."""
+VARIANTS = sorted(TABLE)
+GLEANS = [name for name in VARIANTS if TABLE[name][COLUMNS.index("gleaning")]]
+
+
+@cache
+def cell(name: str) -> Cell:
+    """The variant's cell as Hydra composes it from conf/."""
+    return open_cell(composed([f"system={name}", "dataset=demo", "tracking=none", "compression_turn=middle"]), "test")
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
+    resolved = cell(name)
+    assert resolved.settings == replace(Settings(), **dict(zip(COLUMNS, TABLE[name], strict=True)))
+    assert resolved.config.system == {"name": name, **asdict(resolved.settings)}
+    assert resolved.system is CogCanvas
+    assert resolved.style == ("cot" if TABLE[name][COLUMNS.index("cot")] else "short")
+    assert replace(resolved.config, system={}) == replace(cell("cogcanvas").config, system={}), "nothing but the system differs"
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name != "cogcanvas"])
+def test_a_variant_is_a_diff_on_the_base_with_only_the_switched_fields(name: str) -> None:
+    text = (ROOT / "conf" / "system" / f"{name}.yaml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)
+    base = yaml.safe_load((ROOT / "conf" / "system" / "cogcanvas.yaml").read_text(encoding="utf-8"))
+    assert text.startswith("# ")
+    assert given.pop("defaults") == ["cogcanvas", "_self_"]
+    assert given.pop("name") == name
+    assert given
+    assert all(base[field] != value for field, value in given.items())
+
+
+def test_variants_that_differ_only_in_retrieval_or_prompt_share_one_memory() -> None:
+    keys = {name: cell(name).keys(0) for name in VARIANTS}
+    assert len({keys[name].prepare for name in GLEANS}) == 1
+    assert len({keys[name].prepare for name in VARIANTS if name not in GLEANS}) == 1
+    assert len({key.prepare for key in keys.values()}) == 2
+    assert len({key.answer for key in keys.values()}) == len(VARIANTS)
+
+
+def test_the_sweep_holds_every_variant_beside_the_other_agents() -> None:
+    sweep = yaml.safe_load((ROOT / "sweeps" / "cogcanvas_ablation.yaml").read_text(encoding="utf-8"))
+    systems = sweep["hydra"]["sweeper"]["params"]["system"].split(",")
+    assert sorted(systems) == sorted([*TABLE, "native", "summarization", "rag", "memgpt_lite", "graphrag_lite"])
+    assert sweep["retain_recent"] == 5
+
+
+Sent = tuple[list[ExtractPrompt], list[AnswerPrompt]]
+
+
+@cache
+def sent(name: str) -> Sent:
+    """The prompts that a variant sends over the first conversation of the demo set: those of its ingest and those of its answers."""
+    case = next(iter(Locomo(ROOT / "data" / "demo" / "demo.json", allow_unpinned=True).cases()))
+    model, resolved = ScriptedModel(), cell(name)
+
+    async def play() -> None:
+        reader = CellReader(model, shipped(f"answer_{resolved.style}"), resolved.style, 0)
+        parts = Parts(reader, model, CharTfidfEmbedder(), 10, 0, "case", lambda awaitable: pytest.fail("nothing is called in a thread"))
+        system = resolved.system(resolved.settings, parts)
+        units = chunks(case, Granularity("turn"))
+        await ingest(system, units, [len(units) // 2], 5)
+        for question in case.questions:
+            await system.answer(Query(question.text, question.asked_at))
+
+    asyncio.run(play())
+    prompts = [prompt for _, prompt in model.prompts]
+    return [p for p in prompts if isinstance(p, ExtractPrompt)], [p for p in prompts if isinstance(p, AnswerPrompt)]
+
+
+def contexts(name: str) -> list[tuple[str, ...]]:
+    return [prompt.context for prompt in sent(name)[1]]
+
+
+@pytest.mark.parametrize("name", [name for name in GLEANS if name != "cogcanvas"])
+def test_variants_that_glean_send_the_same_prompts_at_ingest(name: str) -> None:
+    assert sent(name)[0] == sent("cogcanvas")[0]
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name not in GLEANS])
+def test_without_gleaning_only_the_first_pass_is_sent(name: str) -> None:
+    assert sent(name)[0] == [prompt for prompt in sent("cogcanvas")[0] if not prompt.known]
+    assert 2 * len(sent(name)[0]) == len(sent("cogcanvas")[0])
+
+
+@pytest.mark.parametrize(("name", "other"), [("cogcanvas_nocot", "cogcanvas"), ("cogcanvas_cot", "cogcanvas_baseline")])
+def test_the_prompt_switch_changes_the_wording_and_nothing_else(name: str, other: str) -> None:
+    assert contexts(name) == contexts(other)
+    for one, two in zip(sent(name)[1], sent(other)[1], strict=True):
+        assert {one.style, two.style} == {"cot", "short"}
+        assert one.system_text != two.system_text
+        assert one.question == two.question
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("cogcanvas_nograph", "cogcanvas"),
+        ("cogcanvas_nohybrid", "cogcanvas"),
+        ("cogcanvas_norerank", "cogcanvas"),
+        ("cogcanvas_notemporal", "cogcanvas"),
+        ("cogcanvas_hybrid", "cogcanvas_baseline"),
+        ("cogcanvas_temporal", "cogcanvas_baseline"),
+    ],
+)
+def test_a_switch_of_retrieval_changes_the_contexts_and_nothing_else(name: str, other: str) -> None:
+    assert contexts(name) != contexts(other)
+    for one, two in zip(sent(name)[1], sent(other)[1], strict=True):
+        assert replace(one, context=()) == replace(two, context=())
+        assert one.context[10:] == two.context[10:], "after ten artifacts comes the window"
+
+
+def test_minimal_shows_ten_artifacts_at_most() -> None:
+    assert contexts("cogcanvas_minimal") == contexts("cogcanvas_baseline"), "at a top_k of 10"
+    settings = replace(Settings(), top_k=10)
+    for asked, shown in ((3, 3), (10, 10), (20, 10)):
+        parts: Any = Parts(None, None, CharTfidfEmbedder(), asked, 0, "case", lambda _: None)  # type: ignore[arg-type]
+        assert CogCanvas(settings, parts).parts.top_k == shown
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """One artifact for each numbered turn at the first pass, none at the second; three words to a question."""
+    words = str(body["messages"][-1]["content"])
+    if not extracts(body):
+        return "in the harbour"
+    if "already:\n(nothing)" not in words:
+        return "[]"
+    turns = re.findall(r"(?m)^(\d+)\. (?:\[.*?\] )?\w+: (.*)$", words)
+    return json.dumps([{"type": "event", "content": quote, "quote": quote, "unit": int(number)} for number, quote in turns])
+
+
+def extracts(body: Mapping[str, Any]) -> bool:
+    return body["messages"][0]["content"] == shipped("extract").system
+
+
+def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Path) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+
+        def run(*words: str) -> int:
+            """Calls of the extraction so far."""
+            model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "tracking=none")
+            small = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(("MEMEVAL_", "OPENAI_"))}
+            command = [sys.executable, "-m", "memeval", *words, *small, *model]
+            done = subprocess.run(command, env={**kept, "MEMEVAL_HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return sum(extracts(body) for _, body in endpoint.requests)
+
+        calls = run("-m", "system=cogcanvas,cogcanvas_nograph,cogcanvas_nocot")
+        units = len(chunks(next(iter(Locomo(ROOT / "data" / "demo" / "demo.json", allow_unpinned=True).cases())), Granularity("turn")))
+        assert units / 10 * 2 <= calls <= units / 10 * 2 + 20, "two passes over batches of ten"
+        shutil.rmtree(tmp_path / "data" / "cache")  # what is not asked again now is not asked because it was saved
+        assert run("system=cogcanvas_norerank") == calls
+        assert len(list((tmp_path / "data" / "prepared").iterdir())) == 1
+        assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, "another ingest: the first pass alone"

@@ -1,0 +1,395 @@
+"""Letta through its own client: against a double on loopback, and against a real server where LETTA_BASE_URL names one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memeval.errors import ModelError, UserError
+from memeval.llm.metering import Ledger, metered
+from memeval.records import Query, Role
+from memeval.systems import registry
+from memeval.systems.contract import ANSWER, INGEST
+from memeval.systems.letta import Letta, Settings
+from memeval.systems.letta_server import TRIES, Agent, Hit, hits_of
+from memeval.systems.registry import read_settings
+from memeval.testing.http import Events
+from memeval.testing.letta_double import DATE, LettaDouble
+
+from .conftest import Builder, Driver, conversation
+
+QUESTION = Query("Where does Clara play the violinist?")
+REAL = os.environ.get("LETTA_BASE_URL")
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.letta:Letta")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LettaDouble]:
+    monkeypatch.delenv("LETTA_API_KEY", raising=False)
+    with LettaDouble() as double:
+        monkeypatch.setenv("LETTA_BASE_URL", double.address)
+        yield double
+        join_discards()
+
+
+def join_discards() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "memeval-discard":
+            thread.join()
+
+
+def let_go(driver: Driver) -> None:
+    driver.system.close()
+    join_discards()
+
+
+def remembering(build: Builder, **settings: Any) -> Driver:
+    driver = build("letta", **settings)
+    driver.remember(conversation())
+    return driver
+
+
+def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: Builder) -> None:
+    answer = remembering(build, top_k=2).ask(QUESTION)
+    assert answer.retrieved is not None
+    assert answer.retrieved[0].text == conversation()[3].text
+    assert answer.retrieved[0].turn_ids == ("D1:4",)
+    assert answer.retrieved[0].score is not None
+    assert len(answer.retrieved) == 2
+    assert answer.ranking == tuple(unit.turn_ids for unit in answer.retrieved)
+    assert answer.text == " | ".join(unit.text for unit in answer.retrieved)
+    assert answer.context_tokens
+    assert answer.notes == {"letta_calls": "not cached: the server makes them", "letta_searches": 1}
+
+
+def test_the_agent_can_search_its_archive_and_change_nothing(server: LettaDouble, build: Builder) -> None:
+    remembering(build, top_k=7, model="letta/letta-free", embedding="letta/other")
+    (agent,) = server.agents.values()
+    assert (agent["model"], agent["embedding"]) == ("letta/letta-free", "letta/other")
+    assert (agent["tools"], agent["include_base_tools"]) == (["archival_memory_search"], False)
+    assert agent["memory_blocks"][0]["read_only"] is True
+    assert "top_k=7" in agent["memory_blocks"][0]["value"]
+    assert agent["name"].startswith("memeval-conv-26-")
+
+
+def test_passages_are_dated_by_the_conversation(server: LettaDouble, build: Builder) -> None:
+    driver = build("letta")
+    driver.remember([*conversation()[:1], replace(conversation()[5], time=None)])
+    dated, undated = next(iter(server.archives.values()))
+    assert datetime.fromisoformat(dated["created_at"]) == datetime.fromisoformat("2023-05-08T13:56:00+00:00")
+    assert dated["text"] == conversation()[0].text
+    assert "created_at" not in undated
+
+
+def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    driver.ask(Query("Who sings?", datetime(2023, 7, 1, 12, 0)))
+    (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
+    assert sent["messages"] == [{"role": "user", "content": "The question is asked at 12:00 pm on 1 July 2023.\nWho sings?"}]
+
+
+def test_questions_do_not_leak_into_each_other(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    alone = [driver.ask(query) for query in (QUESTION, Query("bakery"))]
+    assert [driver.ask(query) for query in (Query("bakery"), QUESTION)] == alone[::-1]
+    assert all("earlier:" not in answer.text for answer in alone)
+    assert server.conversations == {}
+    assert server.count("POST", "/messages") == 4
+    assert len({request.path for request in server.requests if request.path.endswith("/messages")}) == 4
+
+
+def test_questions_asked_at_once_are_answered_as_if_alone(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    queries = [QUESTION, Query("bakery"), Query("Bye")]
+    assert driver.ask_at_once(queries * 5) == [driver.ask(query) for query in queries] * 5
+
+
+def test_two_cases_do_not_mix_and_a_reset_forgets(server: LettaDouble, build: Builder) -> None:
+    first, second = build("letta", case_id="a"), build("letta", case_id="b")
+    first.remember(conversation()[:5])
+    second.remember(conversation()[5:])
+    assert "bakery" not in first.ask(Query("the bakery")).text
+    second.remember(conversation()[:5])
+    join_discards()
+    assert "bakery" not in second.ask(Query("the bakery")).text
+    assert len(server.agents) == len(server.archives) == 2
+
+
+def test_texts_that_read_alike_are_told_apart_by_their_order(server: LettaDouble, build: Builder) -> None:
+    chunks = [replace(chunk, content="Bob: Bye!", time=None) for chunk in conversation()[:3]]
+    driver = build("letta", top_k=3)
+    driver.remember(chunks)
+    assert driver.ask(Query("Bye")).ranking == (("D1:1",), ("D1:2",), ("D1:3",))
+
+
+def test_what_two_searches_found_counts_once() -> None:
+    system = Letta(Settings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
+    for chunk in conversation():
+        system.ingest(chunk)
+    text, other = conversation()[3].text, conversation()[0].text
+    units = system._units([Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")])
+    assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]
+
+
+def test_what_the_server_cut_out_of_a_chunk_is_still_known(server: LettaDouble, build: Builder) -> None:
+    server.tool_return = lambda rows: str([{**row, "content": row["content"][30:60]} for row in rows])
+    answer = remembering(build, top_k=1).ask(QUESTION)
+    assert answer.ranking == (("D1:4",),)
+
+
+def test_a_search_that_found_nothing_is_no_unknown(server: LettaDouble, build: Builder) -> None:
+    answer = remembering(build).ask(Query("zzz"))
+    assert answer.retrieved == ()
+    assert answer.text == "The conversation does not mention it."
+
+
+def test_a_result_that_cannot_be_read_is_unknown(server: LettaDouble, build: Builder) -> None:
+    server.tool_return = lambda rows: str(rows)[:60] + "... [NOTE: function output was truncated]"
+    answer = remembering(build).ask(QUESTION)
+    assert answer.retrieved is None
+    assert answer.ranking is None
+    assert answer.context_tokens is None
+
+
+ROW = {"timestamp": DATE, "content": 'it\'s "so"', "tags": []}
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        str([ROW]),
+        json.dumps([ROW]),
+        json.dumps({"status": "OK", "message": str([ROW]), "time": DATE}),
+        json.dumps({"message": "Showing 1 results:", "results": [ROW]}),
+        str(([ROW], 1)),
+    ],
+)
+def test_results_are_read_as_any_release_writes_them(returned: str) -> None:
+    assert hits_of(returned) == [Hit('it\'s "so"')]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"), [("[]", []), ("None", []), ("no", None), ("", None), ("[{'text': 'x'}]", None), ("7", None)]
+)
+def test_results_without_passages(returned: str, expected: Any) -> None:
+    assert hits_of(returned) == expected
+
+
+def test_usage_is_the_servers_and_embeddings_are_estimated(server: LettaDouble, build: Builder) -> None:
+    ingest, answer = Ledger(), Ledger()
+    driver = build("letta")
+    with metered(ingest):
+        driver.remember(conversation())
+    with metered(answer):
+        driver.ask(QUESTION)
+    (embedded,) = ingest.usages
+    assert (embedded.role, embedded.model, embedded.provider) == (Role.EMBED, "text-embedding-3-small", "openai")
+    assert (embedded.calls, embedded.estimated) == (9, True)
+    said, searched = answer.usages
+    assert (said.role, said.model, said.provider, said.estimated) == (Role.ANSWER, "gpt-4o-mini", "openai", False)
+    assert (said.prompt_tokens, said.completion_tokens, said.cached_tokens, said.calls) == (100, 10, 40, 2)
+    assert (searched.role, searched.calls, searched.estimated) == (Role.EMBED, 1, True)
+
+
+def test_a_server_that_reports_no_usage_leaves_it_unknown(server: LettaDouble, build: Builder) -> None:
+    driver, ledger = remembering(build), Ledger()
+    server.events = Events(
+        [{"message_type": "assistant_message", "id": "m", "date": DATE, "content": [{"type": "text", "text": "in Lisbon"}]}]
+    )
+    with metered(ledger):
+        answer = driver.ask(QUESTION)
+    assert answer.text == "in Lisbon"
+    assert answer.retrieved == ()
+    assert ledger.usages[0].prompt_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        (
+            [{"message_type": "error_message", "error_type": "llm_error", "message": "no credit", "run_id": "r"}],
+            "the Letta server failed: no credit",
+        ),
+        ([{"message_type": "stop_reason", "stop_reason": "max_steps"}], r"gave no answer \(stop_reason: max_steps\)"),
+        ([{"message_type": "assistant_message", "id": "m", "date": DATE, "content": " "}], "gave no answer"),
+        ([], "gave no answer"),
+    ],
+)
+def test_no_answer_is_a_fault_and_not_an_answer(server: LettaDouble, build: Builder, events: list[dict[str, Any]], told: str) -> None:
+    driver = remembering(build)
+    server.events = Events(events)
+    with pytest.raises(ModelError, match=told):
+        driver.ask(QUESTION)
+    assert server.conversations == {}
+
+
+@pytest.mark.parametrize("status", [429, 502, 503])
+def test_what_may_pass_is_tried_again_in_a_new_conversation(server: LettaDouble, build: Builder, status: int) -> None:
+    driver = remembering(build)
+    server.failures = [("POST", "/messages", status)] * 2
+    assert "earlier:" not in driver.ask(QUESTION).text
+    assert server.count("POST", "/v1/conversations/") - server.count("POST", "/messages") == 3
+    assert server.conversations == {}
+
+
+def test_what_does_not_pass_is_given_up(server: LettaDouble) -> None:
+    waits: list[float] = []
+    agent = Agent(server.address, None, waits.append)
+    agent.create("case", "a/b", "c/d", "I answer.")
+    agent.remember([])
+    server.failures = [("POST", "/messages", 503)] * TRIES
+    with pytest.raises(ModelError, match=f"HTTP 503: scripted 503 .tried {TRIES} times"):
+        agent.ask("hello")
+    assert waits == [0.0] * (TRIES - 1)
+    server.failures = [("POST", "/messages", 400)]
+    with pytest.raises(ModelError, match="HTTP 400"):
+        agent.ask("hello")
+    assert len(waits) == TRIES - 1
+    agent.close()
+
+
+def test_the_agent_and_its_archive_are_deleted_when_the_case_is_done(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    driver.ask(QUESTION)
+    assert server.agents
+    assert server.archives
+    let_go(driver)
+    assert server.agents == server.archives == server.conversations == {}
+
+
+def test_the_agent_is_deleted_when_the_ingest_fails(server: LettaDouble, build: Builder) -> None:
+    server.failures = [("POST", "/archival-memory", 400)]
+    with pytest.raises(ModelError, match="HTTP 400: scripted 400"):
+        remembering(build)
+    join_discards()
+    assert server.count("POST", "/v1/agents/") >= 1
+    assert server.agents == {}
+
+
+def test_the_agent_is_deleted_when_a_question_failed(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    server.failures = [("POST", "/messages", 400)]
+    with pytest.raises(ModelError):
+        driver.ask(QUESTION)
+    let_go(driver)
+    assert server.agents == {}
+
+
+def test_the_agent_is_deleted_when_nobody_closed_the_system(server: LettaDouble) -> None:
+    agent = Agent(server.address, None)
+    agent.create("case", "a/b", "c/d", "I answer.")
+    assert server.agents
+    del agent
+    assert server.agents == {}
+
+
+def test_an_agent_that_cannot_be_deleted_is_named(server: LettaDouble, build: Builder, caplog: pytest.LogCaptureFixture) -> None:
+    driver = remembering(build)
+    (agent,) = server.agents
+    server.failures = [("DELETE", "/v1/agents/", 403)]
+    with caplog.at_level(logging.WARNING):
+        let_go(driver)
+    assert f"Letta agent {agent} at {server.address} could not be deleted and is left behind" in caplog.text
+
+
+def test_closing_twice_deletes_once(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    let_go(driver)
+    let_go(driver)
+    assert server.count("DELETE", "/v1/agents/") == 1
+
+
+def test_such_a_memory_is_not_saved(server: LettaDouble, build: Builder, folder: Path) -> None:
+    with pytest.raises(NotImplementedError):
+        remembering(build).call("save", folder)
+
+
+def test_an_empty_conversation_is_answered_from_nothing(server: LettaDouble, build: Builder) -> None:
+    driver = build("letta")
+    driver.remember([])
+    assert driver.ask(QUESTION).retrieved == ()
+
+
+def test_without_an_address_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LETTA_BASE_URL", raising=False)
+    with pytest.raises(UserError, match="neither system.base_url nor LETTA_BASE_URL names one"):
+        build("letta")
+
+
+def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:
+    driver = build("letta", base_url="http://127.0.0.1:9")
+    agent_tries = pytest.MonkeyPatch()
+    agent_tries.setattr("memeval.systems.letta_server.TRIES", 1)
+    with pytest.raises(UserError, match=r"no answer from the Letta server at http://127\.0\.0\.1:9"):
+        driver.remember(conversation()[:1])
+    agent_tries.undo()
+
+
+def test_a_handle_that_the_server_does_not_know_is_the_users_to_mend(server: LettaDouble, build: Builder) -> None:
+    with pytest.raises(UserError, match="refused: HTTP 400: Handle gpt not found, must be one of"):
+        remembering(build, model="gpt")
+    assert server.count("POST", "/archival-memory") == 0
+
+
+def test_the_same_later_on_is_a_fault_of_the_world(server: LettaDouble, build: Builder) -> None:
+    remembering(build)
+    server.failures = [("POST", "/v1/agents/", 400)]
+    with pytest.raises(ModelError, match="refused: HTTP 400"):
+        remembering(build)
+
+
+def test_the_token_is_sent_and_no_other(server: LettaDouble, build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LETTA_API_KEY", "of the cloud")
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    server.token = "secret"
+    assert remembering(build, token_env="MY_TOKEN").ask(QUESTION).text
+    monkeypatch.delenv("MY_TOKEN")
+    server.token = None
+    remembering(build, token_env="MY_TOKEN")
+    assert "of the cloud" not in {request.headers.get("authorization", "") for request in server.requests}
+    assert "authorization" not in server.requests[-1].headers
+
+
+def test_a_refused_token_is_the_users_to_mend(server: LettaDouble, build: Builder) -> None:
+    server.token = "secret"
+    with pytest.raises(UserError, match="refused: HTTP 401: Unauthorized"):
+        remembering(build)
+
+
+def test_the_yaml_holds_the_defaults() -> None:
+    text = Path(__file__).parents[2].joinpath("conf", "system", "letta.yaml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)
+    assert read_settings(Settings, given) == Settings()
+    assert set(given) - {"name"} == {entry.name for entry in fields(Settings)}
+    assert all(entry.metadata in (INGEST, ANSWER) for entry in fields(Settings))
+
+
+def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() -> None:
+    assert Letta.own_prompt
+    assert not Letta.needs_language_model(Settings())
+    assert not Letta.thinks_at_ingest(Settings())
+
+
+@pytest.mark.skipif(REAL is None, reason="needs a Letta server: LETTA_BASE_URL names none")
+def test_a_real_server_remembers(build: Builder) -> None:
+    settings = {"model": os.environ.get("LETTA_MODEL", Settings.model), "embedding": os.environ.get("LETTA_EMBEDDING", Settings.embedding)}
+    driver = remembering(build, base_url=REAL, **settings)
+    answer = driver.ask(Query("What is the name of the puppy that Ann adopted?"))
+    assert "Biscuit" in answer.text
+    assert answer.retrieved
+    assert any(unit.turn_ids == ("D1:1",) for unit in answer.retrieved)
+    let_go(driver)
