@@ -13,6 +13,7 @@ from typing import Any
 from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
+from memeval.tracking.store import locate
 from memeval.errors import StorageError
 
 VARIABLE = "MEMEVAL_SESSION"
@@ -89,9 +90,14 @@ _publishers: dict[tuple[str, str | None], Publisher] = {}
 
 
 def start_publisher(tracking: TrackingConfig) -> Publisher:
-    """This process's publisher for a store, started when first asked for, so that it loads while the cell runs."""
+    """This process's publisher for a store, started when first asked for, so that it loads while the cell runs.
+
+    Raises `UserError` for an address that is none of a store.
+    """
     key = (tracking.name, tracking.uri)
     if key not in _publishers:
+        if tracking.name == "mlflow":
+            locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
         publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
         publisher.start()
         atexit.register(publisher.close)

@@ -40,7 +40,7 @@ DEMO = DatasetInfo(
     url=None,
     sha256=None,
     size_bytes=None,
-    licence="Apache-2.0",
+    licence="CC0 1.0",
     citation="memeval",
 )
 

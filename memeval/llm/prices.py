@@ -62,10 +62,10 @@ def _price(model: str, provider: str, prompt: int, completion: int, cached: int)
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
 
-        provider_id = None if provider == UNKNOWN_PROVIDER else provider
         tokens = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
-        try:
-            price = calc_price(tokens, model_ref=model, provider_id=provider_id)
-        except (LookupError, ValueError):
-            return None
-    return float(price.total_price)
+        for provider_id in (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,):
+            try:
+                return float(calc_price(tokens, model_ref=model, provider_id=provider_id).total_price)
+            except (LookupError, ValueError):
+                continue
+    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -102,7 +104,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         data_sha256=loaded.sha256,
         prompt_sha256=wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
-        system_class=f"{kind.__module__}:{kind.__qualname__}",
+        system_class=class_identity(kind),
         ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
         system_stages=stages_of(kind),
         ingest_uses_model=kind.thinks_at_ingest(settings),
@@ -133,6 +135,21 @@ def open_dataset(config: RunConfig) -> Dataset:
     if dataset.categories is not None:
         settings["categories"] = tuple(dataset.categories)
     return build(dataset.name, data_dir(), **settings)
+
+
+def class_identity(kind: type[MemorySystem]) -> str:
+    """`module:Class`; for a class of the user's own with the sha256 of its file, so that an edit makes its results anew.
+
+    What such a file imports is not looked at. Our own classes go by the version of memeval.
+    """
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if kind.__module__.split(".")[0] == "memeval":
+        return name
+    try:
+        source = Path(inspect.getfile(kind)).read_bytes()
+    except (OSError, TypeError):
+        return name
+    return f"{name}@{hashlib.sha256(source).hexdigest()}"
 
 
 def stages_of(kind: type[MemorySystem]) -> dict[str, str]:

@@ -117,7 +117,7 @@ class CellRun:
         left = len(case.questions)
         try:
             memory = await self._prepare(repeat, case) if open_questions else None
-            self.progress.done("prepare", reused=not open_questions)
+            self.progress.done("prepare", reused=not open_questions or (isinstance(memory, Memory) and memory.found))
             session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
             try:
                 async with asyncio.TaskGroup() as group:

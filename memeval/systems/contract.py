@@ -16,6 +16,8 @@ INGEST = {"stage": "prepare"}
 """Metadata of a setting that changes what is stored: another value ingests again."""
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
+RUNTIME = {"stage": "runtime"}
+"""Metadata of a setting that changes nothing that is stored, such as the name of the variable that holds a key."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Agent:
         answered(self._address)
 
     def remember(self, passages: Sequence[tuple[str, datetime | None]]) -> None:
-        """Inserts texts into the archive with their times: without a zone they count as UTC; where there is none, the server takes its clock."""
+        """Inserts texts into the archive with their times, UTC where they name no zone; a text without one gets the server's clock."""
         for text, moment in passages[:1]:  # which makes the archive
             self._insert(text, moment)
         texts, moments = [text for text, _ in passages[1:]], [moment for _, moment in passages[1:]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import yaml
 
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.records import Query, Role
+from memeval.records import Query, Role, Usage
 from memeval.systems import registry
 from memeval.systems.contract import ANSWER, INGEST
 from memeval.systems.letta import Letta, Settings
@@ -57,10 +58,21 @@ def let_go(driver: Driver) -> None:
     join_discards()
 
 
-def remembering(build: Builder, **settings: Any) -> Driver:
+def remembering(build: Builder, agent_model: str = Settings.model, **settings: Any) -> Driver:
     driver = build("letta", **settings)
+    driver.system.settings = replace(driver.system.settings, model=agent_model)
     driver.remember(conversation())
     return driver
+
+
+def metered_by(work: Callable[[], Awaitable[Any]]) -> tuple[Any, list[Usage]]:
+    """What an asynchronous call comes to, and the usage that it reported."""
+
+    async def inside() -> tuple[Any, list[Usage]]:
+        with metered(Ledger()) as ledger:
+            return await work(), ledger.usages
+
+    return asyncio.run(inside())
 
 
 def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: Builder) -> None:
@@ -77,7 +89,7 @@ def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: 
 
 
 def test_the_agent_can_search_its_archive_and_change_nothing(server: LettaDouble, build: Builder) -> None:
-    remembering(build, top_k=7, model="letta/letta-free", embedding="letta/other")
+    remembering(build, top_k=7, agent_model="letta/letta-free", embedding="letta/other")
     (agent,) = server.agents.values()
     assert (agent["model"], agent["embedding"]) == ("letta/letta-free", "letta/other")
     assert (agent["tools"], agent["include_base_tools"]) == (["archival_memory_search"], False)
@@ -190,31 +202,26 @@ def test_results_without_passages(returned: str, expected: Any) -> None:
 
 
 def test_usage_is_the_servers_and_embeddings_are_estimated(server: LettaDouble, build: Builder) -> None:
-    ingest, answer = Ledger(), Ledger()
-    driver = build("letta")
-    with metered(ingest):
-        driver.remember(conversation())
-    with metered(answer):
-        driver.ask(QUESTION)
-    (embedded,) = ingest.usages
+    driver = remembering(build)
+    system = driver.system
+    _, (embedded,) = metered_by(lambda: asyncio.to_thread(system.consolidate))
+    _, (said, searched) = metered_by(lambda: system.answer(QUESTION))
     assert (embedded.role, embedded.model, embedded.provider) == (Role.EMBED, "text-embedding-3-small", "openai")
     assert (embedded.calls, embedded.estimated) == (9, True)
-    said, searched = answer.usages
     assert (said.role, said.model, said.provider, said.estimated) == (Role.ANSWER, "gpt-4o-mini", "openai", False)
     assert (said.prompt_tokens, said.completion_tokens, said.cached_tokens, said.calls) == (100, 10, 40, 2)
     assert (searched.role, searched.calls, searched.estimated) == (Role.EMBED, 1, True)
 
 
 def test_a_server_that_reports_no_usage_leaves_it_unknown(server: LettaDouble, build: Builder) -> None:
-    driver, ledger = remembering(build), Ledger()
+    driver = remembering(build)
     server.events = Events(
         [{"message_type": "assistant_message", "id": "m", "date": DATE, "content": [{"type": "text", "text": "in Lisbon"}]}]
     )
-    with metered(ledger):
-        answer = driver.ask(QUESTION)
+    answer, usages = metered_by(lambda: driver.system.answer(QUESTION))
     assert answer.text == "in Lisbon"
     assert answer.retrieved == ()
-    assert ledger.usages[0].prompt_tokens is None
+    assert usages[0].prompt_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -326,7 +333,7 @@ def test_an_empty_conversation_is_answered_from_nothing(server: LettaDouble, bui
 
 def test_without_an_address_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
-    with pytest.raises(UserError, match="neither system.base_url nor LETTA_BASE_URL names one"):
+    with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL names one"):
         build("letta")
 
 
@@ -341,7 +348,7 @@ def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> N
 
 def test_a_handle_that_the_server_does_not_know_is_the_users_to_mend(server: LettaDouble, build: Builder) -> None:
     with pytest.raises(UserError, match="refused: HTTP 400: Handle gpt not found, must be one of"):
-        remembering(build, model="gpt")
+        remembering(build, agent_model="gpt")
     assert server.count("POST", "/archival-memory") == 0
 
 
@@ -386,8 +393,11 @@ def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() ->
 
 @pytest.mark.skipif(REAL is None, reason="needs a Letta server: LETTA_BASE_URL names none")
 def test_a_real_server_remembers(build: Builder) -> None:
-    settings = {"model": os.environ.get("LETTA_MODEL", Settings.model), "embedding": os.environ.get("LETTA_EMBEDDING", Settings.embedding)}
-    driver = remembering(build, base_url=REAL, **settings)
+    handles = {
+        "agent_model": os.environ.get("LETTA_MODEL", Settings.model),
+        "embedding": os.environ.get("LETTA_EMBEDDING", Settings.embedding),
+    }
+    driver = remembering(build, base_url=REAL, **handles)
     answer = driver.ask(Query("What is the name of the puppy that Ann adopted?"))
     assert "Biscuit" in answer.text
     assert answer.retrieved
