@@ -13,8 +13,8 @@ from typing import Any
 from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
-from memeval.tracking.store import locate
 from memeval.errors import StorageError
+from memeval.tracking.store import locate
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""

@@ -59,7 +59,7 @@ def read_hypotheses(path: Path) -> Hypotheses:
 def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: not JSON ({error})") from error
     if not isinstance(row, dict):
         raise UserError(f"{path}, line {number}: not an object with question_id and hypothesis")
@@ -68,8 +68,10 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
         raise UserError(f"{path}, line {number}: question_id is missing or no text")
     if "hypothesis" not in row:
         raise UserError(f"{path}, line {number}: hypothesis is missing")
-    if hypothesis is not None and not isinstance(hypothesis, str | int | float):
+    if hypothesis is not None and (isinstance(hypothesis, bool) or not isinstance(hypothesis, str | int | float)):
         raise UserError(f"{path}, line {number}: hypothesis is no text")
+    if any("\ud800" <= character <= "\udfff" for character in f"{question_id}{hypothesis}"):
+        raise UserError(f"{path}, line {number}: half a character (a lone surrogate), which no text holds")
     return question_id, None if hypothesis is None or not str(hypothesis).strip() else str(hypothesis)
 
 

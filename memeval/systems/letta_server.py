@@ -92,10 +92,8 @@ class Agent:
 
     def remember(self, passages: Sequence[tuple[str, datetime | None]]) -> None:
         """Inserts texts into the archive with their times, UTC where they name no zone; a text without one gets the server's clock."""
-        for text, moment in passages[:1]:  # which makes the archive
+        for text, moment in passages:  # one by one: texts that match a search alike come in the order in which they went in
             self._insert(text, moment)
-        texts, moments = [text for text, _ in passages[1:]], [moment for _, moment in passages[1:]]
-        list(pool(self._address).map(self._insert, texts, moments))
 
     def _insert(self, text: str, moment: datetime | None) -> None:
         dated = {} if moment is None else {"created_at": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}

@@ -15,10 +15,12 @@ from cells import all_keys, changed, config, differing, facts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.cli.evaluate import composed
 from memeval.config.identity import Facts, digest, field_stages, keys, run_key
 from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
+from memeval.pipeline.cell import open_cell
 from memeval.systems.registry import settings_of
 
 ALL = {"prepare", "answer", "judge", "run"}
@@ -230,6 +232,18 @@ def test_keys_are_the_same_in_every_process() -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
         assert json.loads(done.stdout) == all_keys(config(), facts())
+
+
+@pytest.mark.parametrize(
+    ("system", "shared"),
+    [("system=bm25", True), ("system=rag", True), ("system=mem0 system.infer=false", True), ("system=mem0 system.infer=true", False)],
+)
+def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> None:
+    small, large = (
+        open_cell(composed([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), "").keys(0) for model in ("small", "large")
+    )
+    assert (small.prepare == large.prepare) == shared
+    assert small.answer != large.answer
 
 
 def test_a_run_key_is_short_and_can_name_a_folder() -> None:

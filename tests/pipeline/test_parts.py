@@ -173,3 +173,24 @@ def test_percentiles() -> None:
     assert percentile([3.0], 95) == 3.0
     assert percentile([1.0, 2.0, 3.0], 50) == 2.0
     assert json.loads(json.dumps(percentile([float(n) for n in range(101)], 95))) == 95.0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"question_id": "c/q0", "hypothesis": "\\ud800"}', "surrogate"),
+        ("[" * 100_000, "not JSON"),
+        ('{"question_id": "c/q0", "hypothesis": true}', "no text"),
+        ('{"question_id": 3, "hypothesis": "x"}', "question_id"),
+        ('{"question_id": "c/q0"}', "hypothesis is missing"),
+        ("", "is empty"),
+    ],
+)
+def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str) -> None:
+    from memeval.errors import UserError
+    from memeval.pipeline.imported import read_hypotheses
+
+    path = tmp_path / "answers.jsonl"
+    path.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match=told):
+        read_hypotheses(path)

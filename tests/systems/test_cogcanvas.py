@@ -285,10 +285,13 @@ def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
 def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
     chain = [artifact(name, people=("Otto",), dates=(f"{day} May 2023",)) for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)]
     canvas = canvas_of(*chain, threshold=1.0)
-    assert canvas.expand({0: 1.0}, 2, temporal=True) == pytest.approx({0: 1.0, 1: 0.8, 2: 0.64})
-    assert canvas.expand({3: 1.0, 1: 0.1}, 3, temporal=True) == pytest.approx({3: 1.0, 2: 0.8, 1: 0.64, 0: 0.512})
-    assert canvas.expand({0: 1.0}, 3, temporal=False) == {0: 1.0}
-    assert canvas.expand({}, 3, temporal=True) == {}
+    for seeds, hops, temporal, reached in (
+        ([1, 0, 0, 0], 2, True, [1, 0.8, 0.64, 0]),
+        ([0, 0.1, 0, 1], 3, True, [0.512, 0.64, 0.8, 1]),
+        ([1, 0, 0, 0], 3, False, [1, 0, 0, 0]),
+        ([0, 0, 0, 0], 3, True, [0, 0, 0, 0]),
+    ):
+        assert canvas.expand(np.array(seeds, dtype=float), hops, temporal=temporal).tolist() == pytest.approx(reached)
 
 
 # Retrieval and what is shown

@@ -78,7 +78,7 @@ def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> N
         for unit in driver.ask(query).text.split(" | "):
             if unit:
                 assert unit.startswith("[") or name in FORMS
-                assert {date for date in re.findall(r"\[(.*?)\]", unit)} <= SHOWN_DATES
+                assert set(re.findall(r"\[(.*?)\]", unit)) <= SHOWN_DATES
 
 
 @pytest.mark.parametrize("name", RETRIEVES)

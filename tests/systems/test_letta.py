@@ -20,10 +20,11 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
 from memeval.systems import registry
-from memeval.systems.contract import ANSWER, INGEST
+from memeval.systems.contract import ANSWER, INGEST, MemorySystem, Parts
 from memeval.systems.letta import Letta, Settings
 from memeval.systems.letta_server import TRIES, Agent, Hit, hits_of
 from memeval.systems.registry import read_settings
+from memeval.testing.contract import MemorySystemContract
 from memeval.testing.http import Events
 from memeval.testing.letta_double import DATE, LettaDouble
 
@@ -389,6 +390,26 @@ def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() ->
     assert Letta.own_prompt
     assert not Letta.needs_language_model(Settings())
     assert not Letta.thinks_at_ingest(Settings())
+
+
+class TestLettaContract(MemorySystemContract):
+    """The suite of all systems, against the double."""
+
+    @pytest.fixture(autouse=True)
+    def served(self, server: LettaDouble) -> Iterator[None]:
+        self.built: list[MemorySystem] = []
+        yield
+        for system in self.built:
+            system.close()
+        join_discards()
+        assert server.agents == {}
+
+    def build(self, parts: Parts) -> MemorySystem:
+        self.built.append(Letta(Settings(), parts))
+        return self.built[-1]
+
+    def silent(self) -> bool:
+        return True
 
 
 @pytest.mark.skipif(REAL is None, reason="needs a Letta server: LETTA_BASE_URL names none")

@@ -15,8 +15,10 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer, Query, Usage, format_time
 from memeval.systems import mem0_cloud
+from memeval.systems.contract import MemorySystem, Parts
 from memeval.systems.mem0 import Mem0, Settings, prepare_import
 from memeval.systems.mem0_cloud import FIRST_POLL_S, LONGEST_S, SLOWEST_POLL_S, TRIES, CloudMemory
+from memeval.testing.contract import MemorySystemContract
 from memeval.testing.mem0_double import Mem0Double
 
 from .conftest import DATES, Builder, Driver, conversation
@@ -233,3 +235,21 @@ def test_what_does_not_pass_is_given_up(host: Mem0Double) -> None:
 
 def test_the_address_is_mem0s_own_unless_set() -> None:
     assert mem0_cloud.HOST == "https://api.mem0.ai"
+
+
+class TestMem0CloudContract(MemorySystemContract):
+    """The suite of all systems, against the double."""
+
+    @pytest.fixture(autouse=True)
+    def served(self, host: Mem0Double) -> Iterator[None]:
+        self.address = host.address
+        self.built: list[MemorySystem] = []
+        yield
+        for system in self.built:
+            system.close()
+        join_discards()
+        assert host.users == []
+
+    def build(self, parts: Parts) -> MemorySystem:
+        self.built.append(Mem0(Settings(mode="cloud", host=self.address), parts))
+        return self.built[-1]

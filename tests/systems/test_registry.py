@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 import yaml
 
+from memeval.config.identity import field_stages
 from memeval.errors import UserError
 from memeval.systems import registry
 from memeval.systems.contract import ANSWER, INGEST, SystemSettings
@@ -50,7 +51,7 @@ def test_every_yaml_is_a_system() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
-    assert all(entry.metadata in (INGEST, ANSWER) for entry in fields(settings_of(name)))
+    assert set(field_stages(settings_of(name)).values()) <= {INGEST["stage"], ANSWER["stage"]}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,15 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
         ("bm25", {"index_date": "yes"}, "system.index_date must be true or false, but is 'yes'"),
         ("mem0", {"infer": 1}, "system.infer must be true or false"),
         ("mem0", {"threshold": 1.5}, "system.threshold must be between 0 and 1, but is 1.5"),
+        ("native", {"max_context_tokens": 0}, "system.max_context_tokens must be positive, but is 0"),
+        ("summarization", {"summary_tokens": 0}, "system.summary_tokens must be positive, but is 0"),
+        ("hybrid", {"rrf_k": 0}, "system.rrf_k must be positive, but is 0"),
+        ("last_k", {"last_messages": 0}, "system.last_messages must be positive, but is 0"),
+        ("semantic_recall", {"recall": {"top_k": 0}}, "system.recall.top_k must be positive, but is 0"),
+        ("combined", {"recall": {"message_range": -1}}, "system.recall.message_range must be at least 0, but is -1"),
+        ("combined", {"recall": {"scope": "case"}}, "unknown value of system.recall.scope 'case'. Available: resource, thread"),
+        ("working_memory", {"working_memory": {"template": "Anything"}}, "system.working_memory.template needs lines `- Name:`"),
+        ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "each name once"),
         ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
     ],
 )
@@ -98,6 +108,42 @@ def test_settings_are_converted_without_guessing() -> None:
     for wrong in ({"share": True}, {"share": "0.5"}, {"limit": "3"}, {"title": 3}):
         with pytest.raises(UserError):
             read_settings(Sample, wrong)
+
+
+@dataclass(frozen=True)
+class Inner:
+    depth: int = field(default=2, metadata=ANSWER)
+    width: int = field(default=9, metadata=INGEST)
+
+
+@dataclass(frozen=True)
+class Nested(SystemSettings):
+    search: Inner = field(default=Inner(depth=5), metadata=ANSWER)
+    spare: Inner = field(default_factory=Inner, metadata=INGEST)
+
+
+def test_a_group_of_settings_is_read_over_its_own_default() -> None:
+    assert read_settings(Nested, {"search": {"width": 1}, "spare": {"depth": 3}}) == Nested(Inner(5, 1), Inner(3, 9))
+    assert read_settings(Nested, {}) == Nested()
+
+
+def test_each_setting_of_a_group_has_its_own_stage() -> None:
+    expected = {"search.depth": "answer", "search.width": "prepare", "spare.depth": "answer", "spare.width": "prepare"}
+    assert field_stages(Nested) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"search": 5}, "system.search is a group of settings, but is '5'"),
+        ({"search": {"dept": 5}}, "unknown option 'system.search.dept'. Did you mean: system.search.depth"),
+        ({"search": {"depth": "deep"}}, "system.search.depth must be a whole number, but is 'deep'"),
+    ],
+)
+def test_a_wrong_setting_of_a_group_is_named(given: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_settings(Nested, given)
+    assert message in raised.value.message
 
 
 def test_an_unknown_system_names_its_neighbours() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from memeval.llm.extractive.entries import Entry, block, entries
+from memeval.llm.extractive.words import EVALUATIVE, VAGUE, stem
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens
 
@@ -19,13 +20,15 @@ OVERHEAD = 6
 STAMP_TOKENS = 10
 """What a date costs, about."""
 
+_EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
+
 
 def summarise(prompt: SummarisePrompt) -> str:
     """The earlier summary merged with the units, within the budget.
 
     Sentences of the earlier summary and of the units compete on equal terms. The next sentence is the one with the largest
     gain / (tokens + 6), gain = sum of the weights of the stems that no chosen sentence holds / sqrt(1 + sentences chosen of its date);
-    a stem's weight is 1 + ln(sentences that hold it) + 2 where it is a name or a number. Each date keeps a voice that way, early ones
+    a stem's weight is 1 + ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each date keeps a voice that way, early ones
     included, and what is said again and again is told once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
@@ -70,4 +73,5 @@ def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
 def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
     counts = Counter(term for entry in found for term in entry.terms)
     telling = {term for entry in found for term in entry.telling}
-    return {term: 1 + math.log(count) + (TELLING if term in telling else 0.0) for term, count in counts.items()}
+    weights = {term: 1 + math.log(count) + (TELLING if term in telling else 0.0) for term, count in counts.items()}
+    return weights | dict.fromkeys(_EMPTY, 0.0)

@@ -24,11 +24,12 @@ from memeval.systems.chunk_file import read_window, write_chunks
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts, write_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.retrieval import best_first, hybrid, shares
+from memeval.systems.cogcanvas.retrieval import hybrid, shares
 from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
 
 if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
+    from memeval.systems.cogcanvas.retrieval import Scores
 
 WORDING = "extract"
 VECTORS_FILE = "vectors.npy"
@@ -146,19 +147,21 @@ class CogCanvas(RecallSystem):
         best = [replace(self._shown[place], score=score) for place, score in ranked[:depth]]
         return best + [self._shown[place] for place, _ in ranked[depth:]]
 
-    async def _scores(self, text: str) -> Any:
+    async def _scores(self, text: str) -> Scores:
         (vector,) = await self._embedder.embed([text])
         dense = (self._vectors @ vector).astype(np.float64)
         return hybrid(dense, self._keywords.scores(text)) if self.settings.retrieval == "hybrid" else shares(dense)
 
-    def _expanded(self, scores: Any) -> list[tuple[int, float]]:
+    def _expanded(self, scores: Scores) -> list[tuple[int, float]]:
         """All artifacts, best first, neighbours of the best ones with what they get from them."""
         settings = self.settings
         if settings.graph:
-            seeds = {place: float(scores[place]) for place in best_first(scores)[: settings.graph_seeds] if scores[place] > 0}
-            for place, score in self._canvas.expand(seeds, settings.graph_hops, temporal=settings.temporal_edges).items():
-                scores[place] = max(scores[place], score)
-        return [(place, float(scores[place])) for place in best_first(scores)]
+            seeds = np.zeros_like(scores)
+            best = np.argsort(-scores, kind="stable")[: settings.graph_seeds]
+            seeds[best] = scores[best]
+            scores = np.maximum(scores, self._canvas.expand(seeds, settings.graph_hops, temporal=settings.temporal_edges))
+        order = np.argsort(-scores, kind="stable")
+        return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
     async def _reranked(self, text: str, ranked: list[tuple[int, float]]) -> list[tuple[int, float]]:
         if self._reranker is None:

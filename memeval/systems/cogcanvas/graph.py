@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memeval.embedding.contract import Vectors
+
+    Places = NDArray[np.intp]
+    Scores = NDArray[np.float64]
 
 CAUSES = {"todo": "decision", "insight": "key_fact", "decision": "key_fact"}
 """What an artifact of a type comes from: an earlier one of another type."""
@@ -46,31 +49,24 @@ class Canvas:
             self._link("causes", _best(alike, _caused(artifacts) & (alike >= threshold * LIKENESS_OF_CAUSES)))
             self._link("person", _best(vectors @ vectors.T, _about_the_same_person(artifacts)))
             self._link("temporal", _next_events(artifacts))
-        self._around = {temporal: self._neighbours(temporal) for temporal in (True, False)}
+        self._ways = {temporal: self._directed(temporal) for temporal in (True, False)}
 
     def _link(self, kind: str, pairs: Iterable[tuple[int, int]]) -> None:
         self.graph.add_edges_from((source, target, {"kind": kind}) for source, target in pairs)
 
-    def _neighbours(self, temporal: bool) -> dict[int, list[int]]:
-        around: dict[int, set[int]] = {node: set() for node in self.graph}
-        for source, target, kind in self.graph.edges(data="kind"):
-            if temporal or kind != "temporal":
-                around[source].add(target)
-                around[target].add(source)
-        return {node: sorted(others) for node, others in around.items()}
+    def _directed(self, temporal: bool) -> tuple[Places, Places, Places]:
+        """Each edge both ways, sorted by where it leads: where it comes from; the distinct ends; where each end's edges start."""
+        edges = {(source, target) for source, target, kind in self.graph.edges(data="kind") if temporal or kind != "temporal"}
+        ways = np.array(sorted({(target, source) for source, target in edges} | edges), dtype=np.intp).reshape(-1, 2)
+        ends, starts = np.unique(ways[:, 0], return_index=True)
+        return ways[:, 1], ends, starts
 
-    def expand(self, seeds: Mapping[int, float], hops: int, *, temporal: bool) -> dict[int, float]:
-        """What lies within `hops` of the seeds, against either direction of an edge, each with the best score that reaches it:
-        a seed's score times 0.8 per hop. Seeds are among them, and may get more from another seed than they had."""
-        around, reached, edge = self._around[temporal], dict(seeds), dict(seeds)
-        for _ in range(hops):
-            found: dict[int, float] = {}
-            for node, score in edge.items():
-                for other in around[node]:
-                    if score * DECAY > max(reached.get(other, 0.0), found.get(other, 0.0)):
-                        found[other] = score * DECAY
-            reached |= found
-            edge = found
+    def expand(self, scores: Scores, hops: int, *, temporal: bool) -> Scores:
+        """The best score that reaches each artifact within `hops`, its own included: another's score times 0.8 per hop, edges both ways."""
+        sources, ends, starts = self._ways[temporal]
+        reached = scores.copy()
+        for _ in range(hops if len(ends) else 0):
+            reached[ends] = np.maximum(reached[ends], np.maximum.reduceat(reached[sources] * DECAY, starts))
         return reached
 
 

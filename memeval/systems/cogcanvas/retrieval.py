@@ -1,4 +1,4 @@
-"""Scores of all artifacts for a query: by vectors, by vectors and words, and by what their neighbours in the graph scored."""
+"""Scores of all artifacts for a query: by vectors alone, or by vectors and words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,3 @@ def shares(scores: Scores) -> Scores:
     positive = np.maximum(scores, 0.0)
     best = positive.max(initial=0.0)
     return positive / best if best > 0 else positive
-
-
-def best_first(scores: Scores) -> list[int]:
-    """All positions, ties by position."""
-    return [int(place) for place in np.argsort(-scores, kind="stable")]

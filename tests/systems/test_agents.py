@@ -1,0 +1,269 @@
+"""native, summarization, memgpt_lite and graphrag_lite: what each keeps when the agent's window is cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memeval.datasets.locate import build as open_data
+from memeval.granularity import Granularity, chunks
+from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.memory_prompts import SummarisePrompt
+from memeval.llm.tokens import count_tokens
+from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
+from memeval.systems.registry import settings_of, system_class
+from memeval.systems.summarization import batches, shortened
+
+from .conftest import Builder, Driver, ScriptedModel, conversation
+
+BUDGET = 512
+
+
+def demo() -> tuple[EvalCase, list[MemoryChunk]]:
+    case = next(iter(open_data("demo", Path("data")).cases()))
+    return case, chunks(case, Granularity("turn"))
+
+
+def evidence_in(questions: Sequence[EvalQuestion], units: Sequence[MemoryChunk]) -> list[EvalQuestion]:
+    """Questions all of whose evidence is said in these units."""
+    held = {turn for unit in units for turn in unit.turn_ids}
+    return [question for question in questions if question.evidence and set(question.evidence) <= held]
+
+
+def rolling(driver: Driver, units: Sequence[MemoryChunk], every: int, retain: int = 5) -> list[list[str]]:
+    """Ingests with a compression after every so many units; returns the context right after each."""
+    driver.call("reset")
+    contexts = []
+    for number, unit in enumerate(units, 1):
+        driver.call("ingest", unit)
+        if number % every == 0:
+            driver.call("compress", units[number - retain : number])
+            driver.ask(Query("Who?"))
+            contexts.append(driver.reader.contexts[-1])
+    driver.call("consolidate")
+    return contexts
+
+
+def test_native_loses_the_first_half_and_nothing_else(build: Builder) -> None:
+    case, units = demo()
+    half, retain = len(units) // 2, 5
+    driver = build("native")
+    driver.remember(units, compress_after=half, retain=retain)
+    driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == [unit.text for unit in units[half - retain :]]
+    lost = evidence_in(case.questions, units[: half - retain])
+    kept = evidence_in(case.questions, units[half - retain :])
+    assert min(len(lost), len(kept)) > 5
+    shown = set(driver.reader.contexts[-1])
+    text_of = {unit.turn_ids[0]: unit.text for unit in units}
+    assert not any(text_of[turn] in shown for question in lost for turn in question.evidence)
+    assert all(text_of[turn] in shown for question in kept for turn in question.evidence)
+
+
+def test_native_shows_everything_until_it_is_compressed(build: Builder) -> None:
+    driver = build("native")
+    driver.remember(conversation())
+    answer = driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == [unit.text for unit in conversation()]
+    assert answer.retrieved is None
+    assert answer.ranking is None
+    assert answer.notes == {}
+
+
+def test_native_cuts_its_window_at_the_old_end_and_says_so(build: Builder) -> None:
+    units = conversation()
+    sizes = [count_tokens(unit.text) for unit in units]
+    driver = build("native", max_context_tokens=sum(sizes[-3:]) + 1)
+    driver.remember(units, compress_after=4, retain=2)
+    answer = driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == [unit.text for unit in units[-3:]]
+    assert answer.notes == {"cut_chunks": 4, "cut_tokens": sum(sizes[2:-3])}
+
+
+@pytest.mark.parametrize("retain", [0, 1, 5])
+def test_a_second_compression_cuts_what_joined_since(build: Builder, retain: int) -> None:
+    _, units = demo()
+    contexts = rolling(build("native"), units, 20, retain)
+    assert contexts == [[unit.text for unit in units[number - retain : number]] for number in range(20, len(units) + 1, 20)]
+
+
+def test_the_summary_never_exceeds_its_budget_and_keeps_what_came_first(build: Builder) -> None:
+    _, units = demo()
+    driver = build("summarization", summary_tokens=BUDGET)
+    contexts = rolling(driver, units[:100], 20)
+    assert len(contexts) == 5
+    first = {sentence for line in contexts[0][0].splitlines() for sentence in line.split(". ")}
+    for number, context in enumerate(contexts, 1):
+        assert context[1:] == [unit.text for unit in units[20 * number - 5 : 20 * number]]
+        assert 0 < count_tokens(context[0]) <= BUDGET
+        assert any(sentence in context[0] for sentence in first)
+    dates = [unit.text.split("]")[0] + "]" for unit in units[:95]]
+    assert all(date in contexts[-1][0] for date in dates), "a summary that keeps the dates lets none of its sessions go"
+    assert driver.ask(Query("Who?")).notes == {}
+
+
+def test_each_compression_hands_the_earlier_summary_over(build: Builder) -> None:
+    model = ScriptedModel(lambda messages: f"Summary {len(model.calls)}.")
+    driver = build("summarization", model=model)
+    units = conversation()
+    rolling(driver, units, 4, retain=1)
+    prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
+    assert [prompt.previous for prompt in prompts] == ["", "Summary 1."]
+    assert [prompt.units for prompt in prompts] == [tuple(u.text for u in units[:3]), tuple(u.text for u in units[3:7])]
+    assert {(role, seed) for _, role, seed in model.calls} == {(Role.INGEST, 7)}
+    driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1] == ["Summary 2.", *(unit.text for unit in units[7:])]
+
+
+def test_a_reply_beyond_the_budget_is_cut_at_a_sentence_and_noted(build: Builder) -> None:
+    driver = build("summarization", model=ScriptedModel(lambda messages: "One fact here. " * 40), summary_tokens=10)
+    driver.remember(conversation(), compress_after=6)
+    answer = driver.ask(Query("Who?"))
+    assert driver.reader.contexts[-1][0] == "One fact here. One fact here."
+    assert answer.notes == {"summary cut": "1 of 1 replies were longer than summary_tokens"}
+
+
+def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
+    model = ScriptedModel(lambda messages: "Short.")
+    driver = build("summarization", model=model, batch_tokens=60)
+    units = conversation()
+    driver.remember(units, compress_after=9, retain=1)
+    merged = [prompt.units for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
+    assert [unit for batch in merged for unit in batch] == [unit.text for unit in units[:8]]
+    assert len(merged) > 2
+    assert all(sum(map(count_tokens, batch)) <= 60 for batch in merged)
+
+
+def test_a_unit_longer_than_a_batch_is_a_batch_of_its_own() -> None:
+    assert list(batches(["a", "b c d e", "f"], 2)) == [("a",), ("b c d e",), ("f",)]
+    assert list(batches([], 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "expected"),
+    [
+        ("One. Two three.", 9, "One. Two three."),
+        ("One. Two three.", 4, "One."),
+        ("[1:00 pm] One\nTwo three", 8, "[1:00 pm] One"),
+        ("No end in sight", 2, "No end"),
+        ("Words", 0, ""),
+        ("", 3, ""),
+    ],
+)
+def test_a_text_is_shortened_at_its_sentences(text: str, tokens: int, expected: str) -> None:
+    assert shortened(text, tokens) == expected
+
+
+def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:
+    driver = build("summarization")
+    driver.remember(conversation(), compress_after=6)
+    driver.call("save", folder)
+    loaded = build("summarization", model=ScriptedModel(lambda messages: pytest.fail("no model should be asked")))
+    loaded.call("load", folder)
+    assert loaded.ask(Query("Norway")) == driver.ask(Query("Norway"))
+    assert loaded.reader.contexts == driver.reader.contexts
+
+
+def test_only_what_thinks_names_its_wording() -> None:
+    for name in ("native", "memgpt_lite", "graphrag_lite", "summarization"):
+        kind, settings = system_class(name), settings_of(name)()
+        assert kind.thinks_at_ingest(settings) == (name == "summarization")
+        assert kind.ingest_wordings(settings) == (("summarise",) if name == "summarization" else ())
+
+
+def test_memgpt_still_finds_what_native_lost(build: Builder) -> None:
+    case, units = demo()
+    half, retain = len(units) // 2, 5
+    driver = build("memgpt_lite", top_k=10)
+    driver.remember(units, compress_after=half, retain=retain)
+    lost = evidence_in(case.questions, units[: half - retain])
+    answers = [driver.ask(Query(question.text)) for question in lost]
+    found = [set(q.evidence) <= {turn for unit in a.retrieved or () for turn in unit.turn_ids} for q, a in zip(lost, answers, strict=True)]
+    assert sum(found) >= 0.6 * len(lost)
+    place = {unit.text: number for number, unit in enumerate(units)}
+    for answer, context in zip(answers, driver.reader.contexts, strict=True):
+        shown = [place[text] for text in context]
+        assert shown == sorted(shown), "core and archive are shown in order of time"
+        assert shown[10:] == list(range(half - retain, len(units)))
+        assert len(answer.retrieved or ()) == 10
+        assert len(answer.ranking or ()) == 20
+
+
+def test_memgpt_archives_each_unit_once_over_several_compressions(build: Builder) -> None:
+    _, units = demo()
+    driver = build("memgpt_lite", top_k=500)
+    rolling(driver, units, 20)
+    ranking = driver.ask(Query("Where does everybody live?")).ranking or ()
+    assert sorted(ranking) == sorted(unit.turn_ids for unit in units[:115])
+    assert driver.reader.contexts[-1] == [unit.text for unit in units]
+
+
+def test_memgpt_shows_no_retrieval_before_a_compression(build: Builder) -> None:
+    driver = build("memgpt_lite")
+    driver.remember(conversation())
+    answer = driver.ask(Query("puppy"))
+    assert answer.retrieved is None
+    assert answer.ranking is None
+    assert driver.reader.contexts[-1] == [unit.text for unit in conversation()]
+
+
+@pytest.mark.parametrize("name", ["memgpt_lite", "graphrag_lite", "native", "summarization"])
+def test_a_compressed_memory_answers_identically_when_loaded(build: Builder, folder: Path, name: str) -> None:
+    driver = build(name)
+    rolling(driver, conversation(), 3, retain=1)
+    driver.call("save", folder)
+    loaded = build(name)
+    loaded.call("load", folder)
+    for question in ("puppy", "Where does Bob's sister live?", ""):
+        assert loaded.ask(Query(question)) == driver.ask(Query(question))
+        assert loaded.reader.contexts[-1] == driver.reader.contexts[-1]
+
+
+def test_graphrag_ranks_by_the_names_of_the_question(build: Builder) -> None:
+    driver = build("graphrag_lite", top_k=2)
+    driver.remember(conversation())
+    answer = driver.ask(Query("What do we know of Biscuit?"))
+    assert {unit.turn_ids[0] for unit in answer.retrieved or ()} == {"D1:1", "D2:3"}
+
+
+def test_graphrag_goes_one_hop_out(build: Builder) -> None:
+    driver = build("graphrag_lite")
+    driver.remember(conversation())
+    ranking = driver.ask(Query("Where does the violinist live?")).ranking or ()
+    assert ranking[0] == ("D1:4",)
+    assert ("D2:1",) in ranking, "Bob said both"
+
+
+def test_graphrag_takes_the_most_similar_name_for_one_it_does_not_know(build: Builder) -> None:
+    driver = build("graphrag_lite", top_k=1)
+    driver.remember(conversation())
+    assert "Lisbon" in driver.ask(Query("Has anybody been to Lissbon?")).text
+    assert driver.ask(Query("zzz")).retrieved == ()
+
+
+def test_graphrag_shows_the_window_that_a_compression_left(build: Builder) -> None:
+    units = conversation()
+    driver = build("graphrag_lite", top_k=1)
+    driver.remember(units, compress_after=4, retain=2)
+    answer = driver.ask(Query("puppy"))
+    assert driver.reader.contexts[-1] == [units[0].text, *(unit.text for unit in units[2:])]
+    assert len(answer.retrieved or ()) == 1
+
+
+def test_undated_summaries_carry_no_date(build: Builder) -> None:
+    driver = build("summarization")
+    driver.remember([replace(unit, time=None) for unit in conversation()], compress_after=8)
+    driver.ask(Query("Who?"))
+    assert "[" not in driver.reader.contexts[-1][0]
+
+
+def test_the_offline_model_summarises_as_the_system_asks_it() -> None:
+    prompt = SummarisePrompt("", tuple(unit.text for unit in conversation()), 60, "", "{previous} {units} {budget}")
+    reply = asyncio.run(ExtractiveModel().complete(prompt, role=Role.INGEST))
+    assert 0 < count_tokens(reply.text) <= 60
+    assert reply.usage.role is Role.INGEST
+    assert reply.usage.prompt_tokens == sum(count_tokens(message["content"]) for message in prompt.messages())
