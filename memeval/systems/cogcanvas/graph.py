@@ -44,10 +44,11 @@ class Canvas:
         self.graph: Any = nx.MultiDiGraph()
         self.graph.add_nodes_from(range(len(artifacts)))
         if artifacts:
-            alike = np.tril(vectors @ vectors.T, k=-1)  # row: the later one, column: an earlier one
-            self._link("references", _best(alike, alike >= threshold))
-            self._link("causes", _best(alike, _caused(artifacts) & (alike >= threshold * LIKENESS_OF_CAUSES)))
-            self._link("person", _best(vectors @ vectors.T, _about_the_same_person(artifacts)))
+            alike = vectors @ vectors.T
+            before = np.tril(alike, k=-1)  # row: the later one, column: an earlier one
+            self._link("references", _best(before, before >= threshold))
+            self._link("causes", _best(before, _caused(artifacts) & (before >= threshold * LIKENESS_OF_CAUSES)))
+            self._link("person", _best(alike, _about_the_same_person(artifacts)))
             self._link("temporal", _next_events(artifacts))
         self._ways = {temporal: self._directed(temporal) for temporal in (True, False)}
 
