@@ -30,6 +30,8 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
         if end == len(text):
             return
         start = _word_start(text, max(end - overlap, start + 1), end)
+        while _word_end(text, start, start + size) <= end:  # a passage that brings nothing new
+            start = _word_start(text, start + 1, end)
 
 
 def _word_end(text: str, start: int, limit: int) -> int:

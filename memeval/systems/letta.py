@@ -15,7 +15,7 @@ from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
-from memeval.systems.contract import ANSWER, INGEST, MemorySystem, Parts, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, MemorySystem, Parts, SystemSettings
 from memeval.systems.letta_server import Agent, Hit, Reply, pool
 
 PERSONA = (
@@ -31,7 +31,7 @@ class Settings(SystemSettings):
 
     base_url: str | None = field(default=None, metadata=INGEST)
     """Address of the server; None takes the environment variable LETTA_BASE_URL."""
-    token_env: str = field(default="LETTA_API_KEY", metadata=ANSWER)
+    token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)
     """Environment variable that holds the server's token; a server without one needs none."""
     model: str = field(default="openai/gpt-4o-mini", metadata=ANSWER)
     """Handle of the agent's model, as the server knows it."""

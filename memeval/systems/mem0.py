@@ -24,7 +24,7 @@ from memeval.llm.contract import ChatPrompt
 from memeval.llm.keys import key_of
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, format_time
 from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 from memeval.systems.mem0_cloud import HOST, CloudMemory
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Settings(SystemSettings):
     """Memories less similar to the question than this are not found; 0.1 is mem0's own default."""
     host: str | None = field(default=None, metadata=INGEST)
     """Address of the API for mode=cloud; None is mem0's own."""
-    api_key_env: str = field(default="MEM0_API_KEY", metadata=ANSWER)
+    api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
     """Environment variable that holds the key for mode=cloud."""
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.passages import passages
 from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
-from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Settings(SystemSettings):
     rerank_url: str | None = field(default=None, metadata=ANSWER)
     """Address whose `/rerank` is called."""
     rerank_model: str | None = field(default=None, metadata=ANSWER)
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=ANSWER)
+    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
     """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:

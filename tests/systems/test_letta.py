@@ -19,7 +19,7 @@ import yaml
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
-from memeval.systems import registry
+from memeval.systems import registry, remote
 from memeval.systems.contract import ANSWER, INGEST, MemorySystem, Parts
 from memeval.systems.letta import Letta, Settings
 from memeval.systems.letta_server import TRIES, Agent, Hit, hits_of
@@ -37,6 +37,7 @@ REAL = os.environ.get("LETTA_BASE_URL")
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.letta:Letta")
+    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
 
 
 @pytest.fixture

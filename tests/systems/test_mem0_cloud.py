@@ -14,7 +14,7 @@ import pytest
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer, Query, Usage, format_time
-from memeval.systems import mem0_cloud
+from memeval.systems import mem0_cloud, remote
 from memeval.systems.contract import MemorySystem, Parts
 from memeval.systems.mem0 import Mem0, Settings, prepare_import
 from memeval.systems.mem0_cloud import FIRST_POLL_S, LONGEST_S, SLOWEST_POLL_S, TRIES, CloudMemory
@@ -29,6 +29,7 @@ QUESTION = Query("Where does Clara play the violin?")
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mem0Double]:
     monkeypatch.setenv("MEM0_API_KEY", "m0-key")
+    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
     with Mem0Double(polls=0) as double:
         yield double
         join_discards()

@@ -29,8 +29,7 @@ def summarise(prompt: SummarisePrompt) -> str:
     Sentences of the earlier summary and of the units compete on equal terms. The next sentence is the one with the largest
     gain / (tokens + 6), gain = sum of the weights of the stems that no chosen sentence holds / sqrt(1 + sentences chosen of its date);
     a stem's weight is 1 + ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each date keeps a
-    voice that way, early ones
-    included, and what is said again and again is told once.
+    voice that way, early ones included, and what is said again and again is told once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
     chosen = _chosen(found, prompt.budget_tokens)

@@ -25,7 +25,7 @@ from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts, write_
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.retrieval import hybrid, shares
-from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 
 if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
@@ -65,7 +65,7 @@ class Settings(SystemSettings):
     rerank_url: str | None = field(default=None, metadata=ANSWER)
     """Address whose `/rerank` is called."""
     rerank_model: str | None = field(default=None, metadata=ANSWER)
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=ANSWER)
+    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
     """Environment variable that holds the key; an endpoint on this machine needs none."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else shortly."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,10 @@ class Artifact:
 
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
     """Writes the artifacts in order, and what their extraction counted."""
-    rows = [asdict(artifact) | {"time": artifact.time.isoformat() if artifact.time else None} for artifact in artifacts]
+    names = [entry.name for entry in fields(Artifact)]
+    rows = [{name: getattr(artifact, name) for name in names} for artifact in artifacts]
+    for row in rows:
+        row["time"] = row["time"].isoformat() if row["time"] else None
     (folder / ARTIFACTS_FILE).write_text(json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False), encoding="utf-8")
 
 
