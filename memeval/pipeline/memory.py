@@ -43,7 +43,7 @@ class Memory:
     """How often the window was cut."""
     usage: list[dict[str, Any]]
     seconds: float
-    """Wall time of the ingest, waits at endpoints left out; that of the first build where it was loaded."""
+    """Wall time of the ingest, waits at endpoints included; that of the first build where it was loaded."""
     origin: str
     """Key of the run that built it."""
     found: bool = False
@@ -79,7 +79,7 @@ async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem
     except BaseException:
         system.close()
         raise
-    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
+    seconds = time.perf_counter() - started
     memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key)
     return replace(memory, saved=await _save(memory, folder))
 

@@ -33,7 +33,7 @@ class Own(NoMemory):
     """A system of a user's own."""
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(name for name in BUILT_IN if not name.startswith("cogcanvas_")))  # diffs, tested as such
 def test_each_system_has_a_documented_yaml_with_its_defaults(name: str) -> None:
     text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)
