@@ -1,0 +1,116 @@
+"""Prepare, then run: memories are built once, found by every later run, and never used when damaged or another's."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import SMALL, Command, environment, records, without_times
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+CHAT = "/chat/completions"
+QUICK = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
+
+
+def memories(home: Path) -> list[Path]:
+    return sorted(path.parent for path in (home / "data" / "prepared").glob("*/*/memory.json"))
+
+
+def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return (*QUICK, "system=summarization", "compression_turn=20", "llm=openai", f"llm.base_url={endpoint.base_url}")
+
+
+def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
+        said = memeval("prepare", *thinking(endpoint))
+        assert "1 built" in said.stdout
+        thought = endpoint.count(CHAT)
+        assert thought > 0
+        assert "1 found" in memeval("prepare", *thinking(endpoint)).stdout
+        assert endpoint.count(CHAT) == thought
+        memeval(*thinking(endpoint))
+        assert endpoint.count(CHAT) == thought + 3, "only the answers were asked for"
+
+
+def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
+        memeval("prepare", *thinking(endpoint))
+        thought = endpoint.count(CHAT)
+        for cached in (tmp_path / "data" / "cache").iterdir():
+            cached.unlink()
+        memeval("-m", *thinking(endpoint), "top_k=3,5,10,20")
+        later = [str(body["messages"]) for _, body in endpoint.requests[thought:]]
+    assert later
+    assert all("Question:" in asked for asked in later), "only questions were asked"
+    assert len(memories(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "manifest"])
+def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damage: str) -> None:
+    memeval("prepare", *QUICK, "system=rag")
+    memeval(*QUICK, "system=rag")
+    before = without_times(records(tmp_path))
+    (memory,) = memories(tmp_path)
+    victim = next(path for path in sorted(memory.iterdir()) if (path.name == "memory.json") == (damage == "manifest"))
+    if damage == "missing":
+        victim.unlink()
+    else:
+        victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
+    assert "1 built" in memeval("prepare", *QUICK, "system=rag").stdout
+    for folder in ("answers", "verdicts", "runs"):
+        for path in (tmp_path / "outputs" / folder).rglob("*.json*"):
+            path.unlink()
+    memeval(*QUICK, "system=rag")
+    assert without_times(records(tmp_path)) == before
+
+
+def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None:
+    for change in ((), ("granularity=session",), ("dataset.images=none",), ("compression_turn=middle",), ("system.chunk_size=300",)):
+        assert "1 built" in memeval("prepare", *QUICK, "system=rag", *change).stdout
+    assert "1 found" in memeval("prepare", *QUICK, "system=rag", "top_k=3", "judge=exact_match").stdout
+    assert len(memories(tmp_path)) == 5
+
+
+def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda body: "A short summary.", latency_s=0.1) as endpoint:
+        cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + ["compression_turn=rolling", "llm.max_concurrency=1"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memeval", "prepare", *cell],
+            env=environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while not memories(tmp_path) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = memeval("prepare", *cell)
+        bodies = [json.dumps(body, sort_keys=True) for _, body in endpoint.requests]
+    assert len(memories(tmp_path)) == 3
+    assert "found" in done.stdout
+    assert len(bodies) - len(set(bodies)) <= 1, "only the call under way may be asked twice"
+
+
+def test_a_case_that_fails_is_named_and_the_same_command_tries_it_again(memeval: Command) -> None:
+    from memeval.testing.endpoint import Faults
+
+    with ScriptedEndpoint(lambda body: "A short summary.", faults=Faults({"bad_request": 1.0})) as endpoint:
+        failed = memeval("prepare", *thinking(endpoint), check=False)
+        assert failed.returncode == 1
+        assert "demo-1" in failed.stderr
+        assert "HTTP 400" in failed.stderr
+        endpoint.faults = Faults()
+        assert "1 built" in memeval("prepare", *thinking(endpoint)).stdout
+
+
+def test_prepare_takes_one_configuration(memeval: Command) -> None:
+    refused = memeval("prepare", "-m", *SMALL, "system=rag,bm25", check=False)
+    assert refused.returncode == 2
+    assert "one configuration" in refused.stderr
