@@ -117,7 +117,7 @@ def tags(cell: Cell) -> dict[str, str]:
         "data_pinned": str(cell.loaded.pinned).lower(),
         "prompt_sha256": cell.facts.prompt_sha256,
         "deterministic": str(cell.config.llm.name == "extractive" and not imported).lower(),
-        "own_prompt": str(cell.style != cell.config.prompt.name).lower(),
+        "own_prompt": str(cell.system.own_prompt or cell.style != cell.config.prompt.name).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
         **git_state(),

@@ -78,6 +78,9 @@ class MemorySystem(ABC):
     wants_evidence: ClassVar[bool] = False
     """True for the `oracle` control alone: it gets an `OracleQuery`."""
 
+    own_prompt: ClassVar[bool] = False
+    """True for a system that answers under words wholly of its own and not through the reader; every table tells so."""
+
     def __init__(self, settings: Any, parts: Parts) -> None:
         self.settings = settings
         self.parts = parts

@@ -24,6 +24,8 @@ PERSONA = (
     "it. When my archival memory does not tell, I say that the conversation does not mention it."
 )
 
+NOTES = {"letta_calls": "not cached: the server makes them"}
+
 
 @dataclass(frozen=True)
 class Settings(SystemSettings):
@@ -37,8 +39,8 @@ class Settings(SystemSettings):
     """Handle of the agent's model, as the server knows it."""
     embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
     """Handle of the archive's embedding model."""
-    persona: str = field(default=PERSONA, metadata=ANSWER)
-    """What the agent knows of itself and its task; `{top_k}` stands for the cell's."""
+    persona: str | None = field(default=None, metadata=ANSWER)
+    """What the agent knows of itself and its task, `{top_k}` standing for the cell's; None takes ours."""
 
 
 class Letta(MemorySystem):
@@ -83,7 +85,7 @@ class Letta(MemorySystem):
         self.close()
         self._agent = Agent(self._address, os.environ.get(self.settings.token_env))
         try:
-            persona = fill(self.settings.persona, {"top_k": str(self.parts.top_k)})
+            persona = fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
             self._agent.create(self.parts.case_id, self.settings.model, self.settings.embedding, persona)
             self._agent.remember([(chunk.text, chunk.time) for chunk in self._chunks])
         except BaseException:
@@ -102,7 +104,7 @@ class Letta(MemorySystem):
             retrieved=retrieved,
             ranking=None if retrieved is None else tuple(unit.turn_ids for unit in retrieved),
             context_tokens=None if retrieved is None else sum(count_tokens(unit.text) for unit in retrieved),
-            notes={"letta_calls": "not cached: the server makes them", "letta_searches": len(reply.queries)},
+            notes=NOTES if retrieved is not None else {**NOTES, "letta_retrieved": "unknown where a search's result could not be read"},
         )
 
     def _units(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:

@@ -122,6 +122,10 @@ class Agent:
             if error.status_code in (429, 502, 503):
                 raise _PassingError(_told(error), _retry_after_s(error.response.headers)) from error
             raise ModelError(_told(error)) from error
+        except letta_client.APITimeoutError as error:
+            raise ModelError(f"no answer within {TIMEOUT_S:g} s") from error
+        except letta_client.APIConnectionError as error:
+            raise _PassingError(f"connection failed: {error.__cause__ or error}", None) from error
         except letta_client.APIError as error:
             raise ModelError(_told(error)) from error
         finally:

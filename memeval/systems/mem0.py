@@ -22,7 +22,8 @@ from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.keys import key_of
-from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, format_time
+from memeval.llm.metering import current_ledger
+from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage, format_time
 from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 from memeval.systems.mem0_cloud import HOST, CloudMemory
@@ -128,6 +129,12 @@ class Mem0(RecallSystem):
         except BaseException:
             self.close()  # the engine closes only what was built whole
             raise
+        self._unreported(Role.INGEST, len(self._chunks))
+
+    def _unreported(self, role: Role, calls: int) -> None:
+        """Calls whose tokens the host keeps to itself: unknown, which is not zero."""
+        if calls:
+            current_ledger().usages.append(Usage(role, "mem0", "mem0", None, None, calls=calls))
 
     def _open(self) -> _Bridge:
         """A fresh mem0 over an embedder fitted on the chunks."""
@@ -151,7 +158,10 @@ class Mem0(RecallSystem):
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         text = query.text.strip()
         if self._cloud is not None:
-            hits = await self._cloud.search(text, depth, self.settings.threshold) if text and self._chunks else []
+            if not text or not self._chunks:
+                return []
+            hits = await self._cloud.search(text, depth, self.settings.threshold)
+            self._unreported(Role.EMBED, 1)
             return [self._unit(row) for row in hits]
         if not text or not self._ids or self._bridge is None:
             return []

@@ -31,6 +31,7 @@ BUILT_IN = {
     "full_history": "memeval.systems.full_history:FullHistory",
     "graphrag_lite": "memeval.systems.graphrag_lite:GraphRagLite",
     "hybrid": "memeval.systems.hybrid:Hybrid",
+    "letta": "memeval.systems.letta:Letta",
     "last_k": "memeval.systems.last_k:LastK",
     "long_context": "memeval.systems.long_context:LongContext",
     "mem0": "memeval.systems.mem0:Mem0",

@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -74,9 +74,7 @@ class LoopbackServer(ABC):
         self._ready.set()
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(_hang_up(asyncio.all_tasks(self._loop)))
         self._loop.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,6 +124,15 @@ class Events(list[dict[str, Any]]):
 
     def encoded(self) -> bytes:
         return "".join(f"data: {json.dumps(event)}\n\n" for event in self).encode() + b"data: [DONE]\n\n"
+
+
+async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
+    """Ends what is under way, and gives the connections the turns of the loop that they need to close."""
+    for task in conversations:
+        task.cancel()
+    await asyncio.gather(*conversations, return_exceptions=True)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:

@@ -118,7 +118,7 @@ def test_no_leaf_of_a_config_escapes_the_walk() -> None:
 @pytest.mark.parametrize("name", options("system"))
 def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
     for path, stage in field_stages(settings_of(name)).items():
-        assert stage in ("prepare", "answer"), (
+        assert stage in ("prepare", "answer", "runtime"), (
             f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it changes what is stored, else ANSWER"
         )
 

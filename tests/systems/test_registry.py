@@ -14,7 +14,7 @@ import yaml
 from memeval.config.identity import field_stages
 from memeval.errors import UserError
 from memeval.systems import registry
-from memeval.systems.contract import ANSWER, INGEST, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, SystemSettings
 from memeval.systems.no_memory import NoMemory
 from memeval.systems.registry import BUILT_IN, available, read_settings, settings_of, system_class
 
@@ -51,7 +51,7 @@ def test_every_yaml_is_a_system() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
-    assert set(field_stages(settings_of(name)).values()) <= {INGEST["stage"], ANSWER["stage"]}
+    assert set(field_stages(settings_of(name)).values()) <= {INGEST["stage"], ANSWER["stage"], RUNTIME["stage"]}
 
 
 @pytest.mark.parametrize(
