@@ -16,9 +16,13 @@ CUTOFFS = (1, 5, 10, 20)
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
     """For each evidence id, the 1-based rank of the first unit that covers it. `ranking` holds the turn ids of each unit, best first."""
     first: dict[str, int] = {}
+    missing = set(evidence)
     for rank, unit in enumerate(ranking, start=1):
-        for turn_id in unit:
-            first.setdefault(turn_id, rank)
+        if not missing:
+            break
+        for turn_id in missing.intersection(unit):
+            first[turn_id] = rank
+            missing.discard(turn_id)
     return [first.get(turn_id) for turn_id in evidence]
 
 

@@ -38,6 +38,7 @@ class Builder:
             top_k=cell.config.top_k,
             seed=seed,
             case_id=case.case_id,
+            extra={"origin": cell.run_key},
             run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
         )
         return cell.system(cell.settings, parts)

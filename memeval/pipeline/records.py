@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
 from typing import Any
 
 from memeval.llm.metering import totals
@@ -68,12 +67,8 @@ def ingests(cell: Cell, finished: Finished) -> Iterator[Record]:
                     **row,
                     "case_id": case.case_id,
                     "seed": repeat.seed,
-                    "usage": [_plain(usage) for usage in usages_of(row, cell.run_key)],
+                    "usage": usage_rows(usages_of(row, cell.run_key)),
                 }
-
-
-def _plain(usage: Any) -> Mapping[str, Any]:
-    return asdict(usage) | {"role": usage.role.value}
 
 
 def as_lines(rows: list[Record]) -> str:

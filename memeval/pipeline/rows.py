@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from memeval.llm.metering import totals
 from memeval.records import Label, Role, Status, Usage, Verdict
+
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 
 RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.JUDGE_FAILED})
 """Statuses that the same command tries again."""
@@ -15,7 +17,7 @@ RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.JUDGE_
 
 def usage_rows(usages: Iterable[Usage]) -> list[dict[str, Any]]:
     """Usages added up, as JSON."""
-    return [asdict(usage) | {"role": usage.role.value} for usage in totals(usages)]
+    return [{name: getattr(usage, name) for name in _USAGE_FIELDS} | {"role": usage.role.value} for usage in totals(usages)]
 
 
 def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:

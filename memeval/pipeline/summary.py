@@ -116,7 +116,7 @@ def tags(cell: Cell) -> dict[str, str]:
         "data_sha256": cell.loaded.sha256,
         "data_pinned": str(cell.loaded.pinned).lower(),
         "prompt_sha256": cell.facts.prompt_sha256,
-        "deterministic": str(cell.config.llm.name == "extractive" and not imported).lower(),
+        "deterministic": str(_reads_offline(cell)).lower(),
         "own_prompt": str(cell.system.own_prompt or cell.style != cell.config.prompt.name).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
@@ -128,6 +128,11 @@ def tags(cell: Cell) -> dict[str, str]:
     if cell.config.sweep_name:
         found["sweep"] = cell.config.sweep_name
     return found
+
+
+def _reads_offline(cell: Cell) -> bool:
+    """Whether the answers come from the offline reader."""
+    return cell.config.llm.name == "extractive" and cell.config.system["name"] != IMPORTED and not cell.system.own_prompt
 
 
 def protocol(cell: Cell) -> str:
@@ -147,7 +152,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     """What a reader of the figures must know."""
     if not cell.loaded.pinned:
         yield f"The data file is not the registered one (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
-    if cell.config.system["name"] != IMPORTED and cell.config.llm.name == "extractive":
+    if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
     yield from _failures(rows)
     yield from _compressions(cell, ingest_rows)
