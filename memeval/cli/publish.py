@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 import memeval
 from memeval.errors import MemevalError
 
-NICENESS = 5
+NICENESS = 15
 """The worker gives way to the main loop where cores are few."""
 
 CLOSING_S = 30.0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from urllib.parse import urlsplit
-
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.embedding.contract import Embedder
@@ -12,7 +9,11 @@ from memeval.errors import UserError, unknown
 from memeval.llm.cache import Cache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.keys import key_of
 from memeval.llm.metering import MeteredModel
+
+OFFLINE = "or offline:  llm=extractive embedder=tfidf"
+"""What to type without a key."""
 
 JUDGE_TEMPERATURE = 0.0
 """Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
@@ -45,7 +46,7 @@ class Models:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
         reach = EndpointSettings(
             settings.base_url,
-            api_key(settings.api_key_env, settings.base_url, "embedder=openai"),
+            key_of(settings.api_key_env, settings.base_url, "embedder=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
@@ -66,7 +67,7 @@ class Models:
             raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
         reach = EndpointSettings(
             settings.base_url,
-            api_key(settings.api_key_env, settings.base_url, "llm=openai"),
+            key_of(settings.api_key_env, settings.base_url, "llm=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
@@ -93,17 +94,3 @@ class Models:
             await endpoint.aclose()
         for cache in self._caches.values():
             cache.close()
-
-
-def api_key(variable: str, base_url: str, option: str) -> str:
-    """The key in an environment variable. Raises `UserError` where it is unset, unless the endpoint is on this very machine."""
-    key = os.environ.get(variable)
-    if key:
-        return key
-    if (urlsplit(base_url).hostname or "") in ("localhost", "127.0.0.1", "::1"):
-        return "none"
-    raise UserError(
-        f"{option} needs a key for {base_url}: the environment variable {variable} is not set",
-        f"set it:      export {variable}=...",
-        "or offline:  llm=extractive embedder=tfidf",
-    )
