@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.fusion import RRF_K, FusedIndex
-from memeval.retrieval.rerank import LexicalReranker
+from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.contract import ANSWER, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, RUNTIME, Parts, RecallSystem, SystemSettings
 from memeval.systems.window import check_positive
 
 
@@ -20,20 +20,27 @@ class Settings(SystemSettings):
 
     rrf_k: int = field(default=RRF_K, metadata=ANSWER)
     """Constant of the fusion: the larger, the less the first places weigh."""
-    rerank: Literal["none", "lexical"] = field(default="none", metadata=ANSWER)
+    rerank: Rerank = field(default="none", metadata=ANSWER)
     """What reorders the best 2 * top_k chunks."""
+    rerank_url: str | None = field(default=None, metadata=ANSWER)
+    """Address whose `/rerank` is called."""
+    rerank_model: str | None = field(default=None, metadata=ANSWER)
+    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
+    """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:
         check_positive(rrf_k=self.rrf_k)
+        check_rerank(self)
 
 
 class Hybrid(RecallSystem):
-    """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; optionally reranks the best by the words of the question."""
+    """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; optionally reranks the best."""
 
     settings_type = Settings
     in_thread = False
     settings: Settings
     _index: FusedIndex | None = None
+    _reranker: Reranker | None = None
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
@@ -53,7 +60,7 @@ class Hybrid(RecallSystem):
     def _texts(self) -> tuple[list[str], list[str]]:
         """What is embedded, and what is indexed by its words."""
         contents = [chunk.content for chunk in self._chunks]
-        self._reranker = LexicalReranker(contents)
+        self._reranker = build_reranker(self.settings, contents, str(self.parts.extra.get("origin", "")))
         return [chunk.text for chunk in self._chunks], contents
 
     async def consolidate(self) -> None:
@@ -63,11 +70,17 @@ class Hybrid(RecallSystem):
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         candidates = 2 * self.parts.top_k
         found = await self._index.search(query.text, max(depth, candidates), self.settings.rrf_k) if self._index else []
-        if self.settings.rerank == "lexical" and found:
-            best = found[0][1]  # fused scores are tiny: the first one counts as a similarity of 1
-            scaled = [(position, score / best) for position, score in found[:candidates]]
-            found = [*self._reranker.rerank(query.text, scaled), *found[candidates:]]
-        return [Retrieved(self._chunks[position].text, self._chunks[position].turn_ids, score) for position, score in found[:depth]]
+        if self._reranker is None or not found:
+            return [self._unit(position, score) for position, score in found[:depth]]
+        best = found[0][1]  # fused scores are tiny: the first one counts as a similarity of 1
+        scaled = [(position, score / best) for position, score in found[:candidates]]
+        units = [self._unit(position, score) for position, score in await self._reranker.reorder(query.text, scaled)]
+        units += [self._unit(position, None) for position, _ in found[candidates:]]
+        return units[:depth]
+
+    def _unit(self, position: int, score: float | None) -> Retrieved:
+        chunk = self._chunks[position]
+        return Retrieved(chunk.text, chunk.turn_ids, score)
 
     def save(self, folder: Path) -> None:
         write_chunks(folder, self._chunks)
@@ -82,4 +95,6 @@ class Hybrid(RecallSystem):
     def close(self) -> None:
         if self._index:
             self._index.close()
-        self._index = None
+        if self._reranker:
+            self._reranker.close()
+        self._index = self._reranker = None

@@ -17,6 +17,8 @@ from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.rerank import LexicalReranker, Rerank, Reranker, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
 from memeval.systems.contract import Parts, ReaderReply
+from memeval.systems.hybrid import Hybrid
+from memeval.systems.hybrid import Settings as HybridSettings
 from memeval.systems.rag import Rag
 from memeval.systems.rag import Settings as RagSettings
 from memeval.testing.rerank_double import RerankDouble
@@ -224,12 +226,19 @@ class ContextReader:
         return ReaderReply(" | ".join(context), None, 0)
 
 
+def parts(top_k: int) -> Parts:
+    return Parts(ContextReader(), None, CharTfidfEmbedder(width=256), top_k, 0, "case", lambda _: None)  # type: ignore[arg-type]
+
+
 def rag(server: RerankDouble, top_k: int) -> Rag:
-    parts = Parts(ContextReader(), None, CharTfidfEmbedder(width=256), top_k, 0, "case", lambda _: None)  # type: ignore[arg-type]
-    return Rag(RagSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"), parts)
+    return Rag(RagSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"), parts(top_k))
 
 
-def remembered(system: Rag, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def hybrid(server: RerankDouble, top_k: int) -> Hybrid:
+    return Hybrid(HybridSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"), parts(top_k))
+
+
+def remembered(system: Rag | Hybrid, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     async def inside() -> T:
         try:
             for number, text in enumerate([*CORPUS, "Bob plays chess", "Ann sings"]):
@@ -242,8 +251,9 @@ def remembered(system: Rag, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return asyncio.run(inside())
 
 
-def test_rag_reorders_twice_top_k_and_keeps_the_rest(server: RerankDouble) -> None:
-    system = rag(server, 1)
+@pytest.mark.parametrize("build", [rag, hybrid])
+def test_it_reorders_twice_top_k_and_keeps_the_rest(server: RerankDouble, build: Callable[[RerankDouble, int], Rag | Hybrid]) -> None:
+    system = build(server, 1)
     answer = remembered(system, lambda: system.answer(Query("likes green tea")))
     assert answer.text == CORPUS[1]
     assert [len(request.json()["documents"]) for request in server.requests] == [2]
