@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "a list": (list,),
     "an object": (dict,),
 }
+
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair."""
 
 
 def parse_json(content: bytes, path: Path) -> Any:
@@ -97,7 +101,7 @@ class Fields:
         return UserError(f"{self.path}: {self.record}: field '{name}' {what}.")
 
     def _whole(self, name: str, text: str) -> str:
-        if any("\ud800" <= char <= "\udfff" for char in text):
+        if HALF_CHARACTER.search(text):
             raise self.wrong(name, "holds half of a surrogate pair, which can't be written as UTF-8")
         return text
 

@@ -142,7 +142,8 @@ class Locomo(Dataset):
 
     def _notes(self) -> Iterator[str]:
         """What was repaired or left out, over the whole file."""
-        cited = [(_turn_ids(case), qa.texts("evidence")) for case, qa in self._raw_questions()]
+        said = {case.case_id: _turn_ids(case) for case in self._whole}
+        cited = [(said[case.case_id], qa.texts("evidence")) for case, qa in self._raw_questions]
         odd = [(turns, text) for turns, strings in cited for text in strings if text not in turns]
         repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
         if odd:
@@ -153,7 +154,7 @@ class Locomo(Dataset):
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
             yield f"evidence: {without} of {len(cited)} questions name none"
-        adversarial = [qa for _, qa in self._raw_questions() if qa.values["category"] == ADVERSARIAL]
+        adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
             yield f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is ignored: the right answer is a refusal"
@@ -165,11 +166,11 @@ class Locomo(Dataset):
             changes = [change for case in self._corrections.values() for change in case.values()]
             yield f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of {len(changes)} questions taken from the audit"
 
-    def _raw_questions(self) -> Iterator[tuple[EvalCase, Fields]]:
+    @cached_property
+    def _raw_questions(self) -> list[tuple[EvalCase, Fields]]:
         """Each question as the file has it, with its case."""
-        for case, sample in zip(self._whole, self._samples, strict=True):
-            for qa in sample.objects("qa", f"{case.case_id} qa[{{}}]"):
-                yield case, qa
+        pairs = zip(self._whole, self._samples, strict=True)
+        return [(case, qa) for case, sample in pairs for qa in sample.objects("qa", f"{case.case_id} qa[{{}}]")]
 
 
 def _corrected(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
