@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
 from typing import NamedTuple
 
+from memeval.metrics.student import two_sided_quantile
+
 CONFIDENCE = 0.95
 
 
@@ -52,7 +54,7 @@ def clustered_interval(values: Sequence[float | None], clusters: Sequence[Hashab
     if centre is None or groups < 2:
         return None
     se = sqrt(groups / (groups - 1) * sum(residual**2 for residual in residuals.values())) / len(scored)
-    reach = _student_t(groups - 1) * se
+    reach = two_sided_quantile(groups - 1, CONFIDENCE) * se
     return Interval(mean=centre, se=se, low=max(centre - reach, 0.0), high=min(centre + reach, 1.0))
 
 
@@ -69,9 +71,3 @@ def bounds(values: Sequence[float | None]) -> tuple[float, float] | None:
         return None
     total, unscored = sum(value for value in values if value is not None), sum(value is None for value in values)
     return total / len(values), (total + unscored) / len(values)
-
-
-def _student_t(freedom: int) -> float:
-    from scipy.special import stdtrit  # type: ignore[import-untyped]  # scipy.stats would cost 1.9 s to import
-
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))

@@ -1,0 +1,16 @@
+"""Student's t against scipy's."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.special import stdtrit
+
+from memeval.metrics.student import two_sided_quantile, within
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10, 30, 99, 100, 499, 1998])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_quantiles_are_scipys(freedom: int, confidence: float) -> None:
+    found = two_sided_quantile(freedom, confidence)
+    assert found == pytest.approx(float(stdtrit(freedom, (1 + confidence) / 2)), rel=1e-9)
+    assert within(found, freedom) == pytest.approx(confidence, abs=1e-12)
