@@ -17,7 +17,7 @@ class Settings(SystemSettings):
     """Settings of `bm25`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are indexed too; they are shown either way. Without them the ranks are those of the reference (protocols.md)."""
+    """Whether dates are indexed too; they are shown either way. Without them the ranks are rank_bm25's over `speaker: text`."""
 
 
 class Bm25(RecallSystem):
