@@ -50,7 +50,7 @@ TABLE: Mapping[str, tuple[Any, ...]] = {
     "cogcanvas_cot": (True, 1, False, "dense", True, "none", False, None),
     "cogcanvas_minimal": (True, 1, False, "dense", False, "none", False, 10),
 }
-"""The table of protocols.md, section 6."""
+"""The table of variants, as published."""
 VARIANTS = sorted(TABLE)
 GLEANS = [name for name in VARIANTS if TABLE[name][COLUMNS.index("gleaning")]]
 
