@@ -63,8 +63,6 @@ class CellRun:
 
     def __init__(self, cell: Cell, progress: Progress) -> None:
         self.cell, self.progress = cell, progress
-        self.calls = 0
-        """Questions asked or judged anew in this pass."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
@@ -167,7 +165,6 @@ class CellRun:
         verdict = repeat.verdicts.rows.get(question.question_id)
         reused = is_final(verdict)
         if not reused and answer["status"] == Status.OK:
-            self.calls += 1
             repeat.verdicts.append({**await judged(repeat.judge, question, answer), "origin": self.cell.run_key})
         self.progress.done("judge", reused=reused)
 
@@ -175,7 +172,6 @@ class CellRun:
         self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
-            self.calls += 1
             row = await ask(memory.system, question, session_of, self.cell.dataset.scorer)
         else:
             assert memory is not None, "a case with open questions is prepared"
