@@ -157,14 +157,14 @@ def mem0() -> None:
 
 
 def locomo() -> None:
-    from memeval.datasets.locomo import Locomo
+    from memeval.datasets.locate import build
     from memeval.granularity import Granularity, chunks
 
     path = Path(os.environ.get("MEMEVAL_DATA_DIR", "data")) / "locomo" / "locomo10.json"
     if not path.exists():
         print("\nLoCoMo: set MEMEVAL_DATA_DIR")
         return
-    cases = [(case, chunks(case, Granularity("turn"))) for case in Locomo(path, categories=(1, 2, 3, 4)).cases()]
+    cases = [(case, chunks(case, Granularity("turn"))) for case in build("locomo", Path(), path=str(path), categories=(1, 2, 3, 4)).cases()]
     total = sum(len(units) for _, units in cases), sum(len(case.questions) for case, _ in cases)
     print(f"\nLoCoMo: {total[0]} turns, {total[1]} questions, one after the other, reader left out")
     print(f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} {'recall@5':>9} {'@10':>6} {'@20':>6}")

@@ -28,6 +28,8 @@ class Granularity:
     """Tokens that a chunk holds at most; for `chunk` alone."""
     overlap: int | None = None
     """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default."""
+    speakers: bool = True
+    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by single spaces. `chunk` always names them."""
 
 
 def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
@@ -36,6 +38,8 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
         raise unknown("granularity", granularity.name, CUTS)
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does.")
+    if granularity.name == "chunk" and not granularity.speakers:
+        raise UserError("granularity=chunk always names who speaks: granularity.speakers=false is for session, exchange and turn.")
     return list(CUTS[granularity.name](case, granularity))
 
 
@@ -44,15 +48,15 @@ def line(turn: Turn) -> str:
     return f"{turn.speaker}: {_body(turn)}"
 
 
-def _by_session(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
-    return (_unit(session.session_id, session, session.turns) for session in case.sessions if session.turns)
+def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    return (_whole(session.session_id, session, session.turns, granularity) for session in case.sessions if session.turns)
 
 
-def _by_turn(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
-    return (_unit(turn.turn_id, session, [turn]) for session in case.sessions for turn in session.turns)
+def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    return (_whole(turn.turn_id, session, [turn], granularity) for session in case.sessions for turn in session.turns)
 
 
-def _by_exchange(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+def _by_exchange(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's text opens an exchange or joins the open one; the other's closes it, and is an exchange of its own where none is
@@ -69,10 +73,10 @@ def _by_exchange(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
             last = session
             if turn.speaker != opener:
                 count += 1
-                yield _unit(f"x{count}", session, exchange)
+                yield _whole(f"x{count}", session, exchange, granularity)
                 exchange = []
     if last and exchange:
-        yield _unit(f"x{count + 1}", last, exchange)
+        yield _whole(f"x{count + 1}", last, exchange, granularity)
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -88,7 +92,7 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
         raise UserError(f"granularity=chunk: the overlap must be from 0 to less than the size of {size} tokens, not {overlap}.")
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
-            yield _unit(f"{session.session_id}.{number}", session, [part.turn for part in parts], [part.text for part in parts])
+            yield _unit(f"{session.session_id}.{number}", session, [part.turn for part in parts], "\n".join(part.text for part in parts))
 
 
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
@@ -99,13 +103,20 @@ CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
 }
 
 
-def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], lines: Sequence[str] | None = None) -> MemoryChunk:
+def _whole(chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity) -> MemoryChunk:
+    """A unit of whole turns, with or without the names of who speaks."""
+    if granularity.speakers:
+        return _unit(chunk_id, session, turns, "\n".join(map(line, turns)))
+    return _unit(chunk_id, session, turns, " ".join(map(_body, turns)))
+
+
+def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
     """A unit of a session; its time is that of its last session's first turn in it, else the session's start."""
     own = {turn.turn_id for turn in session.turns}
     time = next((turn.time for turn in turns if turn.turn_id in own), None)
     return MemoryChunk(
         chunk_id=chunk_id,
-        content="\n".join(lines or [line(turn) for turn in turns]),
+        content=content,
         time=time or session.started_at,
         session_id=session.session_id,
         turn_ids=tuple(turn.turn_id for turn in turns),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +10,22 @@ from typing import Any
 
 CategoryId = int | str
 """A question's category as the data set stores it; names are derived when a report is made."""
+
+
+class ChoiceLabels(StrEnum):
+    """How choices are labelled: 0, 1, 2 … or A, B, C …"""
+
+    DIGITS = "digits"
+    LETTERS = "letters"
+
+    def label(self, position: int) -> str:
+        """The label of the choice at a position from 0."""
+        return str(position) if self is ChoiceLabels.DIGITS else chr(ord("A") + position)
+
+
+def labelled(choices: Sequence[str], labels: ChoiceLabels) -> list[str]:
+    """Choices as prompts show them, `0. text` or `A. text`, a line each."""
+    return [f"{labels.label(position)}. {choice}" for position, choice in enumerate(choices)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +64,16 @@ class EvalQuestion:
     """Ids of the turns that hold the answer, repaired and unique; empty where the data set names none."""
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
+    """What there is to choose from, in the order in which it is shown; empty where the answer is given in words."""
+    right_choices: tuple[int, ...] = ()
+    """Positions of the right ones, from 0, ascending."""
+    choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
+    several: bool = False
+    """Whether more than one may be chosen."""
     answerable: bool = True
     """False where the right behaviour is to say that the conversation does not tell."""
+    facets: Mapping[str, str] = field(default_factory=dict)
+    """Further groups that the question counts in, by facet: `{"ability": "TR"}`; each is reported like a category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +112,14 @@ class Query:
     text: str
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
+    choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
+    several: bool = False
+    """Whether more than one may be chosen."""
+
+    @property
+    def shown(self) -> str:
+        """The question with its choices, for a system that puts it into words of its own."""
+        return "\n".join([self.text, *labelled(self.choices, self.choice_labels)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +208,8 @@ class Verdict:
     score: float | None
     """In [0, 1]; None where unscored."""
     reason: str = ""
+    chosen: tuple[int, ...] | None = None
+    """Positions that a reply to a question with choices was read as; None where it could not be read, and for answers in words."""
 
 
 class Status(StrEnum):

@@ -76,6 +76,8 @@ class RunSummary:
     started_at: str
     """ISO 8601 with offset."""
     finished_at: str
+    facets: Mapping[str, tuple[CategoryResult, ...]] = field(default_factory=dict)
+    """Rows like those of the categories for each further grouping of the questions, by facet."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
@@ -88,6 +90,7 @@ class RunSummary:
         """Reads `run.json` of a run folder. Raises OSError or ValueError where it is missing or damaged."""
         fields: dict[str, Any] = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
+        fields["facets"] = {facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in fields.get("facets", {}).items()}
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
         fields["notes"] = tuple(fields["notes"])
         return cls(**fields)

@@ -19,6 +19,8 @@ from omegaconf import OmegaConf
 from memeval.config.identity import field_stages
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
+from memeval.datasets.locate import adapter_class
+from memeval.datasets.registry import ADAPTERS
 from memeval.systems.registry import BUILT_IN, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
@@ -26,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 EXAMPLE = ROOT / "tests" / "systems_example"
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+DATA_SETS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "datasets").glob("*.md")))
 ALL, NO_GROUP, NAME = "all", "–", "the option"
 VALUES = ("top_k", "compression_turn")
 """Groups whose options are values of a field of the same name."""
@@ -34,7 +37,7 @@ VARIABLES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MLFLOW_TRACKING_URI", "OPENAI_
 
 def rows() -> Iterator[tuple[str, list[str], str, str]]:
     """Field, options, default and stage of each row of the tables of fields."""
-    for line in PAGE.splitlines():
+    for line in [*PAGE.splitlines(), *DATA_SETS.splitlines()]:
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
         if len(cells) == 6:
             yield cells[0].strip("`"), cells[1].split(", "), cells[2], cells[4]
@@ -42,14 +45,18 @@ def rows() -> Iterator[tuple[str, list[str], str, str]]:
 
 def described(field: str, option: str) -> tuple[str, str] | None:
     """Default and stage by the documentation."""
-    found = [(default, stage) for name, options, default, stage in rows() if name == field and {option, ALL} & set(options)]
-    assert len(found) < 2, f"docs/configuration.md describes {field} of {option} twice"
-    return found[0] if found else None
+    own = [(default, stage) for name, options, default, stage in rows() if name == field and option in options]
+    common = [(default, stage) for name, options, default, stage in rows() if name == field and ALL in options]
+    assert len(own) < 2 and len(common) < 2, f"docs/ describe {field} of {option} twice"
+    return next(iter(own or common), None)
 
 
 def stages() -> dict[str, str | None]:
     """Stage of each field by the code."""
     known = field_stages(RunConfig) | {"system.name": "run"}
+    for name in ADAPTERS:
+        known |= {path: stage or "prepare" for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()}
+    known["dataset.name"] = "prepare"
     for name in BUILT_IN:
         known |= {path: stage or "prepare" for path, stage in field_stages(settings_of(name), "system.").items()}
     return known
@@ -99,7 +106,7 @@ def test_nothing_else_is_documented() -> None:
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}={path.stem}")
 def test_every_option_is_documented(path: Path) -> None:
-    assert f"| `{path.parent.name}={path.stem}`" in PAGE
+    assert f"`{path.parent.name}={path.stem}`" in PAGE
 
 
 def test_the_default_options_are_marked() -> None:
@@ -150,7 +157,7 @@ def metric_patterns() -> list[re.Pattern[str]]:
     """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1` … `a_at_20` for all depths."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)
-    parts = {"<category>": "[^/]+", "<stage>": "(ingest|answer|judge|embed)", "<depth>": r"\d+"}
+    parts = {"<category>": "[^/]+", "<facet>": "[^/]+", "<value>": "[^/]+", "<stage>": "(ingest|answer|judge|embed)", "<depth>": r"\d+"}
     names = set(re.findall(r"`([a-z][\w/<>]+)`", text))
     return [re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name))) for name in names]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from memeval.cli.compose import composed
@@ -37,8 +36,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {"name": IMPORTED, "class": "memeval.systems.imported:Imported", "file": files[0], "sha256": hypotheses.sha256}
     cell = open_cell(config, shlex.join(["python", "-m", "memeval", "evaluate", *arguments]))
-    everything = replace(config.dataset, categories=None, limit_cases=None, limit_questions=None, labels="original")
-    known = frozenset(q.question_id for case in open_dataset(replace(config, dataset=everything)).cases() for q in case.questions)
+    known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
         return asyncio.run(ImportedRun(cell, progress, hypotheses, known).run(finish))

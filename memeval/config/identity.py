@@ -30,6 +30,8 @@ class Facts:
     """Of the wordings under which the system thinks while it ingests."""
     system_stages: Mapping[str, str]
     """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
+    dataset_stages: Mapping[str, str]
+    """Stage by name of the data set's settings, likewise."""
     ingest_uses_model: bool
     """Whether the system thinks while it ingests: the model and the seed then belong to its memory."""
 
@@ -51,7 +53,7 @@ def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         if dataclasses.is_dataclass(default):
             stages |= field_stages(type(default), f"{path}.")
-        elif path != "system":
+        elif path not in ("dataset", "system"):
             stages[path] = field.metadata.get("stage")
     return stages
 
@@ -63,15 +65,20 @@ def by_stage(config: RunConfig, facts: Facts) -> dict[str, dict[str, Any]]:
     declared = field_stages(RunConfig)
     sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     for path, value in flatten(config).items():
-        stage = _system_stage(path, facts) if path.startswith("system.") else declared[path]
+        stage = _own_stage(path, facts) or declared.get(path)
         assert stage is not None, f"{path} has no stage: declare it with `at(...)` in config/schema.py"
         sorted_leaves[stage][path] = value
     return sorted_leaves
 
 
-def _system_stage(path: str, facts: Facts) -> str:
-    name = path.removeprefix("system.")
-    return RUN if name in ("name", "class") else facts.system_stages.get(name, PREPARE)
+def _own_stage(path: str, facts: Facts) -> str | None:
+    """The stage of a setting that a system or a data set declares itself; None for the other groups' fields."""
+    group, _, name = path.partition(".")
+    if group == "dataset":
+        return facts.dataset_stages.get(name, PREPARE)
+    if group == "system":
+        return RUN if name in ("name", "class") else facts.system_stages.get(name, PREPARE)
+    return None
 
 
 def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:

@@ -25,10 +25,9 @@ _LEAST: dict[str, float] = {
     "top_k": 1,
     "retain_recent": 0,
     "num_runs": 1,
-    "dataset.limit_cases": 1,
-    "dataset.limit_questions": 1,
     "granularity.size": 1,
     "granularity.overlap": 0,
+    "prompt.choose_tokens": 1,
     "llm.max_tokens": 1,
     "llm.max_concurrency": 1,
     "llm.max_retries": 0,
@@ -40,9 +39,6 @@ _LEAST: dict[str, float] = {
     "min_coverage": 0,
 }
 _ONE_OF = {
-    "dataset.labels": ("original", "exclude", "corrected"),
-    "dataset.images": ("caption", "none"),
-    "dataset.category_names": ("official", "cogcanvas", "mc10", "zep"),
     "llm.name": ("extractive", "openai"),
     "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
@@ -60,17 +56,22 @@ def resolve(composed: DictConfig) -> RunConfig:
     except InterpolationResolutionError as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
-    system = container.pop("system", None)
-    if not isinstance(system, dict) or not isinstance(system.get("name"), str):
-        raise UserError("a system's config needs a `name`")
+    dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
-    config.system = {str(key): value for key, value in system.items()}
+    config.dataset, config.system = dataset, system
     check(config)
     if config.llm.name == "openai":
         config.llm.base_url = _address(config.llm.base_url)
     if config.embedder.name == "openai":
         config.embedder.base_url = _address(config.embedder.base_url)
     return config
+
+
+def _named(group: str, values: Any) -> dict[str, Any]:
+    """The values of a group whose option declares its own settings."""
+    if not isinstance(values, dict) or not isinstance(values.get("name"), str):
+        raise UserError(f"a {group}'s config needs a `name`")
+    return {str(key): value for key, value in values.items()}
 
 
 def _address(base_url: str | None) -> str:
@@ -120,9 +121,6 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
-    for category in config.dataset.categories or ():
-        if isinstance(category, bool) or not isinstance(category, int | str):
-            raise UserError(f"dataset.categories must be a list of ids, for example [1, 2]; '{category}' is none")
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
         raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")

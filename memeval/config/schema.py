@@ -21,24 +21,6 @@ def at(stage: str, default: Any = None) -> Any:
 
 
 @dataclass
-class DatasetConfig:
-    """What is remembered and asked. The file's sha256 enters the keys beside these fields."""
-
-    name: str = at(PREPARE, "demo")
-    path: str | None = at(RUNTIME)
-    """File to read; None looks it up below the data folder."""
-    labels: str = at(ANSWER, "original")
-    images: str = at(PREPARE, "caption")
-    categories: list[Any] | None = at(RUN)
-    """Ids of the categories that are asked; None asks all."""
-    limit_cases: int | None = at(RUN)
-    limit_questions: int | None = at(RUN)
-    """Per case."""
-    allow_unpinned: bool = at(RUNTIME, False)
-    category_names: str = at(RUN, "official")
-
-
-@dataclass
 class GranularityConfig:
     """What a unit of memory is."""
 
@@ -47,13 +29,16 @@ class GranularityConfig:
     """Tokens per chunk, for `chunk`."""
     overlap: int | None = at(PREPARE)
     """Tokens that neighbouring chunks share, for `chunk`."""
+    speakers: bool = at(PREPARE, True)
+    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by spaces."""
 
 
 @dataclass
 class JudgeConfig:
     """Who says whether an answer is right."""
 
-    name: str = at(JUDGE, "keyword")
+    name: str = at(JUDGE, "auto")
+    """`auto` is the first that applies to the data set, and needs no model; the run is named after what it comes to."""
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
@@ -67,6 +52,8 @@ class PromptConfig:
     name: str = at(ANSWER, "short")
     file: str | None = at(RUNTIME)
     """A wording of one's own; its text enters the answer key."""
+    choose_tokens: int = at(ANSWER, 10)
+    """Tokens that a reply may have where the task is to choose: an index, or letters."""
 
 
 @dataclass
@@ -117,7 +104,8 @@ class TrackingConfig:
 class RunConfig:
     """One cell, resolved."""
 
-    dataset: DatasetConfig = field(default_factory=DatasetConfig)
+    dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
+    """`name` and the data set's own settings, whose stages its adapter's settings type tells."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
     """`name`, for a system of one's own `class`, and its settings, whose stages the system's own settings type tells."""
     granularity: GranularityConfig = field(default_factory=GranularityConfig)

@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from memeval.records import CategoryId, EvalCase
+from memeval.config.schema import RUN, RUNTIME, at
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase, EvalQuestion
+
+FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
+"""Judges of answers in words, the default of such data sets first."""
+
+GRANULARITIES = ("turn", "session", "exchange", "chunk")
+
+Record = Mapping[str, Any]
+"""A row of `records.jsonl`."""
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One file of a data set that is a folder."""
+
+    name: str
+    """Below the data set's folder."""
+    url: str | None
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A registered part of a data set's file, taken where the whole is not on the machine; every report of it says so."""
+
+    file: str
+    """Path below the data folder."""
+    sha256: str
+    what: str
+    """What part of the whole it is: `31 of the 500 questions, with their whole histories`."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +50,9 @@ class DatasetInfo:
     name: str
     title: str
     file: str
-    """Path below the data folder, `<data set>/<file>`."""
+    """Path below the data folder, `<data set>/<file>`; a folder where `files` names what is in it; empty for a set that is generated."""
     url: str | None
-    """Where `data fetch` gets it; None for a set that ships."""
+    """Where `data fetch` gets it; None for a set that ships or is generated, and for a folder, whose `files` have their own."""
     sha256: str | None
     size_bytes: int | None
     licence: str
@@ -29,6 +61,9 @@ class DatasetInfo:
     """Expected counts by noun: cases, sessions, turns, questions."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """sha256 of known edited copies, and what they are: recognised, and refused by that name."""
+    files: tuple[FileInfo, ...] = ()
+    """What the folder holds, for a data set of several files."""
+    excerpts: tuple[Excerpt, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,27 +73,104 @@ class LoadedDataset:
     info: DatasetInfo
     path: Path
     sha256: str
+    """Of the file; of the folder's files together; for a generated set of all that decides what is generated."""
     pinned: bool
     """False where the file is not the registered one and `allow_unpinned` let it in; reports say so."""
     notes: tuple[str, ...] = ()
     """What the adapter repaired or left out, counted, a line each."""
 
 
-class Dataset(ABC):
-    """One adapter. Built from the `dataset` group's settings."""
+@dataclass(frozen=True)
+class DatasetSettings:
+    """What every data set can be asked for. An adapter's own settings are a subclass; each field says its stage with `at`."""
 
-    info: DatasetInfo
-    category_names: Mapping[CategoryId, str]
-    """Names of categories in the data set's official naming."""
+    path: str | None = at(RUNTIME)
+    """File to read; None looks it up below the data folder."""
+    categories: tuple[int | str, ...] | None = at(RUN)
+    """Ids of the categories that are asked; None asks all."""
+    limit_cases: int | None = at(RUN)
+    """First so many cases, of those in which something is asked."""
+    limit_questions: int | None = at(RUN)
+    """First so many questions of each case."""
+    allow_unpinned: bool = at(RUNTIME, False)
+
+    def __post_init__(self) -> None:
+        for name in ("limit_cases", "limit_questions"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise UserError(f"dataset.{name} must be at least 1, not {limit}")
+
+
+class Dataset(ABC):
+    """One adapter. `read` streams the cases; the base chooses among them."""
+
+    settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
     scorer: ClassVar[str] = "plain"
     """Which token F1 is official for the set, see `memeval.metrics.answer.answer_metrics`."""
-    headline: frozenset[CategoryId]
-    """Categories that enter `accuracy`; the rest is reported apart."""
+    judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
+    """Judges that apply; `judge=auto` takes the first, which needs no model."""
+    granularities: ClassVar[tuple[str, ...]] = GRANULARITIES
+    """Those that mean something here; others are refused."""
+    chooses: ClassVar[bool] = False
+    """Whether (some) questions are answered by choosing."""
+    settings: Any
+    """An instance of `settings_type`."""
+
+    def __init__(self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None) -> None:
+        """`path` is the file or folder to read; a set that is generated ignores it. Raises `UserError` for settings that make no sense."""
+        self.path, self.info = Path(path), info
+        self.settings = settings or self.settings_type()
+        chosen, known = self.settings.categories, self.category_names
+        if chosen is not None and known and (not chosen or not set(chosen) <= set(known)):
+            raise UserError(f"dataset.categories={list(chosen)}: takes one or more of {list(known)}.")
+
+    @property
+    @abstractmethod
+    def category_names(self) -> Mapping[CategoryId, str]:
+        """Names of all categories by id, in the order in which tables show them; empty where only the file tells."""
+
+    @property
+    def headline(self) -> frozenset[CategoryId] | None:
+        """Categories that enter `accuracy`, the rest is reported apart; None where all do."""
+        return None
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        """Titles of further groupings of the questions (`EvalQuestion.facets`), by facet, for the tables of the report."""
+        return {}
 
     @abstractmethod
     def open(self) -> LoadedDataset:
         """Finds and checks the file. Raises `UserError` with the way out where it is missing, damaged or of another hash."""
 
     @abstractmethod
+    def read(self) -> Iterator[EvalCase]:
+        """Streams every case with all its questions. Raises `UserError` naming file, record and field where a record does not parse."""
+
+    def asks(self, question: EvalQuestion) -> bool:
+        """Whether a question is asked under the settings."""
+        return self.settings.categories is None or question.category in self.settings.categories
+
     def cases(self) -> Iterator[EvalCase]:
-        """Streams the cases. Raises `UserError` naming file, record and field where a record does not parse."""
+        """The cases, each with the questions that are asked; those of whose questions none is asked are left out."""
+        count = 0
+        for case in self.read():
+            chosen = tuple(filter(self.asks, case.questions))
+            if case.questions and not chosen:
+                continue
+            yield replace(case, questions=chosen[: self.settings.limit_questions])
+            count += 1
+            if count == self.settings.limit_cases:
+                return
+
+    def notes(self) -> tuple[str, ...]:
+        """What was repaired or left out in the cases read so far, counted, a line each; asked after `cases` or `read` ran."""
+        return ()
+
+    def repairs(self) -> Iterable[str]:
+        """Every repair of a dirty record by name, a line each, for `data verify`; asked after `read` ran."""
+        return ()
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        """Metrics of the data set's own protocol over the records of one repeat, by stable names."""
+        return {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import memeval
-from memeval.datasets.contract import Dataset, DatasetInfo
+from memeval.config.settings import read_settings
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
 from memeval.datasets.registry import ADAPTERS, dataset_info
 from memeval.errors import UserError, unknown
 
@@ -24,21 +24,33 @@ def data_dir(root: Path) -> Path:
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:
-    """Where a data set's file is, or would be: below `folder`, or beside the package for a set that ships with it."""
+    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package for a set that ships with it.
+
+    Where the whole is not there but a registered excerpt of it is, that is taken.
+    """
     package = Path(memeval.__file__).parent
-    places = [folder] if info.url else [folder, package / "data", package.parent / "data"]
-    return next((place / info.file for place in places if (place / info.file).is_file()), folder / info.file)
+    places = [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
+    candidates = [*(place / info.file for place in places), *(folder / excerpt.file for excerpt in info.excerpts)]
+    return next((path for path in candidates if path.exists()), folder / info.file)
 
 
-def build(name: str, folder: Path, **settings: Any) -> Dataset:
-    """The adapter of a data set, not yet opened. `settings` are those of the `dataset` group; `path` overrides where the file lies."""
+def adapter_class(name: str) -> type[Dataset]:
+    """The adapter of a data set. Raises `UserError` naming the nearest ones where there is none of that name."""
     if name not in ADAPTERS:
         raise unknown("data set", name, ADAPTERS)
-    info = dataset_info(name)
     module, _, attribute = ADAPTERS[name].partition(":")
-    adapter: Callable[..., Dataset] = getattr(importlib.import_module(module), attribute)
-    path = settings.pop("path", None) or locate(info, folder)
-    return adapter(path=Path(path), info=info, **settings)
+    adapter: type[Dataset] = getattr(importlib.import_module(module), attribute)
+    return adapter
+
+
+def build(name: str, folder: Path, **given: Any) -> Dataset:
+    """The adapter of a data set, not yet opened. `given` are settings of the `dataset` group; `path` overrides where the file lies.
+
+    Raises `UserError` for a setting that the data set does not have, or that makes no sense.
+    """
+    kind, info = adapter_class(name), dataset_info(name)
+    settings: DatasetSettings = read_settings(kind.settings_type, given, "dataset")
+    return kind(Path(settings.path) if settings.path else locate(info, folder), info, settings)
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
@@ -60,8 +72,11 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:
-    """Whether the file is the registered one; True for a set without a pin. Raises `UserError` where it is not and that is not allowed."""
-    if info.sha256 is None or digest == info.sha256:
+    """Whether the file is the registered one or a registered excerpt of it; True for a set without a pin.
+
+    Raises `UserError` where it is not and that is not allowed.
+    """
+    if info.sha256 is None or digest == info.sha256 or excerpt_of(info, digest):
         return True
     if allow_unpinned:
         return False
@@ -72,6 +87,17 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
         "or use it as it is:   dataset.allow_unpinned=true (reports will say so)",
     )
+
+
+def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:
+    """The registered excerpt that has this sha256, if any."""
+    return next((excerpt for excerpt in info.excerpts if excerpt.sha256 == digest), None)
+
+
+def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
+    """What a report must say of a file that is an excerpt; nothing for a whole one."""
+    excerpt = excerpt_of(info, digest)
+    return (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",) if excerpt else ()
 
 
 def digest_of(content: bytes) -> str:

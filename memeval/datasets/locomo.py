@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
-from memeval.datasets.contract import Dataset, DatasetInfo, LoadedDataset
+from memeval.config.schema import ANSWER, PREPARE, RUN, at
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo_audit import Correction, read_corrections
-from memeval.datasets.locomo_schema import ADVERSARIAL, CATEGORIES, read_case, repair_evidence
+from memeval.datasets.locomo_schema import ADVERSARIAL, read_case, repair_evidence
 from memeval.datasets.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 
-LABELS = ("original", "exclude", "corrected")
-IMAGES = ("caption", "none")
+
+@dataclass(frozen=True)
+class LocomoSettings(DatasetSettings):
+    """Settings of the data sets in LoCoMo's schema."""
+
+    labels: Literal["original", "exclude", "corrected"] = at(ANSWER, "original")
+    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and evidence instead."""
+    images: Literal["caption", "none"] = at(PREPARE, "caption")
+    """Whether captions of shared images are part of a turn."""
+    category_names: Literal["official", "cogcanvas", "mc10", "zep"] = at(RUN, "official")
+    """Whose names the tables use."""
 
 
 class Locomo(Dataset):
@@ -29,53 +39,36 @@ class Locomo(Dataset):
     A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and filters must not renumber.
     """
 
+    settings_type = LocomoSettings
     scorer: ClassVar[str] = "locomo"
-    """Which `token_f1` is official here, for `answer_metrics`."""
+    settings: LocomoSettings
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        info: DatasetInfo = LOCOMO,
-        labels: str = "original",
-        images: str = "caption",
-        categories: tuple[int, ...] = CATEGORIES,
-        limit_cases: int | None = None,
-        limit_questions: int | None = None,
-        allow_unpinned: bool = False,
-        naming: str = "official",
-    ) -> None:
-        """`labels`: `original`; `exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and
-        evidence instead.
+    def __init__(self, path: Path, info: DatasetInfo = LOCOMO, settings: DatasetSettings | None = None) -> None:
+        super().__init__(path, info, settings)
 
-        `images`: `caption` shows the captions of shared images, `none` does not. `limit_questions` is per case, after the other filters.
-        """
-        self.path, self.info = Path(path), info
-        self.labels, self.images = _one_of("dataset.labels", labels, LABELS), _one_of("dataset.images", images, IMAGES)
-        self.categories = tuple(categories)
-        self.limit_cases, self.limit_questions = limit_cases, limit_questions
-        self.allow_unpinned = allow_unpinned
-        self.category_names: Mapping[CategoryId, str] = category_names(naming)
-        self.headline = LOCOMO_HEADLINE
-        if not self.categories or not set(self.categories) <= set(CATEGORIES):
-            raise UserError(f"dataset.categories={list(self.categories)}: takes one or more of {list(CATEGORIES)}.")
-        for name, limit in (("limit_cases", limit_cases), ("limit_questions", limit_questions)):
-            if limit is not None and limit < 1:
-                raise UserError(f"dataset.{name}={limit}: takes a number from 1 on, or null for all.")
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return category_names(self.settings.category_names)
+
+    @property
+    def headline(self) -> frozenset[CategoryId]:
+        return LOCOMO_HEADLINE
 
     def open(self) -> LoadedDataset:
         digest, pinned, _ = self._content
         return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._notes()))
 
-    def cases(self) -> Iterator[EvalCase]:
-        for case in self._whole[: self.limit_cases]:
-            yield replace(case, questions=tuple(self._chosen(case)))
+    def read(self) -> Iterator[EvalCase]:
+        return iter(self._whole)
+
+    def asks(self, question: EvalQuestion) -> bool:
+        return super().asks(question) and question.question_id not in self._excluded
 
     @cached_property
     def _content(self) -> tuple[str, bool, bytes]:
         content = read_file(self.info, self.path)
         digest = digest_of(content)
-        return digest, check_pin(self.info, self.path, digest, allow_unpinned=self.allow_unpinned), content
+        return digest, check_pin(self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned), content
 
     @cached_property
     def _samples(self) -> list[Fields]:
@@ -90,8 +83,8 @@ class Locomo(Dataset):
     @cached_property
     def _whole(self) -> list[EvalCase]:
         """Every case with all its questions, under the chosen labels."""
-        corrections = self._corrections if self.labels == "corrected" else {}
-        cases = [read_case(sample, captions=self.images == "caption") for sample in self._samples]
+        corrections = self._corrections if self.settings.labels == "corrected" else {}
+        cases = [read_case(sample, captions=self.settings.images == "caption") for sample in self._samples]
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
                 raise UserError(f"{self.path}: sample_id '{case_id}' occurs {count} times; it must be unique.")
@@ -99,12 +92,12 @@ class Locomo(Dataset):
 
     @cached_property
     def _corrections(self) -> Mapping[int, Mapping[int, Correction]]:
-        if self.labels == "original":
+        if self.settings.labels == "original":
             return {}
         digest, _, _ = self._content
         if digest != LOCOMO.sha256:
             raise UserError(
-                f"dataset.labels={self.labels}: the audit goes by the registered locomo10.json, and {self.path} is another file.",
+                f"dataset.labels={self.settings.labels}: the audit goes by the registered locomo10.json, and {self.path} is another file.",
                 "use dataset.labels=original",
             )
         _, content = self._audit
@@ -118,20 +111,12 @@ class Locomo(Dataset):
     def _audit(self) -> tuple[bool, bytes]:
         """Whether the audit's file is the registered one, and its content."""
         content = read_file(LOCOMO_AUDIT, self._audit_path)
-        pinned = check_pin(LOCOMO_AUDIT, self._audit_path, digest_of(content), allow_unpinned=self.allow_unpinned)
+        pinned = check_pin(LOCOMO_AUDIT, self._audit_path, digest_of(content), allow_unpinned=self.settings.allow_unpinned)
         return pinned, content
-
-    def _chosen(self, case: EvalCase) -> Iterator[EvalQuestion]:
-        wrong = self._excluded
-        chosen = (q for q in case.questions if q.category in self.categories and q.question_id not in wrong)
-        for count, question in enumerate(chosen, start=1):
-            yield question
-            if count == self.limit_questions:
-                return
 
     @cached_property
     def _excluded(self) -> frozenset[str]:
-        if self.labels != "exclude":
+        if self.settings.labels != "exclude":
             return frozenset()
         return frozenset(
             case.questions[position].question_id
@@ -158,11 +143,11 @@ class Locomo(Dataset):
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
             yield f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is ignored: the right answer is a refusal"
-        if self.labels != "original" and not self._audit[0]:
+        if self.settings.labels != "original" and not self._audit[0]:
             yield "labels: the audit file is not the registered one"
-        if self.labels == "exclude":
+        if self.settings.labels == "exclude":
             yield f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
-        if self.labels == "corrected":
+        if self.settings.labels == "corrected":
             changes = [change for case in self._corrections.values() for change in case.values()]
             yield f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of {len(changes)} questions taken from the audit"
 
@@ -189,9 +174,3 @@ def _corrected(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCas
 
 def _turn_ids(case: EvalCase) -> frozenset[str]:
     return frozenset(turn.turn_id for session in case.sessions for turn in session.turns)
-
-
-def _one_of(setting: str, value: Any, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise unknown(f"value of {setting}", str(value), known)
-    return str(value)

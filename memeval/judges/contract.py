@@ -19,14 +19,16 @@ class Judge(ABC):
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
     """True for judges that are models themselves."""
+    judges_refusals: ClassVar[bool] = False
+    """True for judges that also say whether a question without an answer was rightly refused; for the others a rule does."""
     wording_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 
     @abstractmethod
     async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
-        """The verdict on an answer to an answerable question; `unscored` where the judge's own reply can't be read.
+        """The verdict on an answer; `unscored` where the judge's own reply can't be read.
 
-        Raises `ModelError` where the judge's call failed for good.
+        Questions without an answer come here only where it `judges_refusals`. Raises `ModelError` where the judge's call failed for good.
         """
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
@@ -35,7 +37,11 @@ class Judge(ABC):
         return Verdict(self.name, label, score, reason)
 
 
-def refusal_verdict(metrics: Metrics) -> Verdict:
-    """The verdict on a question that has no answer, whatever the judge: right iff the answer refuses, by LoCoMo's official rule."""
-    right = metrics["token_f1"] == 1.0
-    return Verdict("official_refusal", Label.CORRECT if right else Label.WRONG, float(right))
+def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
+    """The verdict on a question that has no answer: right iff the answer refuses.
+
+    By LoCoMo's official rule where that scored it, else by the wider list of refusals.
+    """
+    official = metrics["token_f1"]
+    name, right = ("refusal", is_refusal(answer)) if official is None else ("official_refusal", official == 1.0)
+    return Verdict(name, Label.CORRECT if right else Label.WRONG, float(right))

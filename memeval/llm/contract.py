@@ -12,10 +12,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from memeval.records import Role, Usage, format_time
+from memeval.records import ChoiceLabels, Role, Usage, format_time, labelled
 
 Message = Mapping[str, str]
 """A chat message: `role` and `content`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sampling that a protocol fixes; None leaves it to the config."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,10 @@ class Prompt(ABC):
     @abstractmethod
     def messages(self) -> list[Message]:
         """The request as chat messages."""
+
+    def limits(self) -> Limits:
+        """What a published protocol fixes about the call, over the config's sampling."""
+        return Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,39 @@ class AnswerPrompt(Prompt):
 
 
 @dataclass(frozen=True, slots=True)
+class ChoosePrompt(Prompt):
+    """Choose among labelled answers, from a context. The reply is the label alone, or several where `several` says so."""
+
+    question: str
+    context: tuple[str, ...]
+    choices: tuple[str, ...]
+    labels: ChoiceLabels = ChoiceLabels.DIGITS
+    several: bool = False
+    asked_at: datetime | None = None
+    max_tokens: int = 10
+    system_text: str = ""
+    user_template: str = ""
+    """With `{context}`, `{question}`, `{asked_at}`, `{choices}`, and `{how}`: what a reply looks like."""
+
+    def messages(self) -> list[Message]:
+        first, last = self.labels.label(0), self.labels.label(len(self.choices) - 1)
+        one = f"the label of the one right choice, {first} to {last}"
+        many = f"the labels of all right choices, {first} to {last}, joined by commas"
+        values = {
+            "asked_at": asked_line(self.asked_at),
+            "question": self.question,
+            "context": "\n".join(self.context) or "(nothing)",
+            "choices": "\n".join(labelled(self.choices, self.labels)),
+            "how": many if self.several else one,
+        }
+        system, user = fill(self.system_text, values), fill(self.user_template, values)
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+    def limits(self) -> Limits:
+        return Limits(temperature=0.0, max_tokens=self.max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class ChatPrompt(Prompt):
     """Messages that a third-party system wrote itself. The offline reader refuses them."""
 
@@ -73,10 +118,15 @@ class JudgePrompt(Prompt):
     system_text: str
     user_template: str
     """With `{question}`, `{gold}` and `{answer}`."""
+    max_tokens: int | None = None
+    """Tokens that the protocol gives the reply; None leaves it to the config."""
 
     def messages(self) -> list[Message]:
         values = {"question": self.question, "gold": " / ".join(self.gold), "answer": self.answer}
         return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+
+    def limits(self) -> Limits:
+        return Limits(max_tokens=self.max_tokens)
 
 
 def asked_line(asked_at: datetime | None) -> str:

@@ -60,9 +60,14 @@ class OpenAIModel(LanguageModel):
         sampling = self._sampling
         reasoning = self._provider == "openai" and _REASONING.match(sampling.model)
         body: dict[str, Any] = {"model": sampling.model, "messages": [dict(message) for message in prompt.messages()]}
-        body["max_completion_tokens" if reasoning else "max_tokens"] = sampling.max_tokens
-        if sampling.temperature is not None and not reasoning:
-            body["temperature"] = sampling.temperature
+        limits = prompt.limits()
+        temperature = sampling.temperature if limits.temperature is None else limits.temperature
+        if reasoning:  # thinking counts against its limit, so that a protocol's ten tokens would leave an empty reply
+            body["max_completion_tokens"] = sampling.max_tokens
+        else:
+            body["max_tokens"] = limits.max_tokens or sampling.max_tokens
+            if temperature is not None:
+                body["temperature"] = temperature
         if sampling.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):

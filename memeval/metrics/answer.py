@@ -29,10 +29,13 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
 
     `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category. A question
     whose right answer is a refusal has no gold to compare with: only LoCoMo's official rule scores it, in `token_f1`.
+    An answer that was chosen among others is right or wrong, and has none of these.
     """
     if scorer not in SCORERS:
         raise ValueError(f"no scorer {scorer!r}; there is {', '.join(SCORERS)}")
     scores: dict[str, float | None] = dict.fromkeys(METRICS)
+    if question.choices:
+        return scores
     if not question.answerable:
         return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}
     for name, metric in METRICS.items():

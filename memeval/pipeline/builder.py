@@ -32,7 +32,14 @@ class Builder:
     def _system(self, case: EvalCase, seed: int) -> MemorySystem:
         cell, models, loop = self._cell, self._models, asyncio.get_running_loop()
         parts = Parts(
-            reader=CellReader(models.reader, cell.wording, cell.style, seed),
+            reader=CellReader(
+                models.reader,
+                cell.wording,
+                cell.style,
+                seed,
+                choosing=cell.choose_wording,
+                choose_tokens=cell.config.prompt.choose_tokens,
+            ),
             model=models.reader,
             embedder=models.embedder(),
             top_k=cell.config.top_k,

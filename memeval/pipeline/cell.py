@@ -11,15 +11,16 @@ from typing import Any
 
 from memeval.config.identity import Facts, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import PREPARE, RunConfig
-from memeval.datasets.contract import Dataset, LoadedDataset
+from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
+from memeval.config.settings import read_settings
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.registry import judge_type, wording_of
 from memeval.prompts import Wording, from_file, shipped
 from memeval.systems.contract import MemorySystem, SystemSettings
-from memeval.systems.registry import read_settings, system_class
+from memeval.systems.registry import system_class
 
 IMPORTED = "imported"
 """Name of the system of a run whose answers another program gave."""
@@ -36,6 +37,8 @@ class Cell:
     settings: SystemSettings
     granularity: Granularity
     wording: Wording
+    choose_wording: Wording
+    """Words of questions with choices, which every system answers under, whatever its style."""
     judge_wording: Wording | None
     facts: Facts
     command: str
@@ -89,8 +92,15 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     system_name, class_path = config.system["name"], config.system.get("class")
     kind = system_class(system_name, class_path)
     settings = read_settings(kind.settings_type, config.system)
-    config = replace(config, system={**config.system, **asdict(settings)})
-    wording = answer_wording(config, kind.answer_style(settings))
+    dataset = open_dataset(config)
+    config = replace(
+        config,
+        system={**config.system, **asdict(settings)},
+        dataset={**config.dataset, **_as_yaml(dataset.settings)},
+        judge=_judge(config, dataset),
+    )
+    _check_granularity(config, dataset)
+    wording, choose_wording = answer_wording(config, kind.answer_style(settings), dataset.chooses), choosing_wording(config)
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
     _check_models(config)
     if config.llm.name == "extractive" and kind.needs_language_model(settings):
@@ -98,43 +108,70 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             f"system={system_name} with these settings asks a language model, and llm=extractive is none",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
-    dataset = open_dataset(config)
     loaded = dataset.open()
     facts = Facts(
         data_sha256=loaded.sha256,
-        prompt_sha256=wording.sha256,
+        prompt_sha256=f"{wording.sha256} {choose_wording.sha256}" if dataset.chooses else wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
         system_class=class_identity(kind),
         ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
         system_stages=stages_of(kind),
+        dataset_stages={path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()},
         ingest_uses_model=kind.thinks_at_ingest(settings),
     )
-    granularity = Granularity(config.granularity.name, config.granularity.size, config.granularity.overlap)
-    return Cell(config, dataset, loaded, kind, settings, granularity, wording, judge_wording, facts, command)
+    granularity = Granularity(**asdict(config.granularity))
+    return Cell(config, dataset, loaded, kind, settings, granularity, wording, choose_wording, judge_wording, facts, command)
 
 
-def answer_wording(config: RunConfig, own_style: str | None) -> Wording:
+def answer_wording(config: RunConfig, own_style: str | None, chooses: bool = False) -> Wording:
     """The words of the answers: the cell's, unless the system answers in a style of its own."""
     if own_style is not None:
         return shipped(f"answer_{own_style}")
-    return from_file(config.prompt.file, ("question", "context")) if config.prompt.file else shipped(f"answer_{config.prompt.name}")
+    if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
+        return from_file(config.prompt.file, ("question", "context"))
+    return shipped(f"answer_{config.prompt.name}")
+
+
+def choosing_wording(config: RunConfig) -> Wording:
+    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the choices."""
+    if config.prompt.file and _lists_choices(config.prompt.file):
+        return from_file(config.prompt.file, ("question", "context", "choices"))
+    return shipped("choose")
+
+
+def _lists_choices(file: str) -> bool:
+    return "{choices}" in from_file(file, ()).user
 
 
 def open_dataset(config: RunConfig) -> Dataset:
     """The adapter of the config's data set, not yet opened."""
-    dataset = config.dataset
-    settings: dict[str, Any] = {
-        "path": dataset.path,
-        "labels": dataset.labels,
-        "images": dataset.images,
-        "limit_cases": dataset.limit_cases,
-        "limit_questions": dataset.limit_questions,
-        "allow_unpinned": dataset.allow_unpinned,
-        "naming": dataset.category_names,
-    }
-    if dataset.categories is not None:
-        settings["categories"] = tuple(dataset.categories)
-    return build(dataset.name, data_dir(), **settings)
+    return build(config.dataset["name"], data_dir(), **{name: value for name, value in config.dataset.items() if name != "name"})
+
+
+def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
+    """Settings as YAML holds them, with lists."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+
+
+def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
+    """The judge's config, under its own name where it said `auto`. Raises `UserError` for a judge that does not apply to the data set."""
+    name = dataset.judges[0] if config.judge.name == "auto" else config.judge.name
+    judge_type(name)
+    if name not in dataset.judges:
+        task = "choosing among answers" if dataset.chooses else "its own protocol"
+        raise UserError(
+            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is {task}",
+            f"take:  {', '.join(f'judge={one}' for one in dataset.judges)}",
+        )
+    return replace(config.judge, name=name)
+
+
+def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
+    if config.granularity.name not in dataset.granularities:
+        raise UserError(
+            f"granularity={config.granularity.name} means nothing for dataset={config.dataset['name']}",
+            f"take:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
+        )
 
 
 def class_identity(kind: type[MemorySystem]) -> str:

@@ -112,7 +112,7 @@ class ImportedRun(CellRun):
             what = "its row holds no answer" if question.question_id in self._hypotheses.answers else "the file has no row for it"
             row = failed(Status.ANSWER_FAILED, ValueError(what))
         else:
-            row = answered(Answer(text), question, session_of, self.cell.dataset.scorer)
+            row = answered(Answer(text), question, session_of, self.cell.dataset)
         row = {"id": question.question_id, **row, "usage": [], "times": {}, "origin": self.cell.run_key}
         repeat.answers.append(row)
         return row

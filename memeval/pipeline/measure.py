@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import quantiles
 from typing import Any
 
@@ -17,43 +17,56 @@ from memeval.results import CategoryResult
 
 Record = Mapping[str, Any]
 Metrics = dict[str, float | None]
+Headline = frozenset[CategoryId] | None
+"""Categories that enter `accuracy`; None where all do."""
+Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
+"""Metrics of a data set's own protocol."""
 _PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 
-def measure_repeat(records: Sequence[Record], ingests: Sequence[Record], headline: frozenset[CategoryId]) -> Metrics:
-    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like."""
-    main = [record for record in records if record["category"] in headline]
-    apart = [record for record in records if record["category"] not in headline]
+def measure_repeat(
+    records: Sequence[Record],
+    ingests: Sequence[Record],
+    headline: Headline = None,
+    measures: Measures | None = None,
+) -> Metrics:
+    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like.
+
+    `measures` brings the metrics of the data set's own protocol.
+    """
+    main = [record for record in records if _in(headline, record)]
     values = [label_value(record) for record in main]
     metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
     metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
     for name in category_names(records):
-        rows = [record for record in records if record["category_name"] == name]
-        metrics[f"accuracy/{name}"] = mean(map(label_value, rows))
-        metrics[f"token_f1/{name}"] = _mean_metric(rows, "token_f1")
-        metrics[f"n_questions/{name}"] = float(len(rows))
+        metrics |= _group(name, [record for record in records if record["category_name"] == name])
+    metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
+    for facet, value in facet_values(records):
+        metrics |= _group(f"{facet}/{value}", [record for record in records if record["facets"].get(facet) == value])
     scored = [label_value(record) is not None for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
-    metrics["abstention_rate"] = _refusals(main)
-    if apart:
-        metrics["abstention_rate/adversarial"] = _refusals([record for record in apart if not record["answerable"]])
+    metrics["abstention_rate"] = _refusals([record for record in main if record["answerable"]])
+    if unanswerable := [record for record in records if not record["answerable"]]:
+        metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
     worst_best = bounds(values)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     metrics["context_tokens"] = mean(record["context_tokens"] for record in records)
-    return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
+    return (
+        metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests) | dict(measures(records) if measures else {})
+    )
 
 
-def measure_cell(repeats: Sequence[Metrics], records: Sequence[Record], headline: frozenset[CategoryId]) -> Metrics:
+def measure_cell(repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None) -> Metrics:
     """The metrics of a cell: means over its repeats, deviations between them, intervals clustered by case, sums of what was spent."""
     metrics: Metrics = {}
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = _total(column) if _is_sum(name) else mean(column)
-    deviating = ["accuracy", *(name for name in metrics if name.startswith("accuracy/")), "token_f1"]
+    deviating = ["accuracy", "accuracy_macro", *(name for name in metrics if name.startswith("accuracy/")), "token_f1"]
     for name in deviating:
         metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
-    main = [record for record in records if record["category"] in headline]
+    main = [record for record in records if _in(headline, record)]
     low, high, effect = interval_of(main)
     return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
 
@@ -71,19 +84,31 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     return (interval.low, interval.high, design_effect(values, clusters)) if interval else (None, None, None)
 
 
-def measure_categories(
-    records: Sequence[Record], repeats: Sequence[Metrics], headline: frozenset[CategoryId]
-) -> tuple[CategoryResult, ...]:
+def measure_categories(records: Sequence[Record], repeats: Sequence[Metrics], headline: Headline = None) -> tuple[CategoryResult, ...]:
     """A row per category, headline ones first, in the order of their ids."""
-    ids = sorted({record["category"] for record in records}, key=lambda category: (category not in headline, str(category)))
-    return tuple(_category([r for r in records if r["category"] == category], repeats, category in headline) for category in ids)
+    rows: dict[CategoryId, list[Record]] = {}
+    for record in records:
+        rows.setdefault(record["category"], []).append(record)
+    ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
+    return tuple(
+        _result(rows[category], repeats, str(category), rows[category][0]["category_name"], _in(headline, rows[category][0]))
+        for category in ids
+    )
 
 
-def _category(rows: Sequence[Record], repeats: Sequence[Metrics], in_headline: bool) -> CategoryResult:
-    name = rows[0]["category_name"]
+def measure_facets(records: Sequence[Record], repeats: Sequence[Metrics]) -> dict[str, tuple[CategoryResult, ...]]:
+    """A row per value of each facet, by facet."""
+    results: dict[str, tuple[CategoryResult, ...]] = {}
+    for facet, value in facet_values(records):
+        rows = [record for record in records if record["facets"].get(facet) == value]
+        results[facet] = (*results.get(facet, ()), _result(rows, repeats, value, f"{facet}/{value}", True))
+    return results
+
+
+def _result(rows: Sequence[Record], repeats: Sequence[Metrics], category: str, name: str, in_headline: bool) -> CategoryResult:
     low, high, _ = interval_of(rows)
     return CategoryResult(
-        category=str(rows[0]["category"]),
+        category=category,
         name=name,
         n=len({row["question_id"] for row in rows}),
         scored=sum(label_value(row) is not None for row in rows),
@@ -95,6 +120,24 @@ def _category(rows: Sequence[Record], repeats: Sequence[Metrics], in_headline: b
         ci95_high=high,
         token_f1=mean(repeat.get(f"token_f1/{name}") for repeat in repeats),
     )
+
+
+def facet_values(records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Every facet with each of its values among the records, sorted."""
+    return sorted({(facet, value) for record in records for facet, value in record["facets"].items()})
+
+
+def _in(headline: Headline, record: Record) -> bool:
+    return headline is None or record["category"] in headline
+
+
+def _group(name: str, rows: Sequence[Record]) -> Metrics:
+    """What is told of each category and of each value of a facet."""
+    return {
+        f"accuracy/{name}": mean(map(label_value, rows)),
+        f"token_f1/{name}": _mean_metric(rows, "token_f1"),
+        f"n_questions/{name}": float(len(rows)),
+    }
 
 
 def category_names(records: Iterable[Record]) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.judges.contract import Judge, refusal_verdict
 from memeval.llm.metering import Ledger, metered
@@ -20,7 +21,7 @@ from memeval.systems.contract import MemorySystem
 Row = dict[str, Any]
 
 
-async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
+async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
     """The answer row of a question; its status tells whether there is an answer in it."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
@@ -28,7 +29,7 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
             answer: Answer = await called(system, system.answer, _query(system, question))
         if not answer.text.strip():
             raise ValueError("the answer is empty")
-        row = answered(answer, question, session_of, scorer)
+        row = answered(answer, question, session_of, dataset)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
@@ -40,19 +41,19 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
     """What the system may see: gold, category, ids and evidence stay behind."""
-    if system.wants_evidence:
-        return OracleQuery(question.text, question.asked_at, question.choices, question.evidence)
-    return Query(question.text, question.asked_at, question.choices)
+    seen = (question.text, question.asked_at, question.choices, question.choice_labels, question.several)
+    return OracleQuery(*seen, question.evidence) if system.wants_evidence else Query(*seen)
 
 
-def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], scorer: str) -> Row:
+def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
     row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
     if answer.raw is not None:
         row["raw"] = answer.raw
-    row["metrics"] = answer_metrics(answer.text, question, scorer=scorer)
+    row["metrics"] = answer_metrics(answer.text, question, scorer=dataset.scorer)
     row["retrieved"] = None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
     if answer.ranking is not None:
         row["evidence_ranks"], row["session_evidence_ranks"] = ranks_of(answer.ranking, question.evidence, session_of)
+        row["metrics"] |= dataset.ranking_metrics(question, answer.ranking, session_of)
     row["context_tokens"] = answer.context_tokens
     if answer.notes:
         row["notes"] = dict(answer.notes)
@@ -64,10 +65,10 @@ async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
         with metered(ledger):
-            if question.answerable:
+            if question.answerable or question.choices or judge.judges_refusals:
                 verdict = await judge.judge(question, answer["hypothesis"], answer["metrics"])
             else:
-                verdict = refusal_verdict(answer["metrics"])
+                verdict = refusal_verdict(answer["hypothesis"], answer["metrics"])
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row: Row = {"status": status.value, "verdict": verdict_row(verdict)}
     except (asyncio.CancelledError, StorageError, UserError):

@@ -39,6 +39,7 @@ def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: E
         "question": question.text,
         "gold": list(question.gold),
         "answerable": question.answerable,
+        "facets": dict(question.facets),
         "evidence": list(question.evidence),
         "hypothesis": answer.get("hypothesis"),
         "status": verdict.get("status", answer["status"]),
@@ -51,6 +52,12 @@ def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: E
         "usage": usage_rows(totals(usages)),
         TIMES: {**answer.get(TIMES, {}), **verdict.get(TIMES, {})},
     }
+    if question.choices:
+        record |= {
+            "choices": list(question.choices),
+            "right_choices": list(question.right_choices),
+            "chosen": (record["verdict"] or {}).get("chosen"),
+        }
     optional = {"raw": answer.get("raw"), "notes": answer.get("notes"), "error": verdict.get("error", answer.get("error"))}
     return record | {name: value for name, value in optional.items() if value is not None}
 

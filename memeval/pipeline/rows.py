@@ -28,7 +28,8 @@ def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    return {"judge": verdict.judge, "label": verdict.label.value, "score": verdict.score, "reason": verdict.reason}
+    row: dict[str, Any] = {"judge": verdict.judge, "label": verdict.label.value, "score": verdict.score, "reason": verdict.reason}
+    return row | ({"chosen": list(verdict.chosen)} if verdict.chosen is not None else {})
 
 
 def is_final(row: Mapping[str, Any] | None) -> bool:

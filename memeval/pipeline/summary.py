@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from memeval.config.resolve import fields_of, flatten
+from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
-from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat, statuses
+from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
 from memeval.pipeline.records import as_lines, ingests, records
 from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run import Finished
@@ -20,6 +21,8 @@ from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, write_atomically
 
 Record = Mapping[str, Any]
+_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
+"""Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that mean something for answers that another program gave."""
 
@@ -56,20 +59,21 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
     for number, repeat in enumerate(finished.repeats):
         own = [row for row in rows if row["repeat"] == number]
         made = [row for row in ingest_rows if row["seed"] == repeat.seed]
-        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline)))
+        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline, cell.dataset.measures)))
     measured = [dict(repeat.metrics) for repeat in repeats]
     metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
     coverage = metrics["coverage"]
     return RunSummary(
         run_key=cell.run_key,
         name=cell.name,
-        dataset=cell.config.dataset.name,
+        dataset=cell.config.dataset["name"],
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),
         tags=tags(cell),
         metrics=metrics,
         categories=measure_categories(rows, measured, headline),
+        facets=measure_facets(rows, measured),
         repeats=tuple(repeats),
         notes=tuple(notes(cell, finished, rows, ingest_rows)),
         valid=coverage is not None and coverage >= cell.config.min_coverage,
@@ -103,6 +107,8 @@ def _applies(cell: Cell, path: str) -> bool:
         return group not in ("tracking", "sweep_name")
     if group in ("system", "tracking"):
         return False
+    if group == "dataset":
+        return True
     known = fields_of(group, getattr(cell.config, group).name)
     return field in known if known else True
 
@@ -138,14 +144,15 @@ def _reads_offline(cell: Cell) -> bool:
 def protocol(cell: Cell) -> str:
     """The choices that make two figures comparable, in one line."""
     config = cell.config
-    asked = cell.config.dataset.categories
+    dataset = config.dataset
     judge = config.judge.name
     if cell.judge_wording:
         judge += f"({config.llm.judge_model or config.llm.model}, {cell.judge_wording.sha256[:8]})"
-    parts = [config.dataset.name, cell.loaded.sha256[:8], f"labels={config.dataset.labels}", f"images={config.dataset.images}"]
-    parts += [f"categories={','.join(map(str, asked)) if asked else 'all'}", f"prompt={config.prompt.name}", f"judge={judge}"]
-    limits = [f"{name}={getattr(config.dataset, name)}" for name in ("limit_cases", "limit_questions") if getattr(config.dataset, name)]
-    return " ".join(parts + limits)
+    asked = dataset["categories"]
+    own = [f"{name}={value}" for name, value in dataset.items() if name not in _COMMON]
+    parts = [dataset["name"], cell.loaded.sha256[:8], *own, f"categories={','.join(map(str, asked)) if asked else 'all'}"]
+    limits = [f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]]
+    return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge}", *limits])
 
 
 def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> Iterator[str]:
@@ -166,6 +173,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
         yield f"{dropped} half-written or damaged lines of an earlier pass were dropped and made anew."
     yield from finished.notes
     yield from cell.loaded.notes
+    yield from cell.dataset.notes()
 
 
 def _failures(rows: Sequence[Record]) -> Iterator[str]:

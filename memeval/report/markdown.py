@@ -94,7 +94,7 @@ def by_category(summary: RunSummary) -> list[str]:
     ]
     abstained = [
         f"Abstained on {percent(rate)} % of the questions {where}."
-        for name, where in (("abstention_rate", "that count"), ("abstention_rate/adversarial", "whose right answer is a refusal"))
+        for name, where in (("abstention_rate", "that count"), ("abstention_rate/unanswerable", "whose right answer is a refusal"))
         if (rate := summary.metrics.get(name)) is not None
     ]
     header = ("category", "n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")

@@ -109,7 +109,7 @@ MISTAKES = [
     mistake("min_coverage=nan", "min_coverage must be a finite number, not nan"),
     mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0 seconds", **KEY),
     mistake("dataset.limit_cases=0", "dataset.limit_cases must be at least 1, not 0"),
-    mistake("dataset.images=pictures", "unknown dataset.images 'pictures'", way_out="caption, none"),
+    mistake("dataset.images=pictures", "unknown value of dataset.images 'pictures'", way_out="caption, none"),
     mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),
     mistake("dataset.categories=4", "dataset.categories must be a list, for example [1, 2]"),
     mistake("dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is none"),

@@ -37,7 +37,7 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
         assert metrics[f"accuracy/{name}"] == 1.0 and metrics[f"n_questions/{name}"] > 0, name
     assert metrics["n_questions"] == sum(one.category != 5 for one in asked)
     assert metrics["n_records"] == len(asked) > metrics["n_questions"]
-    assert (metrics["abstention_rate"], metrics["abstention_rate/adversarial"]) == (0.0, 1.0)
+    assert (metrics["abstention_rate"], metrics["abstention_rate/unanswerable"]) == (0.0, 1.0)
     assert run["statuses"] == {"ok": len(asked)}
     assert run["tags"]["imported"] == "true" and run["params"]["system"] == "imported"
     assert "imported" in done.out

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import asdict
 from typing import Any
 
-from memeval.config.identity import Facts, keys, run_key
+from memeval.config.identity import Facts, field_stages, keys, run_key
 from memeval.config.schema import RunConfig
+from memeval.datasets.locomo import LocomoSettings
 
 STAGES = {"chunk_size": "prepare", "rerank": "answer"}
 """Stages of the settings of the system below."""
+DATASET_STAGES = {name: stage or "" for name, stage in field_stages(LocomoSettings).items()}
 
 
 def config(**changes: Any) -> RunConfig:
     """A config whose answers and verdicts come from a language model, with other values at dotted paths (`llm__model`)."""
     base = RunConfig()
+    base.dataset = {"name": "demo", **asdict(LocomoSettings())}
     base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}
     base.judge.name = "llm"
     base.llm.name, base.llm.model, base.llm.base_url = "openai", "gpt-4o-mini", "https://api.openai.com/v1"
@@ -42,6 +46,7 @@ def facts(**changes: Any) -> Facts:
         "system_class": "memeval.systems.rag:Rag",
         "ingest_prompts_sha256": ("i" * 64,),
         "system_stages": STAGES,
+        "dataset_stages": DATASET_STAGES,
         "ingest_uses_model": False,
     }
     return Facts(**known | changes)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import all_keys, changed, config, differing, facts
+from cells import DATASET_STAGES, all_keys, changed, config, differing, facts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +20,8 @@ from memeval.config.identity import Facts, digest, field_stages, keys, run_key
 from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
+from memeval.datasets.locate import adapter_class
+from memeval.datasets.registry import ADAPTERS
 from memeval.pipeline.cell import open_cell
 from memeval.systems.registry import settings_of
 
@@ -31,6 +33,8 @@ NONE: set[str] = set()
 
 CHANGES: list[tuple[str, Any, set[str]]] = [
     ("dataset.name", "locomo", ALL),
+    ("dataset.class", "mine:Locomo", ALL),
+    ("dataset.unheard_of", 1, ALL),
     ("dataset.path", "/elsewhere/demo.json", NONE),
     ("dataset.labels", "corrected", ANSWER),
     ("dataset.images", "none", ALL),
@@ -47,6 +51,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("granularity.name", "session", ALL),
     ("granularity.size", 128, ALL),
     ("granularity.overlap", 8, ALL),
+    ("granularity.speakers", False, ALL),
     ("top_k", 7, ANSWER),
     ("compression_turn", 40, ALL),
     ("compression_turn", "middle", ALL),
@@ -54,6 +59,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("judge.name", "mem0", JUDGE),
     ("judge.threshold", 0.7, JUDGE),
     ("judge.prompt_file", "words.txt", NONE),
+    ("prompt.choose_tokens", 5, ANSWER),
     ("prompt.name", "cot", ANSWER),
     ("prompt.file", "words.txt", NONE),
     ("llm.name", "another", ANSWER),
@@ -112,7 +118,8 @@ def test_a_field_without_a_stage_is_found() -> None:
 
 
 def test_no_leaf_of_a_config_escapes_the_walk() -> None:
-    assert set(flatten(config())) - {"system.name", "system.chunk_size", "system.rerank"} == set(field_stages(RunConfig))
+    leaves = {path for path in flatten(config()) if path.split(".")[0] not in ("dataset", "system")}
+    assert leaves == set(field_stages(RunConfig))
 
 
 @pytest.mark.parametrize("name", options("system"))
@@ -123,12 +130,19 @@ def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", sorted(ADAPTERS))
+def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
+    for path, stage in field_stages(adapter_class(name).settings_type).items():
+        assert stage in STAGES, f"dataset.{path} of {name} has no stage: declare it as `at(STAGE, default)`"
+
+
 FACTS: list[tuple[str, Any, set[str]]] = [
     ("data_sha256", "e" * 64, ALL),
     ("prompt_sha256", "q" * 64, ANSWER),
     ("judge_prompt_sha256", "k" * 64, JUDGE),
     ("system_class", "mine:Rag", ALL),
     ("system_stages", {"chunk_size": "prepare"}, ALL),
+    ("dataset_stages", {"path": "prepare"}, ALL),
     ("ingest_prompts_sha256", ("h" * 64,), NONE),
     ("ingest_uses_model", True, ALL),
 ]
@@ -202,7 +216,8 @@ RUNTIME = {
 
 @given(st.fixed_dictionaries({}, optional=RUNTIME))
 def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> None:
-    assert set(RUNTIME) == {path for path, stage in field_stages(RunConfig).items() if stage == "runtime"}
+    declared = field_stages(RunConfig) | {f"dataset.{path}": stage for path, stage in DATASET_STAGES.items()}
+    assert set(RUNTIME) == {path for path, stage in declared.items() if stage == "runtime"}
     assert all_keys(changed(config(), values), facts()) == all_keys(config(), facts())
 
 
@@ -227,7 +242,7 @@ def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    code = "import json; from cells import all_keys, config, facts; print(json.dumps(all_keys(config(), facts())))"
+    code = "import json; from cells import DATASET_STAGES, all_keys, config, facts; print(json.dumps(all_keys(config(), facts())))"
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)

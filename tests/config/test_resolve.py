@@ -18,11 +18,13 @@ from memeval.config.names import known_names, unknown_name
 from memeval.config.paths import conf_dir
 from memeval.config.resolve import check_choices, flatten, resolve
 from memeval.config.schema import RunConfig
+from memeval.config.settings import read_settings
+from memeval.datasets.locate import adapter_class
 from memeval.errors import UserError
 
 
 def resolved(**values: Any) -> RunConfig:
-    return resolve(OmegaConf.create({"system": {"name": "bm25"}, **values}))
+    return resolve(OmegaConf.create({"dataset": {"name": "demo"}, "system": {"name": "bm25"}, **values}))
 
 
 def refusal(**values: Any) -> str:
@@ -53,13 +55,11 @@ def refusal(**values: Any) -> str:
         ({"top_k": 0}, "top_k must be at least 1, not 0"),
         ({"compression_turn": 0}, "compression_turn must be never, middle, rolling or a positive integer, not '0'"),
         ({"compression_turn": "sometimes"}, "compression_turn must be never, middle, rolling or a positive integer, not 'sometimes'"),
-        ({"dataset": {"categories": [1, True]}}, "dataset.categories must be a list of ids, for example [1, 2]; 'True' is none"),
-        ({"dataset": {"categories": [1.0]}}, "dataset.categories must be a list of ids, for example [1, 2]; '1.0' is none"),
-        ({"dataset": {"categories": 1}}, "dataset.categories must be a list, for example [1, 2]"),
         ({"granularity": {"size": 8, "overlap": 8}}, "granularity.overlap (8) must be smaller than granularity.size (8)"),
         ({"seed": "${sed}"}, "seed: Interpolation key 'sed' not found"),
         ({"system": {"top": 1}}, "a system's config needs a `name`"),
         ({"system": None}, "a system's config needs a `name`"),
+        ({"dataset": {"limit_cases": 1}}, "a dataset's config needs a `name`"),
         ({"extra": 1}, "unknown field or group 'extra'."),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_refusal_names_field_and_value(values: dict[str, Any], message: str) -
 def test_defaults_are_those_of_the_schema() -> None:
     config = resolved()
     assert config == RunConfig(system={"name": "bm25"})
-    assert all(is_dataclass(getattr(config, group)) for group in ("dataset", "llm", "embedder", "judge", "prompt", "tracking"))
+    assert all(is_dataclass(getattr(config, group)) for group in ("llm", "embedder", "judge", "prompt", "tracking"))
 
 
 def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_file_may_beat_a_preset_only_by_saying_the_same() -> None:
             check_choices(RunConfig(top_k=20), [choice])
 
 
-FILES = sorted(path for path in conf_dir().glob("*/*.yaml") if path.parent.name != "system")
+FILES = sorted(path for path in conf_dir().glob("*/*.yaml") if path.parent.name not in ("dataset", "system"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -132,6 +132,14 @@ def test_every_field_of_a_config_file_is_in_the_schema(file: Path) -> None:
     loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
     whole = "@package _global_" in file.read_text(encoding="utf-8")
     assert {name if whole else f"{file.parent.name}.{name}" for name in loaded} <= set(known)
+
+
+@pytest.mark.parametrize("file", sorted(conf_dir().glob("dataset/*.yaml")), ids=lambda path: path.stem)
+def test_every_field_of_a_data_sets_file_is_a_setting_of_it(file: Path) -> None:
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
+    assert loaded["name"] == file.stem
+    settings = read_settings(adapter_class(file.stem).settings_type, loaded, "dataset")
+    assert all(name == "name" or hasattr(settings, name) for name in loaded)
 
 
 def test_a_name_of_another_option_says_which() -> None:

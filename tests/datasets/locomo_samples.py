@@ -7,6 +7,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from memeval.datasets.contract import Dataset
+from memeval.datasets.locate import build
+
 SAMPLE: dict[str, Any] = {
     "sample_id": "conv-1",
     "conversation": {
@@ -47,3 +50,8 @@ def write(folder: Path, content: Any) -> Path:
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return path
+
+
+def locomo(path: Path, **settings: Any) -> Dataset:
+    """A file under the settings of `dataset=locomo`."""
+    return build("locomo", path.parent, path=str(path), **settings)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from locomo_samples import SAMPLE, sample, write
+from locomo_samples import SAMPLE, locomo, sample, write
 
 from memeval.datasets.locomo import Locomo
 from memeval.datasets.locomo_schema import parse_date, repair_evidence
@@ -19,7 +19,7 @@ from memeval.records import EvalCase
 
 def load(folder: Path, content: Any = None, **settings: Any) -> list[EvalCase]:
     path = write(folder, [sample()] if content is None else content)
-    return list(Locomo(path, allow_unpinned=True, **settings).cases())
+    return list(locomo(path, allow_unpinned=True, **settings).cases())
 
 
 def test_sessions_are_those_that_exist_by_number(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_questions_keep_their_index_their_gold_and_their_category(tmp_path: Path
 def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     (case,) = load(tmp_path)
     assert [q.evidence for q in case.questions] == [("D1:1",), ("D10:1", "D2:1", "D1:1"), ("D1:1",), ("D1:2",), (), ("D1:1",)]
-    notes = Locomo(tmp_path / "locomo10.json", allow_unpinned=True).open().notes
+    notes = locomo(tmp_path / "locomo10.json", allow_unpinned=True).open().notes
     assert notes == (
         "evidence: 4 of 9 strings are no turn id: 2 repaired, 2 dropped",
         "evidence: 1 of 6 questions name none",
@@ -87,14 +87,15 @@ def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
         ({"images": "yes"}, "unknown value of dataset.images 'yes'"),
         ({"categories": ()}, "dataset.categories=[]"),
         ({"categories": (1, 6)}, "dataset.categories=[1, 6]: takes one or more of [1, 2, 3, 4, 5]"),
-        ({"limit_cases": 0}, "dataset.limit_cases=0: takes a number from 1 on"),
-        ({"limit_questions": -1}, "dataset.limit_questions=-1"),
-        ({"naming": "zepp"}, "unknown naming of categories 'zepp'. Did you mean: zep?"),
+        ({"limit_cases": 0}, "dataset.limit_cases must be at least 1, not 0"),
+        ({"limit_questions": -1}, "dataset.limit_questions must be at least 1, not -1"),
+        ({"category_names": "zepp"}, "unknown value of dataset.category_names 'zepp'. Did you mean: zep?"),
+        ({"colour": "red"}, "unknown option 'dataset.colour'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        Locomo(tmp_path / "x", **settings)
+        locomo(tmp_path / "x", **settings)
     assert message in str(caught.value)
 
 
@@ -103,7 +104,7 @@ def test_an_unknown_file_is_refused_unless_allowed_and_then_says_so(tmp_path: Pa
     with pytest.raises(UserError, match="is not the registered file: its sha256 is") as caught:
         Locomo(path).open()
     assert any("dataset.allow_unpinned=true" in hint for hint in caught.value.hints)
-    opened = Locomo(path, allow_unpinned=True).open()
+    opened = locomo(path, allow_unpinned=True).open()
     assert (opened.pinned, opened.path, len(opened.sha256)) == (False, path, 64)
 
 

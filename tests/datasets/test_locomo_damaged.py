@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from locomo_samples import sample, write
+from locomo_samples import locomo, sample, write
 
 from memeval.datasets.locomo import Locomo
 from memeval.errors import UserError
@@ -15,7 +15,7 @@ from memeval.errors import UserError
 
 def failure(folder: Path, content: Any) -> UserError:
     with pytest.raises(UserError) as caught:
-        list(Locomo(write(folder, content), allow_unpinned=True).cases())
+        list(locomo(write(folder, content), allow_unpinned=True).cases())
     assert "locomo10.json" in str(caught.value)
     return caught.value
 
@@ -139,7 +139,7 @@ def mutated(draw: st.DrawFn) -> Any:
 
 
 def survives(folder: Path, content: Any) -> None:
-    dataset = Locomo(write(folder, content), allow_unpinned=True)
+    dataset = locomo(write(folder, content), allow_unpinned=True)
     try:
         dataset.open()
         cases = list(dataset.cases())

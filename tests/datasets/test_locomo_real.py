@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from locomo_samples import locomo
 
 from memeval.datasets.fetch import verify
 from memeval.datasets.locomo import Locomo
@@ -122,29 +123,29 @@ def test_captions(path: Path, cases: list[EvalCase]) -> None:
         return sum(turn.caption is not None for case in found for session in case.sessions for turn in session.turns)
 
     assert captions(cases) == 1226
-    assert captions(list(Locomo(path, images="none").cases())) == 0
+    assert captions(list(locomo(path, images="none").cases())) == 0
 
 
 def test_the_edited_copy_is_recognised(path: Path) -> None:
     edited = path.with_name("locomo10_issue27_corrected.json")
     with pytest.raises(UserError, match=r"is an edited copy \(issue 27: 26 questions changed, one gone\)"):
         Locomo(edited).open()
-    allowed = Locomo(edited, allow_unpinned=True)
+    allowed = locomo(edited, allow_unpinned=True)
     assert not allowed.open().pinned
     assert sum(len(case.questions) for case in allowed.cases()) == 1985
 
 
 def test_exclude_drops_the_questions_whose_gold_is_wrong(path: Path, questions: dict[str, EvalQuestion]) -> None:
-    kept = {q.question_id: q for case in Locomo(path, labels="exclude", categories=(1, 2, 3, 4)).cases() for q in case.questions}
+    kept = {q.question_id: q for case in locomo(path, labels="exclude", categories=(1, 2, 3, 4)).cases() for q in case.questions}
     assert len(kept) == 1441
     dropped = Counter(q.category for q in questions.values() if q.answerable and q.question_id not in kept)
     assert dropped == {1: 28, 2: 26, 3: 9, 4: 36}
     assert all(question == questions[question_id] for question_id, question in kept.items())
-    assert sum(len(case.questions) for case in Locomo(path, labels="exclude").cases()) == 1441 + 446
+    assert sum(len(case.questions) for case in locomo(path, labels="exclude").cases()) == 1441 + 446
 
 
 def test_corrected_takes_gold_and_evidence_of_the_audit(path: Path, questions: dict[str, EvalQuestion]) -> None:
-    corrected = {q.question_id: q for case in Locomo(path, labels="corrected").cases() for q in case.questions}
+    corrected = {q.question_id: q for case in locomo(path, labels="corrected").cases() for q in case.questions}
     changed = [question_id for question_id, question in corrected.items() if question.gold != questions[question_id].gold]
     assert len(corrected) == 1986
     assert len(changed) == 99
@@ -159,17 +160,17 @@ def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Pat
     copy = tmp_path / "locomo10.json"
     copy.write_bytes(path.read_bytes())
     with pytest.raises(UserError) as caught:
-        Locomo(copy, labels="exclude").open()
+        locomo(copy, labels="exclude").open()
     assert str(caught.value) == f"data set 'locomo_audit' is not on this machine: {tmp_path / 'locomo_audit_errors.json'} is missing."
     assert caught.value.hints[0] == "get it:      python -m memeval data fetch locomo_audit"
     text = path.with_name("locomo_audit_errors.json").read_text(encoding="utf-8")
     (tmp_path / "locomo_audit_errors.json").write_text(text.replace('locomo_0_qa1"', 'locomo_0_qa3"'), encoding="utf-8")
     with pytest.raises(UserError, match=r"'locomo_audit': .* is not the registered file"):
-        Locomo(copy, labels="exclude").open()
+        locomo(copy, labels="exclude").open()
     with pytest.raises(UserError, match="record 0: field 'question' is not the question at locomo_0_qa3"):
-        Locomo(copy, labels="exclude", allow_unpinned=True).open()
+        locomo(copy, labels="exclude", allow_unpinned=True).open()
     (tmp_path / "locomo_audit_errors.json").write_text(text + "\n", encoding="utf-8")
-    assert "labels: the audit file is not the registered one" in Locomo(copy, labels="exclude", allow_unpinned=True).open().notes
+    assert "labels: the audit file is not the registered one" in locomo(copy, labels="exclude", allow_unpinned=True).open().notes
 
 
 def test_reading_the_whole_file_is_quick_to_repeat(path: Path) -> None:

@@ -86,7 +86,7 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
 @pytest.mark.parametrize(("answer", "right"), [("Not mentioned in the conversation", True), ("No information / I don't know", False)])
 def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
     question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
-    found = refusal_verdict(answer_metrics(answer, question, scorer="locomo"))
+    found = refusal_verdict(answer, answer_metrics(answer, question, scorer="locomo"))
     assert (found.label is Label.CORRECT) is right
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -80,7 +81,8 @@ def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(units: list[str], bu
     told = summary("", tuple(units), budget)
     assert count_tokens(told) <= budget
     assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(units)}
-    assert summary(told, (), budget) == told
+    again = summary(told, (), budget)  # a caption may move behind the sentences that stand with it
+    assert Counter(entry.line for entry in entries([again])) == Counter(entry.line for entry in entries([told]))
 
 
 def test_a_long_window_is_summarised_quickly() -> None:

@@ -47,7 +47,7 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
         "duration_s": 17.3,
         "retry_wait_s": 0.0,
         "abstention_rate": 0.081,
-        "abstention_rate/adversarial": 0.233,
+        "abstention_rate/unanswerable": 0.233,
         "design_effect": 1.9,
         **{f"accuracy/{row.name}": row.accuracy for row in categories},
         **{f"token_f1/{row.name}": row.token_f1 for row in categories},

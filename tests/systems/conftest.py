@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from memeval.config.settings import read_settings
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
 from memeval.systems.contract import MemorySystem, Parts, ReaderReply
-from memeval.systems.registry import build_system, read_settings, system_class
+from memeval.systems.registry import build_system, system_class
 
 DATES = [datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 20, 9, 5)]
 SESSIONS = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locate import build as dataset_of
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.granularity import Granularity, chunks
@@ -39,7 +39,9 @@ SAID = datetime(2023, 5, 8, 13, 56)
 
 @cache
 def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
-    return tuple(tuple(chunks(case, Granularity(granularity))) for case in Locomo(DEMO, allow_unpinned=True).cases())
+    return tuple(
+        tuple(chunks(case, Granularity(granularity))) for case in dataset_of("locomo", Path(), path=str(DEMO), allow_unpinned=True).cases()
+    )
 
 
 def extracted(

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from memeval.cli.compose import composed
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locate import build as dataset_of
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import AnswerPrompt
@@ -104,7 +104,7 @@ Sent = tuple[list[ExtractPrompt], list[AnswerPrompt]]
 @cache
 def sent(name: str) -> Sent:
     """The prompts that a variant sends over the first conversation of the demo set: those of its ingest and those of its answers."""
-    case = next(iter(Locomo(ROOT / "data" / "demo" / "demo.json", allow_unpinned=True).cases()))
+    case = next(iter(dataset_of("demo", ROOT / "data").cases()))
     model, resolved = ScriptedModel(), cell(name)
 
     async def play() -> None:
@@ -200,7 +200,12 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
             return sum(extracts(body) for _, body in endpoint.requests)
 
         calls = run("-m", "system=cogcanvas,cogcanvas_nograph,cogcanvas_nocot")
-        units = len(chunks(next(iter(Locomo(ROOT / "data" / "demo" / "demo.json", allow_unpinned=True).cases())), Granularity("turn")))
+        units = len(
+            chunks(
+                next(iter(dataset_of("demo", ROOT / "data").cases())),
+                Granularity("turn"),
+            )
+        )
         assert units / 10 * 2 <= calls <= units / 10 * 2 + 20, "two passes over batches of ten"
         shutil.rmtree(tmp_path / "data" / "cache")  # what is not asked again now is not asked because it was saved
         assert run("system=cogcanvas_norerank") == calls

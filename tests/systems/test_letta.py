@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
@@ -23,7 +24,6 @@ from memeval.systems import registry, remote
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, MemorySystem, Parts
 from memeval.systems.letta import Letta, Settings
 from memeval.systems.letta_server import TRIES, Agent, Hit, hits_of
-from memeval.systems.registry import read_settings
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.http import Events
 from memeval.testing.letta_double import DATE, LettaDouble

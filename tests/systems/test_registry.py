@@ -12,11 +12,12 @@ import pytest
 import yaml
 
 from memeval.config.identity import field_stages
+from memeval.config.settings import read_settings
 from memeval.errors import UserError
 from memeval.systems import registry
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, SystemSettings
 from memeval.systems.no_memory import NoMemory
-from memeval.systems.registry import BUILT_IN, available, read_settings, settings_of, system_class
+from memeval.systems.registry import BUILT_IN, available, settings_of, system_class
 
 CONF = Path(__file__).parents[2] / "conf" / "system"
 

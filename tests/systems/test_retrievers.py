@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locate import build as dataset_of
 from memeval.granularity import Granularity, chunks
 from memeval.records import MemoryChunk, Query
 
@@ -120,7 +120,7 @@ def test_a_passage_does_not_span_sessions(build: Builder) -> None:
 def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granularity: str) -> None:
     rows = [json.loads(line) for line in REFERENCE.read_text(encoding="utf-8").splitlines()]
     expected = {row["question_id"]: row["top20"] for row in rows if row["granularity"] == granularity}
-    case = next(case for case in Locomo(LOCOMO, images="none").cases() if case.case_id == "conv-26")
+    case = next(case for case in dataset_of("locomo", Path(), path=str(LOCOMO), images="none").cases() if case.case_id == "conv-26")
     units = chunks(case, Granularity(granularity))
     names = {unit.turn_ids: _reference_name(unit, granularity) for unit in units}
     driver = build("bm25", top_k=20)

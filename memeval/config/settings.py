@@ -1,0 +1,78 @@
+"""Reads the settings of a system or a data set from YAML values into the dataclass that declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from memeval.errors import UserError, unknown
+
+T = TypeVar("T")
+
+NOT_SETTINGS = frozenset({"name", "class"})
+"""Keys of a group's YAML that say which option it is, and are no settings of it."""
+
+_SPOKEN: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
+    """Settings from the values of a YAML; those not given keep their defaults. A `UserError` names what is wrong."""
+    return settings_type(**_values(settings_type, {key: value for key, value in given.items() if key not in NOT_SETTINGS}, f"{group}."))
+
+
+def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The given values by field of a settings class, converted; a group of settings is read over the field's own default."""
+    types = get_type_hints(kind)
+    known = {entry.name: entry for entry in fields(kind)}
+    values = {}
+    for key, value in given.items():
+        if not known:
+            raise UserError(f"unknown option '{prefix}{key}': there are no settings here")
+        if key not in known:
+            raise unknown("option", f"{prefix}{key}", [f"{prefix}{one}" for one in known])
+        if is_dataclass(types[key]):
+            values[key] = _group(known[key], value, f"{prefix}{key}")
+        else:
+            values[key] = _converted(f"{prefix}{key}", value, types[key])
+    return values
+
+
+def _group(entry: Field[Any], given: Any, key: str) -> Any:
+    default: Any = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    if not isinstance(given, Mapping):
+        raise UserError(f"{key} is a group of settings, but is '{given}'", f"set one of them:  {key}.{fields(default)[0].name}=...")
+    return replace(default, **_values(type(default), given, f"{key}."))
+
+
+def _converted(key: str, value: Any, wanted: Any) -> Any:
+    """The value as `wanted`, where it is one already or a whole number for a fraction; never by guessing."""
+    origin = get_origin(wanted)
+    if origin is Literal:
+        if value not in get_args(wanted):
+            raise unknown(f"value of {key}", str(value), [str(one) for one in get_args(wanted)])
+        return value
+    if origin in (Union, UnionType):
+        if value is None and NoneType in get_args(wanted):
+            return None
+        (wanted,) = [one for one in get_args(wanted) if one is not NoneType]
+        return _converted(key, value, wanted)
+    if origin is tuple:
+        return _list(key, value, get_args(wanted)[0])
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if wanted in _SPOKEN and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
+        raise UserError(f"{key} must be {_SPOKEN[wanted]}, but is '{value}'")
+    return value
+
+
+def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
+    """A YAML list as a tuple of ids: texts, or where `wanted` allows it whole numbers."""
+    if not isinstance(value, list | tuple):
+        raise UserError(f"{key} must be a list, for example [1, 2]")
+    kinds = get_args(wanted) or (wanted,)
+    for item in value:
+        if isinstance(item, bool) or not isinstance(item, kinds):
+            raise UserError(f"{key} must be a list of ids, for example [1, 2]; '{item}' is none")
+    return tuple(value)
