@@ -137,26 +137,32 @@ def finished() -> list[RunSummary]:
 
 
 def show_comparison() -> None:
-    """Prints one table of the invocation's cells and leaves it in outputs/ as Markdown, CSV and a plot."""
+    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as Markdown, CSV and plots."""
     cells = done_cells()
     if not cells:
         return
     from rich.console import Console
 
-    from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
+    from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown, comparison_table
 
     summaries, console = finished(), Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, 200))
-    console.print(comparison_table(summaries))
+    groups = by_dataset(summaries)
+    for name, group in groups.items():
+        if len(groups) > 1:
+            console.print(f"\n[bold]{name}[/bold]")
+        console.print(comparison_table(group))
     folder = session_folder()
     try:
         (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
         (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
-    if len(cells) > 1:
-        any_publisher().compare([Path(cell.folder) for cell in cells], folder / "comparison.png")
+    for name, group in groups.items():
+        if len(group) > 1:
+            plot = "comparison.png" if len(groups) == 1 else f"comparison_{name}.png"
+            any_publisher().compare([outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot)
     for summary in summaries:
         if not summary.valid:
             print(f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}")

@@ -21,6 +21,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
 from memeval.config.paths import conf_dir, sweeps_dir
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
@@ -29,7 +30,7 @@ _SWEEP = re.compile(r"sweep/([\w-]+)")
 
 
 class ServedConfigs(ConfigSource):
-    """Serves `<group>/<integer>` from thin air and `sweep/<name>` from the folder sweeps/."""
+    """Serves `<group>/<integer>` from thin air, `sweep/<name>` from the folder sweeps/, `cell/<name>-<number>` from a sweep's grids."""
 
     @staticmethod
     def scheme() -> str:
@@ -41,23 +42,30 @@ class ServedConfigs(ConfigSource):
         if integer:
             config = OmegaConf.create({integer[1]: int(integer[2])})
             return ConfigResult(config=config, path=f"memeval://{name}", provider=self.provider, header={"package": "_global_"})
+        cell = CELL.fullmatch(name)
+        if cell and (found := cell_config(cell[1], int(cell[2]))) is not None:
+            return ConfigResult(config=found, path=f"memeval://{name}", provider=self.provider, header={"package": "_global_"})
         sweep = _SWEEP.fullmatch(name)
-        if sweep is None or not (sweeps_dir() / f"{sweep[1]}.yaml").is_file():
+        if sweep is None or not is_sweep(sweep[1]):
             raise ConfigLoadError(f"Config not found : {config_path}")
-        text = (sweeps_dir() / f"{sweep[1]}.yaml").read_text(encoding="utf-8")
+        text = read_sweep(sweep[1])
         loaded = OmegaConf.create(text)
-        return ConfigResult(config=loaded, path=f"memeval://{name}", provider=self.provider, header=self._get_header_dict(text))
+        assert isinstance(loaded, DictConfig), f"{sweep[1]}.yaml is no mapping"
+        served = over_cells(sweep[1], loaded)
+        return ConfigResult(config=served, path=f"memeval://{name}", provider=self.provider, header=self._get_header_dict(text))
 
     def available(self) -> bool:
         return True
 
     def is_group(self, config_path: str) -> bool:
-        return config_path in ("", "sweep")
+        return config_path in ("", "sweep", "cell")
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
-        sweep = _SWEEP.fullmatch(name)
-        return bool(_INTEGER.fullmatch(name)) or (sweep is not None and (sweeps_dir() / f"{sweep[1]}.yaml").is_file())
+        sweep, cell = _SWEEP.fullmatch(name), CELL.fullmatch(name)
+        if cell:
+            return cell_config(cell[1], int(cell[2])) is not None
+        return bool(_INTEGER.fullmatch(name)) or (sweep is not None and is_sweep(sweep[1]))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""

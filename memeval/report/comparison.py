@@ -37,8 +37,19 @@ def comparison_table(summaries: Sequence[RunSummary]) -> Table:
     return table
 
 
+def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
+    """The cells of each data set, in the sweep's order: figures of different ones never share a column."""
+    groups: dict[str, list[RunSummary]] = {}
+    for summary in summaries:
+        groups.setdefault(summary.dataset, []).append(summary)
+    return groups
+
+
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
-    """The same table in Markdown."""
+    """The same tables in Markdown, one a data set, under its name where there are several."""
+    groups = by_dataset(summaries)
+    if len(groups) > 1:
+        return "\n".join(f"## {name}\n\n{comparison_markdown(group)}" for name, group in groups.items())
     settings, header, rows = cells(summaries)
     rule = ["---" if place < settings or name == "flags" else "---:" for place, name in enumerate(header)]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]

@@ -87,3 +87,11 @@ def test_settings_of_the_same_last_name_keep_their_groups() -> None:
 def test_labels_fall_back_to_the_name() -> None:
     assert labels([summary("bm25")]) == ["bm25 turn k=10 never keyword short extractive"]
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
+
+
+def test_data_sets_get_a_table_each() -> None:
+    cells = [summary("bm25"), replace(summary("rag"), dataset="memae"), summary("rag")]
+    text = comparison_markdown(cells)
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["## locomo", "## memae"]
+    assert [line.split("|")[1].strip() for line in text.splitlines() if line.startswith(("| bm25", "| rag"))] == ["bm25", "rag"]
+    assert "#" not in comparison_markdown([summary("bm25"), summary("rag")])

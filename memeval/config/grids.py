@@ -1,0 +1,72 @@
+"""Sweeps that are unions of grids, for cells that no single product of settings holds.
+
+A file in sweeps/ may have `grids:`, a list of grids, each a line of overrides as one types it after `-m`. Their cells are options of a
+group of its own, `cell=<sweep>-<number>`, over which the sweep then runs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from memeval.config.paths import conf_dir, sweeps_dir
+
+CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
+
+
+def is_sweep(name: str) -> bool:
+    """Whether there is a sweep of that name."""
+    return (sweeps_dir() / f"{name}.yaml").is_file()
+
+
+def read_sweep(name: str) -> str:
+    """The text of a sweep's file."""
+    return (sweeps_dir() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def over_cells(sweep: str, config: DictConfig) -> DictConfig:
+    """The sweep's config with its grids, if it has any, made into options of `cell` that are swept over."""
+    grids = config.pop("grids", None)
+    if grids is not None:
+        count = sum(1 for _ in cells(grids))
+        params = {"+cell": ",".join(f"{sweep}-{number}" for number in range(1, count + 1))}
+        OmegaConf.update(config, "hydra.sweeper.params", params, force_add=True)
+    return config
+
+
+def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The overrides of each cell, grid by grid."""
+    for grid in grids:
+        yield from product(*map(_choices, shlex.split(grid)))
+
+
+def _choices(override: str) -> list[str]:
+    parsed = OverridesParser.create().parse_override(override)
+    if not parsed.is_sweep_override():
+        return [override]
+    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+
+
+def cell_config(sweep: str, number: int) -> DictConfig | None:
+    """The config of one cell, counted from 1: its options as a list of defaults, its fields below. None where there is no such cell."""
+    grids = OmegaConf.create(read_sweep(sweep)).get("grids") if is_sweep(sweep) else None
+    found = dict(enumerate(cells(grids or ()), start=1)).get(number)
+    return None if found is None else _config(found)
+
+
+def _config(overrides: Sequence[str]) -> DictConfig:
+    options: list[Any] = []
+    fields = OmegaConf.create({})
+    for override in overrides:
+        name, _, value = override.partition("=")
+        if (conf_dir() / name).is_dir():
+            options.append({f"override /{name}": value.strip("'\"")})
+        else:
+            OmegaConf.update(fields, name, OverridesParser.create().parse_override(override).value(), force_add=True)
+    return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]
