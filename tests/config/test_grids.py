@@ -16,7 +16,9 @@ from memeval.config.grids import cell_config, cells, over_cells
 def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sweeps with one of two grids."""
     monkeypatch.setattr(grids, "sweeps_dir", lambda: tmp_path)
-    text = "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - judge=token_f1 judge.threshold=0.7 seed=4\n"
+    text = (
+        "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - judge=token_f1 judge.threshold=0.7 seed=4\n"
+    )
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "plain.yaml").write_text("sweep_name: plain\n", encoding="utf-8")
     return tmp_path
