@@ -39,7 +39,7 @@ _LEAST: dict[str, float] = {
     "min_coverage": 0,
 }
 _ONE_OF = {
-    "llm.name": ("extractive", "openai"),
+    "llm.name": ("extractive", "openai", "mock"),
     "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
 }

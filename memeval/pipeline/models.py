@@ -59,8 +59,12 @@ class Models:
             from memeval.llm.extractive import ExtractiveModel
 
             return MeteredModel(ExtractiveModel())
+        if settings.name == "mock":
+            from memeval.llm.mock import MockModel
+
+            return MeteredModel(MockModel())
         if settings.name != "openai":
-            raise unknown("llm", settings.name, ("extractive", "openai"))
+            raise unknown("llm", settings.name, ("extractive", "openai", "mock"))
         from memeval.llm.openai import OpenAIModel, Sampling
 
         if not model or not settings.base_url:

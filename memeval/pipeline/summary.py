@@ -131,6 +131,8 @@ def tags(cell: Cell) -> dict[str, str]:
     }
     if cell.facts.judge_prompt_sha256:
         found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
+    if cell.config.llm.name == "mock":
+        found["mock"] = "true"
     if cell.config.sweep_name:
         found["sweep"] = cell.config.sweep_name
     return found
@@ -161,6 +163,8 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
         yield f"The data file is not the registered one (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
     if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
+    if cell.config.llm.name == "mock":
+        yield "The mock model stands in for a language model: its figures mean nothing."
     yield from _failures(rows)
     yield from _compressions(cell, ingest_rows)
     cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))

@@ -72,6 +72,11 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 
 def flags(summary: RunSummary) -> list[str]:
     """What a reader must know before comparing the cell with others."""
-    marks = {"imported": ("true", "imported"), "own_prompt": ("true", "own prompt"), "data_pinned": ("false", "unpinned")}
+    marks = {
+        "imported": ("true", "imported"),
+        "own_prompt": ("true", "own prompt"),
+        "data_pinned": ("false", "unpinned"),
+        "mock": ("true", "mock"),
+    }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
     return flagged if summary.valid else ["INVALID", *flagged]

@@ -1,0 +1,17 @@
+"""A run on the stand-in goes through a judge that is a model, and is marked wherever it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import SMALL, completed
+
+
+def test_a_run_on_the_mock_model_is_marked(tmp_path: Path) -> None:
+    done = completed(tmp_path, "llm=mock", "judge=llm", *SMALL)
+    assert done.status == 0, done.err
+    assert "mock" in done.out.splitlines()[3]
+    assert "its figures mean nothing" in done.out
+    (run,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json"))
+    assert (run["tags"]["mock"], run["metrics"]["coverage"]) == ("true", 1.0)

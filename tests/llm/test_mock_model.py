@@ -1,0 +1,27 @@
+"""The stand-in: every kind of prompt gets a reply in its own form, and a run on it says so."""
+
+from __future__ import annotations
+
+import asyncio
+
+from memeval.llm.contract import AnswerPrompt, ChatPrompt, JudgePrompt, Prompt
+from memeval.llm.mock import MockModel
+from memeval.records import Role
+
+
+def reply(prompt: Prompt) -> str:
+    return asyncio.run(MockModel().complete(prompt, role=Role.JUDGE)).text
+
+
+def test_a_judgement_is_in_the_form_that_the_judge_reads() -> None:
+    def judged(answer: str, max_tokens: int | None = None) -> str:
+        return reply(JudgePrompt("Which pet?", ("a cat", "Tofu"), answer, "", "{answer}", max_tokens))
+
+    assert '"label": "CORRECT"' in judged("It is called TOFU.")
+    assert '"label": "WRONG"' in judged("a dog")
+    assert (judged("tofu", 10), judged("a dog", 10)) == ("yes", "no")
+
+
+def test_other_prompts_are_answered_as_offline() -> None:
+    assert "Tofu" in reply(AnswerPrompt("What is the cat called?", ("Ann: My cat is called Tofu.",)))
+    assert reply(ChatPrompt(({"role": "user", "content": "Extract facts."},))) == "{}"
