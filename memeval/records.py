@@ -72,6 +72,8 @@ class EvalQuestion:
     """Whether more than one may be chosen."""
     answerable: bool = True
     """False where the right behaviour is to say that the conversation does not tell."""
+    instruction: str = ""
+    """What the data set's task asks for beside the question, shown to the reader below it; nothing is searched for by it."""
     facets: Mapping[str, str] = field(default_factory=dict)
     """Further groups that the question counts in, by facet: `{"ability": "TR"}`; each is reported like a category."""
 
@@ -115,11 +117,13 @@ class Query:
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
     several: bool = False
     """Whether more than one may be chosen."""
+    instruction: str = ""
+    """What the task asks for beside the question; for the reader, not for the search."""
 
     @property
     def shown(self) -> str:
-        """The question with its choices, for a system that puts it into words of its own."""
-        return "\n".join([self.text, *labelled(self.choices, self.choice_labels)])
+        """The question with its instruction and its choices, for a system that puts it into words of its own."""
+        return "\n".join([self.text, *filter(None, [self.instruction]), *labelled(self.choices, self.choice_labels)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def _choices(override: str) -> list[str]:
 
 def cell_config(sweep: str, number: int) -> DictConfig | None:
     """The config of one cell, counted from 1: its options as a list of defaults, its fields below. None where there is no such cell."""
-    grids = OmegaConf.create(read_sweep(sweep)).get("grids") if is_sweep(sweep) else None
+    grids = OmegaConf.select(OmegaConf.create(read_sweep(sweep)), "grids") if is_sweep(sweep) else None
     found = dict(enumerate(cells(grids or ()), start=1)).get(number)
     return None if found is None else _config(found)
 

@@ -53,11 +53,13 @@ class AnswerPrompt(Prompt):
     """The wording's instructions, resolved by the cell's prompt."""
     user_template: str = ""
     """The wording's template with `{context}`, `{question}` and `{asked_at}`."""
+    instruction: str = ""
+    """What the data set's task asks for, shown below the question; the offline reader leaves it unread, as it does the wording."""
 
     def messages(self) -> list[Message]:
         values = {
             "asked_at": asked_line(self.asked_at),
-            "question": self.question,
+            "question": f"{self.question}\n{self.instruction}" if self.instruction else self.question,
             "context": "\n".join(self.context) or "(nothing)",
         }
         return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
@@ -123,7 +125,8 @@ class JudgePrompt(Prompt):
 
     def messages(self) -> list[Message]:
         values = {"question": self.question, "gold": " / ".join(self.gold), "answer": self.answer}
-        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+        system = [{"role": "system", "content": self.system_text}] if self.system_text else []
+        return [*system, {"role": "user", "content": fill(self.user_template, values)}]
 
     def limits(self) -> Limits:
         return Limits(max_tokens=self.max_tokens)
