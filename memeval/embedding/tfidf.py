@@ -5,6 +5,7 @@ On the turns of LoCoMo it finds more evidence than BM25 or a small neural model 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,6 +55,10 @@ class CharTfidfEmbedder(Embedder):
         return self._with(hashes, idf.astype(np.float32))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
+        """A question's text at once; those of a whole case in a thread, as they take a while."""
+        return self._rows(texts) if len(texts) <= 1 else await asyncio.to_thread(self._rows, texts)
+
+    def _rows(self, texts: Sequence[str]) -> Vectors:
         rows = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             self._fill(row, text)

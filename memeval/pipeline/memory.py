@@ -144,7 +144,7 @@ async def _load(folder: Path, fresh: Callable[[], MemorySystem]) -> Memory | Non
     """None where nothing was saved, or where what was saved is damaged: it is then built again."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if manifest["files"] != _digests(folder):
+        if manifest["files"] != await asyncio.to_thread(_digests, folder):
             raise ValueError("a file is damaged")
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -170,7 +170,7 @@ async def _save(memory: Memory, folder: Path) -> bool:
             "usage": memory.usage,
             "seconds": memory.seconds,
             "origin": memory.origin,
-            "files": _digests(beside),
+            "files": await asyncio.to_thread(_digests, beside),
         }
         write_atomically(beside / MANIFEST, json.dumps(manifest))
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,6 +7,7 @@ extraction sees turns and not the window, it makes no difference that all units 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -123,7 +124,9 @@ class CogCanvas(RecallSystem):
     async def consolidate(self) -> None:
         extractor = Extractor(self.parts.model, shipped(WORDING), self.parts.seed, self.settings.gleaning)
         cut = batches(self._units, self.settings.batch_units, self.settings.batch_tokens)
+        loading = asyncio.create_task(asyncio.to_thread(_load_libraries))  # in the time that goes by with waiting for the model
         artifacts = await extractor.extract(cut)
+        await loading
         self._counts = dict(extractor.counts)
         texts = [artifact.search_text for artifact in artifacts]
         embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
@@ -193,3 +196,9 @@ class CogCanvas(RecallSystem):
         if self._reranker:
             self._reranker.close()
         self._reranker = None
+
+
+def _load_libraries() -> None:
+    """Loads what the indexes are built with; half a second at the first time."""
+    for name in ("networkx", "rank_bm25"):
+        importlib.import_module(name)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ KINDS = ("decision", "todo", "key_fact", "reminder", "insight", "person_attribut
 ARTIFACTS_FILE = "artifacts.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Artifact:
-    """One thing worth remembering."""
+    """One thing worth remembering. What its texts are made of is worked out once: several indexes read them."""
 
     kind: str
     """One of `KINDS`."""
@@ -43,7 +44,7 @@ class Artifact:
     start: int
     """Where the quote starts in the unit's content."""
 
-    @property
+    @cached_property
     def gist(self) -> str:
         """The content, where it says more than the quote and who spoke; else nothing."""
         return self.content if set(terms(self.content)) - set(terms(f"{self.speaker} {self.quote}")) else ""
@@ -56,7 +57,7 @@ class Artifact:
         note = ": ".join(part for part in ("; ".join(self.dates), self.gist) if part)
         return f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}" + (f" ({note})" if note else "")
 
-    @property
+    @cached_property
     def search_text(self) -> str:
         """What is embedded and indexed: who, the quote, the gist, the dates; not when it was said, as for every system."""
         parts = (f"{self.speaker}: {self.quote}" if self.speaker else self.quote, self.gist, *self.dates)

@@ -102,7 +102,9 @@ def _about_the_same_person(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
 def _next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
     """Each event and the next one in time that shares with it a person who is no speaker, or a term that few artifacts hold."""
     speakers = {artifact.speaker for artifact in artifacts}
-    words = [{stem(term) for term in terms(artifact.search_text) if term not in STOP_WORDS} for artifact in artifacts]
+    held_terms = [set(terms(artifact.search_text)) - STOP_WORDS for artifact in artifacts]
+    stems = {term: stem(term) for term in set[str]().union(*held_terms)}
+    words = [{stems[term] for term in held} for held in held_terms]
     frequency = Counter(word for held in words for word in held)
     rare = {word for word, count in frequency.items() if 1 < count <= max(2, COMMON * len(artifacts))}
     days = {number: day_of(artifact.dates, artifact.time) for number, artifact in enumerate(artifacts) if artifact.kind == "event"}
