@@ -24,6 +24,8 @@ PERSONA = (
     "it. When my archival memory does not tell, I say that the conversation does not mention it."
 )
 
+CHOOSE, CHOOSE_ALL = "\nReply with the label of the right choice alone.", "\nReply with the labels of all right choices alone."
+
 NOTES = {"letta_calls": "not cached: the server makes them"}
 
 
@@ -95,7 +97,8 @@ class Letta(MemorySystem):
 
     async def answer(self, query: Query) -> Answer:
         assert self._agent is not None, "consolidate comes first"
-        message = asked_line(query.asked_at) + query.text
+        how = (CHOOSE_ALL if query.several else CHOOSE) if query.choices else ""
+        message = asked_line(query.asked_at) + query.shown + how
         reply = await asyncio.get_running_loop().run_in_executor(pool(self._address), self._agent.ask, message)
         self._meter(reply)
         retrieved = None if reply.hits is None else self._units(reply.hits)

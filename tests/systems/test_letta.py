@@ -116,6 +116,13 @@ def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder)
     assert sent["messages"] == [{"role": "user", "content": "The question is asked at 12:00 pm on 1 July 2023.\nWho sings?"}]
 
 
+def test_choices_are_shown(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    driver.ask(Query("Who sings?", choices=("Ann", "Bob")))
+    (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
+    assert sent["messages"][0]["content"] == "Who sings?\n0. Ann\n1. Bob\nReply with the label of the right choice alone."
+
+
 def test_questions_do_not_leak_into_each_other(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     alone = [driver.ask(query) for query in (QUESTION, Query("bakery"))]

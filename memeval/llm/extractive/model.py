@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from memeval.errors import ModelError
-from memeval.llm.contract import AnswerPrompt, Completion, LanguageModel, Prompt, asked_line, fill
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, LanguageModel, Prompt, asked_line, fill
 from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.extractive.artifacts import extract
+from memeval.llm.extractive.choosing import choose
 from memeval.llm.extractive.summaries import summarise
 from memeval.llm.extractive.working_memory import fill_form
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt, WorkingMemoryPrompt
 from memeval.llm.tokens import count_tokens
-from memeval.records import Role, Usage, format_time
+from memeval.records import Role, Usage, format_time, labelled
 
 _AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
     ExtractPrompt: extract,
@@ -36,13 +37,18 @@ class ExtractiveModel(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         start = time.perf_counter()
         if isinstance(prompt, AnswerPrompt):
-            text, prompt_tokens = _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style), _prompt_tokens(prompt)
+            text, prompt_tokens = (
+                _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style),
+                _prompt_tokens(prompt, prompt.instruction),
+            )
+        elif isinstance(prompt, ChoosePrompt):
+            text, prompt_tokens = choose(prompt), _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels))
         elif reply := _AT_INGEST.get(type(prompt)):
             text, prompt_tokens = reply(prompt), sum(count_tokens(message["content"]) for message in prompt.messages())
         else:
             raise ModelError(
                 f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
-                "it only answers questions from a context; llm=openai can"
+                "it only answers and chooses from a context; llm=openai can"
             )
         usage = Usage(
             role=role,
@@ -65,7 +71,8 @@ def _reply(reading: Reading, style: str) -> str:
     return f'The sentence that bears most on the question is from {who}{when}: "{reading.support.text.strip()}"\nAnswer: {reading.answer}'
 
 
-def _prompt_tokens(prompt: AnswerPrompt) -> int:
+def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:
     """Tokens of the prompt's parts, each counted apart so that the counts of units can be kept."""
-    wording = fill(prompt.user_template, {"context": "", "question": "", "asked_at": asked_line(prompt.asked_at)})
-    return sum(map(count_tokens, (prompt.system_text, wording, prompt.question, *prompt.context)))
+    left_out = dict.fromkeys(("context", "question", "choices", "how"), "")
+    wording = fill(prompt.user_template, {**left_out, "asked_at": asked_line(prompt.asked_at)})
+    return sum(map(count_tokens, (prompt.system_text, wording, prompt.question, *shown, *prompt.context)))

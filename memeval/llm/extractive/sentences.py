@@ -42,9 +42,27 @@ class Sentence:
     caption: bool = False
 
 
-@lru_cache(maxsize=1 << 13)
+SHORT = 640
+"""Characters of a unit that is worth keeping: an utterance or a passage, which many questions bring up. Sentences take some forty times the
+memory of their text, so that long units are kept a few at a time."""
+
+
 def read_unit(text: str) -> tuple[Sentence, ...]:
     """The sentences of one unit, in order."""
+    return _short_unit(text) if len(text) <= SHORT else _long_unit(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _short_unit(text: str) -> tuple[Sentence, ...]:
+    return _read(text)
+
+
+@lru_cache(maxsize=1 << 6)
+def _long_unit(text: str) -> tuple[Sentence, ...]:
+    return _read(text)
+
+
+def _read(text: str) -> tuple[Sentence, ...]:
     found: list[Sentence] = []
     time: datetime | None = None
     for number, line in enumerate(text.split("\n")):

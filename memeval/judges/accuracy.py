@@ -1,0 +1,50 @@
+"""Accuracy of choosing: the reply is read, and what it chooses compared with the right choices."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from memeval.judges.contract import Judge, Metrics
+from memeval.metrics.choice import read_index
+from memeval.metrics.letters import read_letters
+from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
+
+SHOWN = 80
+"""Characters of an unreadable reply that its reason quotes."""
+
+
+class AccuracyJudge(Judge):
+    """Right iff the reply chooses the right choices, all of them and no others; a reply that can't be read is unparsed, and no wrong one.
+
+    The score is 1 or 0 where one is to be chosen, and where several may be, the overlap |chosen and right| / |chosen or right| (Jaccard).
+    A choice that is there twice is right at both places. No metric of an answer's words has a say.
+    """
+
+    name: ClassVar[str] = "accuracy"
+    judges_refusals: ClassVar[bool] = True
+
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
+        chosen = read_choices(question, answer)
+        if chosen is None:
+            return Verdict(self.name, Label.UNSCORED, None, f"names no choice: {_quoted(answer)}")
+        texts, right = (frozenset(question.choices[place] for place in places) for places in (chosen, question.right_choices))
+        label = Label.CORRECT if texts == right else Label.WRONG
+        score = len(texts & right) / len(texts | right) if question.several else float(texts == right)
+        return Verdict(self.name, label, score, f"read as {_shown(question, chosen)}", chosen)
+
+
+def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
+    """Positions of the choices that a reply names, ascending; None where it can't be read."""
+    if question.choice_labels is ChoiceLabels.LETTERS:
+        return read_letters(reply, question.choices, several=question.several)
+    index = read_index(reply, question.choices)
+    return None if index is None else (index,)
+
+
+def _shown(question: EvalQuestion, chosen: tuple[int, ...]) -> str:
+    return ", ".join(map(question.choice_labels.label, chosen))
+
+
+def _quoted(reply: str) -> str:
+    text = " ".join(reply.split())
+    return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"

@@ -1,0 +1,61 @@
+"""Choices in text without spaces between its words: overlap of pairs of neighbouring characters, and of words in Latin script."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+BEST_UNITS = 5
+"""Units of context whose words speak for a choice."""
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|[a-z0-9]+(?:[._:/-][a-z0-9]+)*")
+_END = re.compile(r"(?<=[。！？!?；;])|\n")
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a text holds Chinese or Japanese characters."""
+    return bool(_UNSPACED.search(text))
+
+
+@lru_cache(maxsize=1 << 14)
+def grams(text: str) -> frozenset[str]:
+    """Pairs of neighbouring characters of each run of Chinese, one alone where there is no pair, and lower-cased words in Latin script."""
+    found: set[str] = set()
+    for run in _RUN.findall(text.lower()):
+        found.update([run] if len(run) == 1 or not _UNSPACED.match(run) else (first + second for first, second in pairwise(run)))
+    return frozenset(found)
+
+
+def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...]) -> list[float]:
+    """Per choice, the idf-weighted share of its grams in the sentences nearest to the question, times how near they are.
+
+    Without such a sentence, the share of the choice's grams that the question holds.
+    """
+    sentences, frequency = _read(context)
+    asked = grams(question)
+
+    def weight(parts: frozenset[str]) -> float:
+        return sum(math.log(1 + (len(sentences) - frequency[gram] + 0.5) / (frequency[gram] + 0.5)) for gram in sorted(parts))
+
+    near = sorted(((weight(asked & sentence), place) for place, sentence in enumerate(sentences)), key=lambda one: (-one[0], one[1]))
+    best = [(score, sentences[place]) for score, place in near[:BEST_UNITS] if score > 0]
+    if not best:
+        return [len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0 for choice in choices]
+    scores = []
+    for choice in choices:
+        own = grams(choice) - asked or grams(choice)
+        total = weight(own)
+        scores.append(max(score / best[0][0] * weight(own & sentence) / total for score, sentence in best) if total else 0.0)
+    return scores
+
+
+@lru_cache(maxsize=16)
+def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]:
+    """The grams of each sentence of a context, and in how many sentences each is; kept, since many questions are asked of the same one."""
+    sentences = [grams(part) for unit in context for part in _END.split(unit) if part.strip()]
+    return sentences, Counter(gram for sentence in sentences for gram in sentence)

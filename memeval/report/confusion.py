@@ -1,0 +1,135 @@
+"""Which numbered choice was taken where which was right: a table for the report, and its picture."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.metrics.positions import READ, UNREAD, position_bias
+from memeval.records import ChoiceLabels
+from memeval.report.figures import count, percent
+from memeval.report.plots import BLUE, GREY, INK, canvas, saved, titled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+UNPARSED = "unparsed"
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Replies by the position of the right choice and of the one that was read, over all repeats."""
+
+    positions: int
+    """How many choices there are, at most."""
+    chosen: Mapping[tuple[int, int], int]
+    """Replies that could be read, by (right, chosen)."""
+    unparsed: Mapping[int, int]
+    """Replies that could not, by right."""
+
+    def row(self, right: int) -> list[int]:
+        """Replies to the questions whose right choice stands at a position: by chosen position, then those that could not be read."""
+        return [*(self.chosen.get((right, place), 0) for place in range(self.positions)), self.unparsed.get(right, 0)]
+
+    def rows(self) -> list[list[int]]:
+        """The whole matrix, a row a right position, the last column those that could not be read."""
+        return [self.row(right) for right in range(self.positions)]
+
+    @property
+    def bias(self) -> float | None:
+        """`position_bias` over all replies that could be read."""
+        return position_bias([pair for pair, number in self.chosen.items() for _ in range(number)])
+
+
+def read_confusion(path: Path) -> Confusion | None:
+    """The matrix of a file of records; None where no question has numbered choices, one of them right."""
+    chosen: Counter[tuple[int, int]] = Counter()
+    unparsed: Counter[int] = Counter()
+    positions = 0
+    for row in _numbered(path):
+        right = row["right_choices"][0]
+        positions = max(positions, len(row["choices"]))
+        if row["status"] == UNREAD:
+            unparsed[right] += 1
+        elif row["status"] == READ and row["chosen"]:
+            chosen[right, row["chosen"][0]] += 1
+    return Confusion(positions, chosen, unparsed) if positions else None
+
+
+def _numbered(path: Path) -> Iterator[Mapping[str, Any]]:
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            row: Mapping[str, Any] = json.loads(line)
+            if row.get("choice_labels") == ChoiceLabels.DIGITS and len(row["right_choices"]) == 1:
+                yield row
+
+
+def confusion_section(matrix: Confusion) -> list[str]:
+    """The matrix in Markdown: right positions down, chosen ones across, with the shares of both below and beside."""
+    rows = matrix.rows()
+    header = ["right ↓ chosen →", *map(str, range(matrix.positions)), UNPARSED, "right, %"]
+    total = sum(map(sum, rows))
+    lines = [f"| {' | '.join(header)} |", f"| --- |{' ---: |' * (len(header) - 1)}"]
+    for right, row in enumerate(rows):
+        cells = [f"**{number}**" if place == right else str(number) for place, number in enumerate(row)]
+        lines.append(f"| {right} | {' | '.join([*cells, share(sum(row), total)])} |")
+    columns = [share(sum(column), total) for column in zip(*rows, strict=True)]
+    lines.append(f"| chosen, % | {' | '.join([*columns, ''])} |")
+    told = (
+        f"{count(total)} replies, over all repeats; right ones in bold. Position bias {percent(matrix.bias)} %: the total variation "
+        "distance between the shares of chosen and of right positions, 0 where each position is chosen as often as it is right."
+    )
+    return ["## Positions", "", *lines, "", told]
+
+
+def share(number: int, total: int) -> str:
+    """A part in per cent, a dash of nothing."""
+    return percent(number / total if total else None)
+
+
+def confusion_plot(matrix: Confusion, name: str, path: Path) -> Path:
+    """The matrix as a picture: each row's shares as shades, counts in the cells, replies that could not be read apart, in grey."""
+    size = matrix.positions
+    figure, axes = canvas(width=1.9 + 0.52 * (size + 2), height=1.7 + 0.46 * size)
+    rows = matrix.rows()
+    for right, row in enumerate(rows):
+        for place, number in enumerate(row):
+            at = (place + 0.35, right) if place == size else (place, right)
+            cell(axes, at, number, number / sum(row) if number else 0.0, GREY if place == size else BLUE)
+        axes.add_patch(outline(right))
+    axes.set_xlim(-0.55, size + 0.9)
+    axes.set_ylim(size - 0.45, -0.55)
+    shares = [share(sum(column), sum(map(sum, rows))) for column in zip(*rows, strict=True)]
+    axes.set_xticks([*range(size), size + 0.35], [f"{name}\n{part} %" for name, part in zip([*range(size), UNPARSED], shares, strict=True)])
+    axes.set_yticks(range(size), [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)])
+    axes.tick_params(length=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.set_xlabel("position chosen")
+    axes.set_ylabel("position of the right choice")
+    axes.set_title(titled(name, width=int(11 * figure.get_figwidth())), loc="left", fontsize=10)
+    return saved(figure, path)
+
+
+def cell(axes: Axes, at: tuple[float, float], number: int, part: float, colour: str) -> None:
+    """One cell: as dark as its share of the row, with its count; zeros stay empty but for a dot."""
+    from matplotlib.patches import Rectangle
+
+    x, y = at
+    axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor="#F4F4F4", linewidth=0, zorder=1))
+    axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=colour, alpha=part**0.7, linewidth=0, zorder=2))
+    ink = "white" if part > 0.4 else INK if number else "#BBBBBB"
+    axes.text(x, y, count(number) if number else "·", ha="center", va="center", fontsize=8, color=ink, zorder=3)
+
+
+def outline(place: int) -> Any:
+    """The frame of a cell in which chosen and right are one."""
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((place - 0.48, place - 0.48), 0.96, 0.96, fill=False, edgecolor=INK, linewidth=1.0, zorder=4)

@@ -1,0 +1,125 @@
+"""How the letters of a reply are read, and compared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memeval.metrics.letters import exact_set, jaccard, read_letters
+
+CHOICES = ("RIPv1", "IGRP", "EIGRP", "OSPF, version 3", "a router", "RIPv2")
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("C", (2,)),
+        (" c ", (2,)),
+        ("C.", (2,)),
+        ("(C)", (2,)),
+        ("**C**", (2,)),
+        ("C: EIGRP", (2,)),
+        ("C) EIGRP, because it is", (2,)),
+        ("C - EIGRP", (2,)),
+        ("C\n\nA: wrong\nB: wrong", (2,)),
+        ("Answer: C", (2,)),
+        ("The correct answer is **C**.", (2,)),
+        ("The answer is C. Some answers differ.", (2,)),
+        ("I first thought the answer: A. No, the answer is: B", (1,)),
+        ("答案:C", (2,)),
+        ("正确答案是 C。", (2,)),
+        ("C是正确的", (2,)),
+        ("选项 C", (2,)),
+        ("Option C", (2,)),
+        ("A, C", (0, 2)),
+        ("C,A", (0, 2)),
+        ("A，C", (0, 2)),
+        ("A、C", (0, 2)),
+        ("A和C", (0, 2)),
+        ("A and C", (0, 2)),
+        ("A, B, and C", (0, 1, 2)),
+        ("AC", (0, 2)),
+        ("AC, D", (0, 2, 3)),
+        ("A C D", (0, 2, 3)),
+        ("Answers: A, C\n\nB: wrong", (0, 2)),
+        ("EIGRP", (2,)),
+        ("Answer: eigrp.", (2,)),
+        ("A router", (4,)),
+        ("C EIGRP", (2,)),
+        ("OSPF, version 3", (3,)),
+    ],
+)
+def test_reads_what_a_reply_chooses(reply: str, expected: tuple[int, ...]) -> None:
+    assert read_letters(reply, CHOICES, several=False) == expected
+    assert read_letters(reply, CHOICES, several=True) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "?",
+        "A router forwards packets",
+        "I think it depends",
+        "A or B",
+        "G",
+        "A, G",
+        "Answer: A and Z",
+        "AA",
+        "bad",
+        "The answer is not A",
+        "Because of EIGRP",
+        "A类地址",
+        "EIGRP is the one",
+    ],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_reads_nothing_by_guessing(reply: str, several: bool) -> None:
+    assert read_letters(reply, CHOICES, several=several) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("A\nC\nD", (0, 2, 3)),
+        ("A. RIPv1\nC. EIGRP", (0, 2)),
+        ("- A: RIPv1\n- C: EIGRP", (0, 2)),
+        ("RIPv1\nEIGRP", (0, 2)),
+        ("EIGRP, RIPv1", (0, 2)),
+        ("OSPF, version 3; RIPv2", (3, 5)),
+    ],
+)
+def test_lines_and_texts_count_together_only_where_several_may_be_chosen(reply: str, expected: tuple[int, ...]) -> None:
+    assert read_letters(reply, CHOICES, several=True) == expected
+    assert read_letters(reply, CHOICES, several=False) != expected
+
+
+def test_a_text_that_two_choices_share_chooses_neither() -> None:
+    assert read_letters("same", ("same", "same", "other"), several=False) is None
+    assert read_letters("A", ("same", "same", "other"), several=False) == (0,)
+
+
+def test_a_label_beats_the_text_of_another_choice() -> None:
+    assert read_letters("A", ("B", "A"), several=False) == (0,)
+
+
+@given(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([",", ", ", " and ", "、", "和", " ", ";"]))
+def test_a_written_list_is_read_back(chosen: set[int], separator: str) -> None:
+    written = separator.join("ABCDEF"[position] for position in sorted(chosen, reverse=True))
+    assert read_letters(written, CHOICES, several=True) == tuple(sorted(chosen))
+
+
+@given(st.text(max_size=60), st.booleans())
+def test_what_is_read_exists(reply: str, several: bool) -> None:
+    found = read_letters(reply, CHOICES, several=several)
+    assert found is None or (list(found) == sorted(set(found)) and set(found) <= set(range(len(CHOICES))) and found)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "right", "exact", "partial"),
+    [((0,), (0,), 1, 1), ((2, 0), (0, 2), 1, 1), ((0,), (0, 2), 0, 0.5), ((0, 1), (0, 2), 0, 1 / 3), ((1,), (0,), 0, 0), ((), (), 1, 1)],
+)
+def test_sets_compare(chosen: tuple[int, ...], right: tuple[int, ...], exact: float, partial: float) -> None:
+    assert exact_set(chosen, right) == exact
+    assert jaccard(chosen, right) == pytest.approx(partial)

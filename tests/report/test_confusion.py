@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_runs import summary, write_folder
+
+from memeval.report import write_report
+from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
+from memeval.results import RECORDS_FILE
+
+
+def record(right: int, chosen: int | None, status: str = "ok", labels: str = "digits") -> dict[str, Any]:
+    return {
+        "choices": [str(place) for place in range(4)],
+        "choice_labels": labels,
+        "right_choices": [right],
+        "chosen": None if chosen is None else [chosen],
+        "status": status,
+    }
+
+
+RECORDS = (record(0, 0), record(0, 0), record(0, 3), record(1, 1), record(3, None, "unparsed"), record(2, None, "answer_failed"))
+
+
+def written(folder: Path, records: tuple[dict[str, Any], ...] = RECORDS) -> Path:
+    path = folder / RECORDS_FILE
+    path.write_text("".join(json.dumps(row) + "\n" for row in records), encoding="utf-8")
+    return path
+
+
+def test_replies_are_counted_by_right_and_chosen_position(tmp_path: Path) -> None:
+    matrix = read_confusion(written(tmp_path))
+    assert matrix is not None
+    assert matrix.rows() == [[2, 0, 0, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+    assert matrix.bias == pytest.approx(0.25)
+
+
+def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(tmp_path: Path) -> None:
+    matrix = read_confusion(written(tmp_path))
+    assert matrix is not None
+    lines = [line for line in confusion_section(matrix) if line.startswith("|")]
+    assert lines[0] == "| right ↓ chosen → | 0 | 1 | 2 | 3 | unparsed | right, % |"
+    assert lines[2] == "| 0 | **2** | 0 | 0 | 1 | 0 | 60.0 |"
+    assert lines[5] == "| 3 | 0 | 0 | 0 | **0** | 1 | 20.0 |"
+    assert lines[6] == "| chosen, % | 40.0 | 20.0 | 0.0 | 20.0 | 20.0 |  |"
+    assert {line.count("|") for line in lines} == {8}
+
+
+@pytest.mark.parametrize("records", [(), ({"status": "ok"},), (record(0, 0, labels="letters"),)])
+def test_runs_without_numbered_choices_have_none(tmp_path: Path, records: tuple[dict[str, Any], ...]) -> None:
+    assert read_confusion(written(tmp_path, records)) is None
+    assert read_confusion(tmp_path / "nothing.jsonl") is None
+
+
+def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
+    matrix = read_confusion(written(tmp_path))
+    assert matrix is not None
+    first, second = (confusion_plot(matrix, "bm25 turn k=10", tmp_path / name).read_bytes() for name in ("a.png", "b.png"))
+    assert first == second and first.startswith(b"\x89PNG") and len(first) > 5_000
+
+
+def test_a_report_shows_both_where_there_was_a_choice(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, summary())
+    write_report(folder)
+    assert "Positions" not in (folder / "report.md").read_text(encoding="utf-8")
+    written(folder, tuple({"question_id": f"q{place}", **row} for place, row in enumerate(RECORDS)))
+    write_report(folder)
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "\n## Positions\n" in text and "![positions](plots/positions.png)" in text
+    assert (folder / "plots" / "positions.png").is_file()
