@@ -1,7 +1,8 @@
 """What a finished cell leaves in its run folder, as the report and MLflow read it.
 
-A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per question and repeat), `run.json` (a
-`RunSummary`), and what the publisher adds: `report.md`, `plots/`, `tracked.json`.
+A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per question and repeat),
+`hypotheses.jsonl` (a file of answers per repeat), `run.json` (a `RunSummary`), and what the publisher adds: `report.md`, `plots/`,
+`tracked.json`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+HYPOTHESES_FILE = "hypotheses.jsonl"
+"""The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = "run.json", "records.jsonl", "config.yaml", "tracked.json"
 
 
@@ -78,6 +81,8 @@ class RunSummary:
     finished_at: str
     facets: Mapping[str, tuple[CategoryResult, ...]] = field(default_factory=dict)
     """Rows like those of the categories for each further grouping of the questions, by facet."""
+    facet_titles: Mapping[str, str] = field(default_factory=dict)
+    """What tables call the facets; a facet without a title goes by its name."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
@@ -94,6 +99,12 @@ class RunSummary:
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
         fields["notes"] = tuple(fields["notes"])
         return cls(**fields)
+
+
+def hypotheses_file(repeat: int) -> str:
+    """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on `hypotheses_<repeat>.jsonl`."""
+    stem, suffix = HYPOTHESES_FILE.split(".")
+    return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
 
 
 def write_atomically(path: Path, text: str) -> None:

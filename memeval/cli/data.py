@@ -1,17 +1,18 @@
-"""`python -m memeval data list | fetch NAME | verify NAME`."""
+"""`python -m memeval data list | fetch NAME | verify NAME | stats NAME | make NAME FILE`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
-from memeval.datasets.registry import DATASETS, dataset_info
+from memeval.datasets.registry import ADAPTERS, DATASETS, dataset_info
 from memeval.errors import UserError
 
 
@@ -23,42 +24,82 @@ class Parser(argparse.ArgumentParser):
 
 
 def data(arguments: Sequence[str]) -> int:
-    """Shows, downloads or checks data sets. Exit status 1 where a file is not what it should be."""
-    parser = Parser(prog="python -m memeval data", description="data sets: what there is, what is here, how to get it")
-    actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="every data set: licence, size, sha256, counts, and whether it is on this machine")
-    for action, what in (
-        ("fetch", "download a data set, check it, show its licence"),
-        ("verify", "compare a file with what is registered"),
-    ):
-        actions.add_parser(action, help=what).add_argument("name")
-    chosen = parser.parse_args(list(arguments))
+    """Shows, downloads, checks, counts or writes data sets. Exit status 1 where a file is not what it should be."""
+    chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":
         for info in DATASETS.values():
             print(described(info))
         return 0
+    if chosen.action == "stats":
+        from memeval.cli.data_stats import show_stats
+
+        return show_stats(chosen.name, chosen.settings)
+    if chosen.action == "make":
+        from memeval.cli.data_make import make
+
+        return make(chosen.name, Path(chosen.file), chosen.settings)
     info = dataset_info(chosen.name)
     return _fetch(info) if chosen.action == "fetch" else _verify(info)
 
 
+def parser() -> Parser:
+    """The actions and what each takes."""
+    whole = Parser(prog="python -m memeval data", description="data sets: what there is, what is here, how to get it, what it holds")
+    actions = whole.add_subparsers(dest="action", required=True)
+    actions.add_parser("list", help="every data set: licence, size, sha256, counts, and whether it is on this machine")
+    for action, what in (
+        ("fetch", "download a data set, check it, show its licence"),
+        ("verify", "compare what is here with what is registered, and list every repair of a dirty record"),
+        ("stats", "cases, sessions, turns, tokens, questions by category, as a table"),
+        ("make", "write a generated data set to a file, in LoCoMo's schema"),
+    ):
+        own = actions.add_parser(action, help=what)
+        own.add_argument("name")
+        if action == "make":
+            own.add_argument("file")
+        if action in ("stats", "make"):
+            own.add_argument("settings", nargs="*", metavar="dataset.field=value")
+    return whole
+
+
 def described(info: DatasetInfo) -> str:
     """A data set in a few lines."""
-    path = locate(info, data_dir())
-    size = f"{info.size_bytes:,} bytes" if info.size_bytes else "small"
     counts = ", ".join(f"{count:,} {noun}" for noun, count in info.counts.items())
     lines = [
         f"{info.name}: {info.title}",
-        f"  here:     {path}" if path.is_file() else f"  not here: python -m memeval data fetch {info.name}",
+        _whereabouts(info),
         f"  licence:  {info.licence}",
-        f"  size:     {size}" + (f", sha256 {info.sha256}" if info.sha256 else ""),
+        f"  size:     {_size(info)}",
         f"  holds:    {counts}" if counts else "",
         f"  cite:     {info.citation}",
     ]
     return "\n".join(line for line in lines if line) + "\n"
 
 
+def _whereabouts(info: DatasetInfo) -> str:
+    """Whether it is on this machine, whole or in part, and else how to get it."""
+    if not info.file:
+        return f"  here:     generated: python -m memeval dataset={info.name}"
+    path = locate(info, data_dir())
+    if path.exists():
+        part = next((excerpt for excerpt in info.excerpts if path == data_dir() / excerpt.file), None)
+        return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
+    if info.by_hand and info.url is None and not any(file.url for file in info.files):
+        return f"  not here: {info.by_hand}"
+    return f"  not here: python -m memeval data fetch {info.name}"
+
+
+def _size(info: DatasetInfo) -> str:
+    if not info.file:
+        return "as asked for"
+    if info.files:
+        return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
+    size = f"{info.size_bytes:,} bytes" if info.size_bytes else "not registered" if info.url else "small"
+    return size + (f", sha256 {info.sha256}" if info.sha256 else "")
+
+
 def _fetch(info: DatasetInfo) -> int:
-    if info.url is not None:
+    if info.url is not None or info.files:
         print(f"{info.name}: licence {info.licence}. {info.citation}")
     path = fetch(info, data_dir(), _show)
     print(f"{path}: sha256 {info.sha256}, as registered" if info.sha256 else f"{path}")
@@ -75,8 +116,22 @@ def _show(done: int, total: int | None) -> None:
 
 def _verify(info: DatasetInfo) -> int:
     found = verify(info, data_dir())
-    print(f"{found.path}: sha256 {found.sha256}")
-    for problem in found.problems:
-        print(f"  {problem}")
-    print("as registered" if found.right and info.sha256 else "right" if found.right else "NOT as registered")
+    print(f"{found.path or 'generated'}: sha256 {found.sha256}")
+    if found.counts:
+        print(f"  read: {', '.join(f'{count:,} {noun}' for noun, count in found.counts.items())}")
+    for line in (*found.problems, *found.notes):
+        print(f"  {line}")
+    for repair in found.repairs:
+        print(f"  repaired: {repair}")
+    print(_outcome(info, found.right, found.excerpt))
     return 0 if found.right else 1
+
+
+def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
+    if excerpt:
+        return f"as registered, an excerpt: {excerpt}"
+    if not right:
+        return "NOT as registered"
+    if info.sha256 or info.files:
+        return "as registered"
+    return "right" if info.name in ADAPTERS else "there; nothing is registered to compare it with"

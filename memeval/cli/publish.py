@@ -206,11 +206,14 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the comparison of several cells."""
+    """Draws the comparison of several cells, and beside it what their haystacks tell."""
     from memeval.report import sweep_plot
+    from memeval.report.scale import scale_plots
     from memeval.results import RunSummary
 
-    sweep_plot([RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"]))
+    cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
+    sweep_plot(cells, plot)
+    scale_plots(cells, plot.parent)
     return {"ok": True}
 
 

@@ -61,6 +61,14 @@ class Locomo(Dataset):
     def read(self) -> Iterator[EvalCase]:
         return iter(self._whole)
 
+    def repairs(self) -> Iterator[str]:
+        said = {case.case_id: _turn_ids(case) for case in self._whole}
+        for case, qa in self._raw_questions:
+            turns = said[case.case_id]
+            for text in (text for text in qa.texts("evidence") if text not in turns):
+                read = repair_evidence([text], turns)
+                yield f"{qa.record}: evidence '{text}' " + (f"read as {', '.join(read)}" if read else "dropped")
+
     def asks(self, question: EvalQuestion) -> bool:
         return super().asks(question) and question.question_id not in self._excluded
 

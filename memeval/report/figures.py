@@ -76,6 +76,7 @@ def flags(summary: RunSummary) -> list[str]:
         "imported": ("true", "imported"),
         "own_prompt": ("true", "own prompt"),
         "data_pinned": ("false", "unpinned"),
+        "data_derived": ("true", "derived data"),
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]

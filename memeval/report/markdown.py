@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from memeval.report.figures import NONE, STAGES, count, deviation, dollars, flags, interval, milliseconds, percent
-from memeval.results import RECORDS_FILE, RunSummary, write_atomically
+from memeval.results import RECORDS_FILE, CategoryResult, RunSummary, write_atomically
 
-FAILURES_SHOWN = 10
+FAILURES_SHOWN, VALUES_SHOWN = 10, 40
+MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
 RETRIEVAL = ("recall_at", "hit_at", "all_at", "ndcg_at", "mrr")
 
 
@@ -19,22 +20,32 @@ def write_report(folder: Path) -> None:
 
     Raises OSError where the folder can't be read or written, ValueError where `run.json` is damaged.
     """
+    from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
     from memeval.report.plots import write_plots
 
     summary = RunSummary.read(folder)
     plots = write_plots(folder, summary)
+    matrix = read_confusion(folder / RECORDS_FILE)
+    if matrix:
+        plots.append(confusion_plot(matrix, summary.name, folder / "plots" / "positions.png"))
     failures = list(failed_rows(folder / RECORDS_FILE))
-    write_atomically(folder / "report.md", report(summary, failures, [plot.relative_to(folder).as_posix() for plot in plots]))
+    positions = confusion_section(matrix) if matrix else []
+    names = [plot.relative_to(folder).as_posix() for plot in plots]
+    write_atomically(folder / "report.md", report(summary, failures, names, positions))
 
 
-def report(summary: RunSummary, failures: Sequence[Mapping[str, Any]] = (), plots: Sequence[str] = ()) -> str:
-    """The report's text."""
+def report(
+    summary: RunSummary, failures: Sequence[Mapping[str, Any]] = (), plots: Sequence[str] = (), positions: Sequence[str] = ()
+) -> str:
+    """The report's text; `positions` is the section on chosen positions, for runs that chose."""
     sections = (
         [f"# {summary.name}"],
         banner(summary),
         headline(summary),
         *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
         by_category(summary),
+        *(by_facet(summary, facet) for facet in summary.facets),
+        positions,
         repeats(summary),
         retrieval(summary),
         tokens(summary),
@@ -81,15 +92,7 @@ def headline(summary: RunSummary) -> list[str]:
 def by_category(summary: RunSummary) -> list[str]:
     """Accuracy by category, those that stay out of the headline last and marked."""
     rows = [
-        (
-            row.name if row.headline else f"{row.name} (not in accuracy)",
-            count(row.n),
-            f"{row.scored:,} of {row.asked:,}",
-            percent(row.accuracy),
-            interval(row.ci95_low, row.ci95_high),
-            deviation(summary, row.accuracy_std),
-            percent(row.token_f1),
-        )
+        measured(summary, row, row.name if row.headline else f"{row.name} (not in accuracy)")
         for row in sorted(summary.categories, key=lambda row: not row.headline)
     ]
     abstained = [
@@ -97,8 +100,30 @@ def by_category(summary: RunSummary) -> list[str]:
         for name, where in (("abstention_rate", "that count"), ("abstention_rate/unanswerable", "whose right answer is a refusal"))
         if (rate := summary.metrics.get(name)) is not None
     ]
-    header = ("category", "n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
-    return ["## By category", "", *table(header, rows), *(["", " ".join(abstained)] if abstained else [])]
+    return ["## By category", "", *table(("category", *MEASURED), rows), *(["", " ".join(abstained)] if abstained else [])]
+
+
+def by_facet(summary: RunSummary, facet: str) -> list[str]:
+    """Accuracy by the values of a further grouping, in their order; of very many, those with the most questions."""
+    rows = summary.facets[facet]
+    shown = rows if len(rows) <= VALUES_SHOWN else sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
+    title = summary.facet_titles.get(facet, facet)
+    lines = table((text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown])
+    more = ["", f"The {len(shown)} largest of {len(rows)}."] if len(shown) < len(rows) else []
+    return [f"## By {title}", "", *lines, *more]
+
+
+def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
+    """A row of a table of groups of questions, below `MEASURED`."""
+    return (
+        title,
+        count(row.n),
+        f"{row.scored:,} of {row.asked:,}",
+        percent(row.accuracy),
+        interval(row.ci95_low, row.ci95_high),
+        deviation(summary, row.accuracy_std),
+        percent(row.token_f1),
+    )
 
 
 def repeats(summary: RunSummary) -> list[str]:

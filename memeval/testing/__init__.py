@@ -1,1 +1,20 @@
 """For authors of systems and data sets, and for our own tests: conformance suites, a scripted model, a scripted HTTP endpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memeval.testing.contract import MemorySystemContract as MemorySystemContract
+    from memeval.testing.datasets import DatasetContract as DatasetContract
+
+SUITES = {"DatasetContract": "memeval.testing.datasets", "MemorySystemContract": "memeval.testing.contract"}
+"""Where each suite lies: pytest and hypothesis are imported with it, and not before."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in SUITES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(SUITES[name]), name)

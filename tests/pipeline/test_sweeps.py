@@ -9,11 +9,20 @@ import pytest
 from conftest_pipeline import Command, records, summary
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
+OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2")}
+"""Sweeps over settings of one data set, and how they are kept small; the others run on the demo set."""
 
 
 @pytest.mark.parametrize("sweep", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
 def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, sweep: str) -> None:
-    done = memeval("-m", f"+sweep={sweep}", "dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
+    done = memeval(
+        "-m",
+        f"+sweep={sweep}",
+        *OWN_DATA.get(sweep, ("dataset=demo",)),
+        "dataset.limit_cases=1",
+        "dataset.limit_questions=4",
+        "tracking=none",
+    )
     (table,) = (tmp_path / "outputs" / "sweeps").glob("*/comparison.csv")
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,0 +1,100 @@
+"""`python -m memeval data stats NAME`: what a data set holds, as a table like the published ones."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+
+from memeval.cli.data_settings import chosen_dataset
+from memeval.datasets.contract import Dataset
+from memeval.datasets.stats import Row, Stats, measure
+from memeval.records import CategoryId
+
+MOST_CASES = 40
+"""Up to so many cases have a row each; of more, and of cases of one question, each category has one."""
+PIPED = 300
+"""Columns where there is no terminal."""
+MOST_VALUES = 12
+"""Values of a facet that are listed."""
+
+
+def show_stats(name: str, words: Sequence[str]) -> int:
+    """Reads a data set under the given settings and prints its table."""
+    dataset = chosen_dataset(name, words)
+    loaded = dataset.open()
+    stats = measure(dataset.cases(), MOST_CASES)
+    names = dataset.category_names or {category: str(category) for category in sorted(stats.by_category, key=str)}
+    print(f"{name}: {dataset.info.title}\n")
+    show(header(stats, names), list(rows(stats, names)))
+    print()
+    for line in [*below(dataset, stats, names), *dict.fromkeys((*loaded.notes, *dataset.notes()))]:
+        print(line)
+    return 0
+
+
+def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """Prints a table: a plain Markdown one where the output is piped."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="right" if place else "left")
+    for line in lines:
+        table.add_row(*line, style="bold" if line[0] == "all" else None)
+    if console.is_terminal:
+        console.print(table)
+        return
+    plain = Console(width=PIPED, file=io.StringIO())
+    plain.print(table)
+    print("\n".join(line.rstrip() for line in plain.file.getvalue().splitlines() if line.strip()))  # type: ignore[attr-defined]
+
+
+def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
+    """Titles of the columns: a category is its id where each case has a row."""
+    middle = (
+        ["case", "sessions", "turns", "tokens"] if stats.by_case else ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
+    )
+    ids = [f"c{category}" if isinstance(category, int) else str(category) for category in names] if stats.by_case else []
+    return [*middle, "questions", *ids, "evidence", "answerable", "first", "last"]
+
+
+def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
+    """The table's rows: of each case, or of each category the means over the cases that have questions of it; then of all."""
+    if stats.by_case:
+        for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
+            counts = [f"{row.sessions:,}", f"{row.turns:,}", f"{row.tokens:,}", f"{row.questions:,}"]
+            yield [title, *counts, *(f"{row.categories[category]:,}" for category in names), *tail(row)]
+        return
+    by_name = [
+        (f"{category} {name}" if str(category) != name else name, stats.by_category[category])
+        for category, name in names.items()
+        if category in stats.by_category
+    ]
+    for title, row in [*by_name, ("all", stats.whole)]:
+        means = [f"{total / row.cases:,.1f}" for total in (row.sessions, row.turns)]
+        yield [title, f"{row.cases:,}", *means, f"{row.tokens / row.cases:,.0f}", f"{row.most_tokens:,}", f"{row.questions:,}", *tail(row)]
+
+
+def tail(row: Row) -> list[str]:
+    """Evidence turns a question that names any, share of answerable questions, first and last day."""
+    evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
+    share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"
+    return [evidence, share, *(f"{day:%Y-%m-%d}" if day else "–" for day in (row.first, row.last))]
+
+
+def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
+    """What the columns mean, and how the questions spread over the facets."""
+    if stats.by_case:
+        if named := [f"{category} {name}" for category, name in names.items() if str(category) != name]:
+            yield f"categories: {', '.join(named)}"
+        size = f"tokens a case: mean {stats.whole.tokens / max(1, stats.whole.cases):,.0f}, most {stats.whole.most_tokens:,}"
+    else:
+        size = "sessions, turns and tokens: means a case"
+    yield f"{size}, by the offline count; evidence: turns a question that names any"
+    for facet, counts in stats.facets.items():
+        listed = [f"{value} {count:,}" for value, count in sorted(counts.items())]
+        more = f", and {len(listed) - MOST_VALUES} more" if len(listed) > MOST_VALUES else ""
+        yield f"{dataset.facet_names.get(facet, facet)}: {', '.join(listed[:MOST_VALUES])}{more}"

@@ -1,0 +1,81 @@
+"""Counts a data set, a case at a time, for tables like those that data sets are published with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memeval.granularity import line
+from memeval.llm.tokens import count_tokens
+from memeval.records import CategoryId, EvalCase
+
+
+@dataclass
+class Row:
+    """What one row of the table counts: a case, a category or all."""
+
+    cases: int = 0
+    sessions: int = 0
+    turns: int = 0
+    tokens: int = 0
+    """Of all turns as units show them, by the offline count."""
+    most_tokens: int = 0
+    """Of the largest case."""
+    questions: int = 0
+    categories: Counter[CategoryId] = field(default_factory=Counter)
+    evidence: int = 0
+    """Evidence turns, over all questions."""
+    with_evidence: int = 0
+    """Questions that name any."""
+    answerable: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def add(self, case: EvalCase, tokens: int, category: CategoryId | None = None) -> None:
+        """Counts a case in, with its questions of one category, or with all."""
+        asked = [question for question in case.questions if category in (None, question.category)]
+        self.cases += 1
+        self.sessions += len(case.sessions)
+        self.turns += sum(len(session.turns) for session in case.sessions)
+        self.tokens += tokens
+        self.most_tokens = max(self.most_tokens, tokens)
+        self.questions += len(asked)
+        self.categories.update(question.category for question in asked)
+        self.evidence += sum(len(question.evidence) for question in asked)
+        self.with_evidence += sum(bool(question.evidence) for question in asked)
+        self.answerable += sum(question.answerable for question in asked)
+        times = [session.started_at for session in case.sessions if session.started_at]
+        self.first = min([*times, *([self.first] if self.first else [])], default=None)
+        self.last = max([*times, *([self.last] if self.last else [])], default=None)
+
+
+@dataclass
+class Stats:
+    """What a data set holds."""
+
+    by_case: dict[str, Row]
+    """Empty where there are more cases than were asked for, or no more questions than cases."""
+    by_category: dict[CategoryId, Row]
+    whole: Row
+    facets: dict[str, Counter[str]]
+    """Questions by value of each facet."""
+
+
+def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
+    """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and more questions than cases."""
+    stats = Stats({}, {}, Row(), {})
+    for case in cases:
+        tokens = sum(count_tokens(line(turn)) for session in case.sessions for turn in session.turns)
+        stats.whole.add(case, tokens)
+        if stats.whole.cases <= most_cases:
+            stats.by_case.setdefault(case.case_id, Row()).add(case, tokens)
+        for category in dict.fromkeys(question.category for question in case.questions):
+            stats.by_category.setdefault(category, Row()).add(case, tokens, category)
+        for question in case.questions:
+            for facet, value in question.facets.items():
+                stats.facets.setdefault(facet, Counter())[value] += 1
+    if stats.whole.cases > most_cases or stats.whole.questions <= stats.whole.cases:
+        stats.by_case.clear()
+    return stats

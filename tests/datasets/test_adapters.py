@@ -1,0 +1,74 @@
+"""Data sets of one's own: by a class path, by an entry point, and what is said where neither leads to one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from memeval.datasets import adapters
+from memeval.datasets.locate import build
+from memeval.datasets.locomo import Locomo
+from memeval.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "tests" / "datasets_example"
+NOWHERE = Path("/nowhere")
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+
+
+def test_a_class_path_brings_a_data_set(example: None) -> None:
+    dataset = build("mine", NOWHERE, **{"class": "my_tickets:Tickets", "path": str(EXAMPLE / "tickets.json"), "agents": False})
+    assert dataset.info.name == "tickets"
+    assert [len(case.sessions[0].turns) for case in dataset.cases()] == [1, 1]
+
+
+def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(example: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint(name, "my_tickets:Tickets", adapters.GROUP) for name in ("tickets", "demo")]
+    monkeypatch.setattr(adapters, "entry_points", lambda group: points if group == "memeval.datasets" else [])
+    assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
+    assert isinstance(build("demo", NOWHERE), Locomo)
+    with pytest.raises(UserError, match=r"unknown data set 'tickts'\. Did you mean: tickets"):
+        build("tickts", NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("my_tickets", "dataset.class must read package.module:Class, but is 'my_tickets'"),
+        ("no_such:Tickets", "data set 'mine': no module named 'no_such'"),
+        ("my_tickets:Nothing", "data set 'mine': module 'my_tickets' has no class 'Nothing'"),
+        ("my_tickets:TicketSettings", "my_tickets:TicketSettings is no subclass of memeval.datasets.contract.Dataset"),
+        ("infoless:Infoless", "data set 'mine': infoless:Infoless has no `info`"),
+        ("memeval.datasets.locomo:Locomo", "unknown data set 'mine'."),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_told(example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str) -> None:
+    code = "from memeval.datasets.contract import Dataset\nclass Infoless(Dataset):\n    pass\n"
+    (tmp_path / "infoless.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(os.fspath(tmp_path))
+    with pytest.raises(UserError, match=re.escape(told)):
+        build("mine", NOWHERE, **{"class": path})
+
+
+def test_the_example_is_printed_as_it_is_tested() -> None:
+    page = (ROOT / "docs" / "adding_a_dataset.md").read_text(encoding="utf-8")
+    for fence, path in (("python", "my_tickets.py"), ("yaml", "my_conf/dataset/tickets.yaml"), ("python", "test_my_tickets.py")):
+        assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
+
+
+def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "memeval", "--config-dir", "my_conf", "dataset=tickets", "tracking=none"]
+    env = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=EXAMPLE, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "answer 4/4" in done.stdout + done.stderr
