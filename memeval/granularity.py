@@ -49,7 +49,9 @@ def line(turn: Turn) -> str:
 
 
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    return (_whole(session.session_id, session, session.turns, granularity) for session in case.sessions if session.turns)
+    """A session of which no turn is left is nothing, or without speakers an empty unit: so do the protocols that ask for none count it."""
+    kept = (session for session in case.sessions if session.turns or not granularity.speakers)
+    return (_whole(session.session_id, session, session.turns, granularity) for session in kept)
 
 
 def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:

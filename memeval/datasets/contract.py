@@ -64,6 +64,8 @@ class DatasetInfo:
     files: tuple[FileInfo, ...] = ()
     """What the folder holds, for a data set of several files."""
     excerpts: tuple[Excerpt, ...] = ()
+    by_hand: str = ""
+    """How to get what can't be downloaded as it is."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class LoadedDataset:
     """False where the file is not the registered one and `allow_unpinned` let it in; reports say so."""
     notes: tuple[str, ...] = ()
     """What the adapter repaired or left out, counted, a line each."""
+    excerpt: bool = False
+    """True where the file is a registered part of the whole: every table says so."""
+    derived: bool = False
+    """True where the rows were made from another data set's: every table says so."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class Dataset(ABC):
     """Which token F1 is official for the set, see `memeval.metrics.answer.answer_metrics`."""
     judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
     """Judges that apply; `judge=auto` takes the first, which needs no model."""
-    granularities: ClassVar[tuple[str, ...]] = GRANULARITIES
+    granularities: tuple[str, ...] = GRANULARITIES
     """Those that mean something here; others are refused."""
     chooses: ClassVar[bool] = False
     """Whether (some) questions are answered by choosing."""
@@ -163,6 +169,10 @@ class Dataset(ABC):
             if count == self.settings.limit_cases:
                 return
 
+    def judged_by_model(self, judge: str) -> Sequence[str]:
+        """Names of the categories, of those that are asked, for which a judge that is no model itself asks one."""
+        return ()
+
     def notes(self) -> tuple[str, ...]:
         """What was repaired or left out in the cases read so far, counted, a line each; asked after `cases` or `read` ran."""
         return ()
@@ -170,6 +180,15 @@ class Dataset(ABC):
     def repairs(self) -> Iterable[str]:
         """Every repair of a dirty record by name, a line each, for `data verify`; asked after `read` ran."""
         return ()
+
+    def ranking_metrics(
+        self, question: EvalQuestion, ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
+    ) -> Mapping[str, float | None]:
+        """Retrieval metrics of the data set's own protocol for one question, by name, to be averaged by `measures`.
+
+        `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case with its session.
+        """
+        return {}
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Metrics of the data set's own protocol over the records of one repeat, by stable names."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -14,7 +14,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.locate import build, locate, missing
+from memeval.datasets.locate import build, excerpt_of, locate, missing
+from memeval.datasets.parts import part_info
 from memeval.datasets.registry import ADAPTERS
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
@@ -32,8 +33,15 @@ def fetch(info: DatasetInfo, folder: Path, progress: Progress | None = None) -> 
     The bytes go to `<file>.part`, which a later call continues; the file appears under its name only once its size and sha256 are right.
     Raises `UserError` where there is nothing to fetch or another file is in the way, `WorldError` where the download failed.
     """
+    if info.url is None and any(file.url for file in info.files):
+        for file in info.files:
+            fetch(part_info(info, file), folder, progress)
+        return folder / info.file
+    if info.url is None and info.by_hand:
+        raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
     if info.url is None:
-        raise UserError(f"data set '{info.name}' ships with memeval: there is nothing to fetch.")
+        how = "ships with memeval" if info.file else "is generated when it is read"
+        raise UserError(f"data set '{info.name}' {how}: there is nothing to fetch.")
     target = folder / info.file
     if target.exists():
         if info.sha256 in (None, file_digest(target)):
@@ -70,26 +78,59 @@ def file_digest(path: Path) -> str:
 class Verification:
     """What `verify` found."""
 
-    path: Path
+    path: Path | None
+    """None for a set that is generated."""
     sha256: str
     right: bool
     problems: tuple[str, ...]
     """What differs from what is registered, a line each."""
+    excerpt: str = ""
+    """What part of the whole it is, for a registered excerpt."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads."""
+    notes: tuple[str, ...] = ()
+    """What the adapter repaired or left out, counted."""
+    repairs: tuple[str, ...] = ()
+    """Every repair by name."""
 
 
 def verify(info: DatasetInfo, folder: Path) -> Verification:
-    """Compares a data set's file with its registered hash and counts. Raises `UserError` where it is missing or does not parse."""
-    path = locate(info, folder)
-    if not path.is_file():
+    """Compares a data set with its registered hashes and counts, and reads all of it.
+
+    Raises `UserError` where it is missing or does not parse.
+    """
+    path = locate(info, folder) if info.file else None
+    if path and not path.exists():
         raise missing(info, path)
-    digest = file_digest(path)
-    problems = []
-    if info.sha256 not in (None, digest):
-        problems.append(f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}")
-    if info.name in ADAPTERS:
-        found = counts(build(info.name, folder, allow_unpinned=True).cases())
-        problems += [f"{found[noun]} {noun}, not {expected}" for noun, expected in info.counts.items() if found[noun] != expected]
-    return Verification(path, digest, not problems, tuple(problems))
+    digest = file_digest(path) if path and path.is_file() else ""
+    part = excerpt_of(info, digest)
+    problems = list(_unlike(info, path, digest)) if path and not part else []
+    if info.name not in ADAPTERS:
+        return Verification(path, digest, not problems, tuple(problems))
+    dataset = build(info.name, folder, allow_unpinned=True)
+    loaded = dataset.open()
+    found = counts(dataset.read())
+    if not part:
+        expected = {noun: count for noun, count in info.counts.items() if noun in NOUNS}
+        problems += [f"{found[noun]} {noun}, not {count}" for noun, count in expected.items() if found[noun] != count]
+    notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
+    what = part.what if part else ""
+    return Verification(path, digest or loaded.sha256, not problems, tuple(problems), what, found, notes, tuple(dataset.repairs()))
+
+
+def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
+    """How a file, or each file of a folder, differs from the registered one."""
+    if digest and info.sha256 not in (None, digest):
+        yield f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"
+    for part in info.files:
+        there = path / part.name
+        if not there.is_file():
+            yield f"{part.name} is missing"
+        elif (found := file_digest(there)) != part.sha256:
+            yield f"{part.name}: sha256 is {found}, not {part.sha256}"
+
+
+NOUNS = ("cases", "sessions", "turns", "questions")
 
 
 def counts(cases: Iterable[EvalCase]) -> Counter[str]:

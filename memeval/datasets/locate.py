@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 import memeval
 from memeval.config.settings import read_settings
+from memeval.datasets.adapters import adapter_class, info_of
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
-from memeval.datasets.registry import ADAPTERS, dataset_info
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 
 DATA_DIR = "MEMEVAL_DATA_DIR"
 
@@ -34,21 +33,14 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
     return next((path for path in candidates if path.exists()), folder / info.file)
 
 
-def adapter_class(name: str) -> type[Dataset]:
-    """The adapter of a data set. Raises `UserError` naming the nearest ones where there is none of that name."""
-    if name not in ADAPTERS:
-        raise unknown("data set", name, ADAPTERS)
-    module, _, attribute = ADAPTERS[name].partition(":")
-    adapter: type[Dataset] = getattr(importlib.import_module(module), attribute)
-    return adapter
-
-
 def build(name: str, folder: Path, **given: Any) -> Dataset:
-    """The adapter of a data set, not yet opened. `given` are settings of the `dataset` group; `path` overrides where the file lies.
+    """The adapter of a data set, not yet opened. `given` are settings of the `dataset` group; `path` overrides where the file lies, and
+    `class` names an adapter that is not one of memeval's own.
 
     Raises `UserError` for a setting that the data set does not have, or that makes no sense.
     """
-    kind, info = adapter_class(name), dataset_info(name)
+    kind = adapter_class(name, given.get("class"))
+    info = info_of(name, kind)
     settings: DatasetSettings = read_settings(kind.settings_type, given, "dataset")
     return kind(Path(settings.path) if settings.path else locate(info, folder), info, settings)
 
@@ -65,7 +57,8 @@ def read_file(info: DatasetInfo, path: Path) -> bytes:
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a file that is not there."""
-    hints = [f"get it:      python -m memeval data fetch {info.name}"] if info.url else []
+    fetched = info.url or any(file.url for file in info.files)
+    hints = [f"get it:      python -m memeval data fetch {info.name}"] if fetched else [info.by_hand] if info.by_hand else []
     return UserError(
         f"data set '{info.name}' is not on this machine: {path} is missing.", *hints, "or offline:  python -m memeval dataset=demo"
     )

@@ -72,7 +72,8 @@ class LocomoMc10(Dataset):
         pinned = check_pin(self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned)
         joined = self._joinable
         digest = digest_of(f"{self._digest} evidence={joined[0]}".encode()) if joined else self._digest
-        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._file_notes()))
+        part = excerpt_of(self.info, self._digest) is not None
+        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._file_notes()), excerpt=part)
 
     def read(self) -> Iterator[EvalCase]:
         self._evidence = Evidence(self._conversations, self._original_path.name) if self.settings.derive or self._joinable else None

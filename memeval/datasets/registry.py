@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.contract import DatasetInfo, Excerpt
+from memeval.datasets.memae_info import DEMO_MEMAE, MEMAE
+from memeval.datasets.opseval_info import DEMO_OPSEVAL, OPSEVAL
 from memeval.errors import unknown
 
 LOCOMO = DatasetInfo(
@@ -44,12 +46,192 @@ DEMO = DatasetInfo(
     citation="memeval",
 )
 
-DATASETS: Mapping[str, DatasetInfo] = {info.name: info for info in (LOCOMO, LOCOMO_AUDIT, DEMO)}
+SYNTHETIC = DatasetInfo(
+    name="synthetic",
+    title="Synthetic: generated conversations of any length, 10 to 10 million tokens, with planted facts",
+    file="",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0",
+    citation="memeval",
+)
+
+_LONGMEMEVAL = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main/"
+_WU = "Wu et al., LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory, ICLR 2025"
+
+LONGMEMEVAL_S = DatasetInfo(
+    name="longmemeval_s",
+    title="LongMemEval S: 500 questions, each with a history of about 50 sessions",
+    file="longmemeval/longmemeval_s_cleaned.json",
+    url=f"{_LONGMEMEVAL}longmemeval_s_cleaned.json",
+    sha256="d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
+    size_bytes=277_383_467,
+    licence="MIT",
+    citation=_WU,
+    counts={"cases": 500, "questions": 500},
+    excerpts=(
+        Excerpt(
+            "longmemeval/longmemeval_s_dev31.json",
+            "a6689066fecb28a563283f7a56da5a3eeb008101f73fde50bd1b49df5adf6f11",
+            "31 of the 500 questions, with their whole histories",
+        ),
+    ),
+)
+
+LONGMEMEVAL_M = DatasetInfo(
+    name="longmemeval_m",
+    title="LongMemEval M: 500 questions, each with a history of about 500 sessions",
+    file="longmemeval/longmemeval_m_cleaned.json",
+    url=f"{_LONGMEMEVAL}longmemeval_m_cleaned.json",
+    sha256=None,
+    size_bytes=None,
+    licence="MIT",
+    citation=_WU,
+    counts={"cases": 500, "questions": 500},
+)
+
+LONGMEMEVAL_ORACLE = DatasetInfo(
+    name="longmemeval_oracle",
+    title="LongMemEval oracle: 500 questions, each with the sessions that hold the answer and no others",
+    file="longmemeval/longmemeval_oracle.json",
+    url=f"{_LONGMEMEVAL}longmemeval_oracle.json",
+    sha256=None,
+    size_bytes=None,
+    licence="MIT",
+    citation=_WU,
+    counts={"cases": 500, "questions": 500},
+    excerpts=(
+        Excerpt(
+            "longmemeval/longmemeval_oracle_dev31.json",
+            "add27cb505abb3b3b0b73386cb65ad312232b724c4b16773fdce6a371f148565",
+            "31 of the 500 questions, with their whole evidence sessions",
+        ),
+        Excerpt(
+            "longmemeval/longmemeval_oracle_evidence_turns_500.json",
+            "eeb6fbf6e09ebb177f891650143a18e09f4995e0cae52d35d2d35901b07b0635",
+            "all 500 questions, with the turns that hold the answer and no others",
+        ),
+    ),
+)
+
+DEMO_LONGMEMEVAL = DatasetInfo(
+    name="demo_longmemeval",
+    title="Demonstration: invented chat histories in LongMemEval's schema, made to be small",
+    file="demo/longmemeval.json",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0",
+    citation="memeval",
+    counts={"cases": 8, "questions": 8},
+)
+
+LOCOMO_MC10 = DatasetInfo(
+    name="locomo_mc10",
+    title="LoCoMo-MC10: LoCoMo's questions, each with ten choices",
+    file="locomo_mc10/locomo_mc10.json",
+    url="https://huggingface.co/datasets/Percena/locomo-mc10/resolve/main/data/locomo_mc10.json",
+    sha256=None,
+    size_bytes=None,
+    licence="CC BY-NC 4.0",
+    citation="Percena/locomo-mc10, from Maharana et al., ACL 2024",
+    counts={"cases": 10, "sessions": 272, "turns": 5_882, "questions": 1_986},
+    excerpts=(
+        Excerpt(
+            file="locomo_mc10/locomo_mc10_3rows.jsonl",
+            sha256="f17335ddfa0dc02499b7e7fbaf4599c38afcc47970c0c491658807a178fb61a9",
+            what="the first 3 of the 1,986 questions, with the whole of their one conversation",
+        ),
+    ),
+)
+
+DEMO_LOCOMO_MC10 = DatasetInfo(
+    name="demo_locomo_mc10",
+    title="Demonstration: questions with ten choices about the beginnings of two invented conversations, in LoCoMo-MC10's schema",
+    file="demo/locomo_mc10.jsonl",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0",
+    citation="memeval",
+)
+
+INCIDENTS = DatasetInfo(
+    name="incidents",
+    title="Incidents of AIOps systems: dated narratives of the past, questions as later incidents begin",
+    file="aiops/incidents_normalized.csv",
+    url=None,
+    sha256="3c3de5f4e6734487b4f81ecec55655f0c150d52493f9596ab27b58f46db64821",
+    size_bytes=160_527,
+    licence="a table derived from the fault lists of GAIA, OpenRCA and Nezha, each under its own licence; never shipped",
+    citation="Li et al., DejaVu, ESEC/FSE 2022; Xu et al., OpenRCA, ICLR 2025; Yu et al., Nezha, ESEC/FSE 2023",
+    counts={"cases": 9, "sessions": 1_414, "turns": 2_482, "questions": 637},
+)
+
+DEMO_INCIDENTS = DatasetInfo(
+    name="demo_incidents",
+    title="Demonstration of incidents: two invented systems, in the normalized schema",
+    file="demo/incidents.csv",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0",
+    citation="memeval",
+)
+
+ALERT_STORM = DatasetInfo(
+    name="alert_storm",
+    title="Alert storm: generated alerts of a network with known root causes, or the alert lines of a log",
+    file="",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0 (generated); the log under its publisher's licence",
+    citation="memeval; for the log Zhu et al., Loghub: A Large Collection of System Log Datasets, ISSRE 2023",
+)
+
+DATASETS: Mapping[str, DatasetInfo] = {
+    info.name: info
+    for info in (
+        LOCOMO,
+        LOCOMO_AUDIT,
+        DEMO,
+        SYNTHETIC,
+        LONGMEMEVAL_S,
+        LONGMEMEVAL_M,
+        LONGMEMEVAL_ORACLE,
+        DEMO_LONGMEMEVAL,
+        LOCOMO_MC10,
+        DEMO_LOCOMO_MC10,
+        INCIDENTS,
+        DEMO_INCIDENTS,
+        ALERT_STORM,
+        MEMAE,
+        DEMO_MEMAE,
+        OPSEVAL,
+        DEMO_OPSEVAL,
+    )
+}
 """Everything that `data fetch` and `data verify` know."""
 
 ADAPTERS: Mapping[str, str] = {
     "locomo": "memeval.datasets.locomo:Locomo",
     "demo": "memeval.datasets.locomo:Locomo",
+    "locomo_mc10": "memeval.datasets.locomo_mc10:LocomoMc10",
+    "demo_locomo_mc10": "memeval.datasets.locomo_mc10:LocomoMc10",
+    "synthetic": "memeval.datasets.synthetic:Synthetic",
+    "longmemeval_s": "memeval.datasets.longmemeval:LongMemEval",
+    "longmemeval_m": "memeval.datasets.longmemeval:LongMemEval",
+    "longmemeval_oracle": "memeval.datasets.longmemeval:LongMemEval",
+    "demo_longmemeval": "memeval.datasets.longmemeval:LongMemEval",
+    "incidents": "memeval.datasets.incidents:Incidents",
+    "demo_incidents": "memeval.datasets.incidents:Incidents",
+    "alert_storm": "memeval.datasets.alert_storm:AlertStorm",
+    "memae": "memeval.datasets.memae:Memae",
+    "demo_memae": "memeval.datasets.memae:Memae",
+    "opseval": "memeval.datasets.opseval:OpsEval",
+    "demo_opseval": "memeval.datasets.opseval:OpsEval",
 }
 """Where the adapter of each data set that can be run lies, `module:class`; imported when it is opened."""
 

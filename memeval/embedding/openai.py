@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
@@ -21,9 +21,16 @@ if TYPE_CHECKING:
 BATCH = 128
 """Texts sent in one request."""
 
+Vector = bytes
+"""float32 numbers as they lie in memory."""
+
 
 class OpenAIEmbedder(Embedder):
-    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache. Vectors are brought to length 1."""
+    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache. Vectors are brought to length 1.
+
+    A text that another caller of this embedder has asked for is waited for, and not sent twice. A blank text gets the zero vector: most
+    endpoints refuse it.
+    """
 
     def __init__(self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str) -> None:
         """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own width."""
@@ -31,30 +38,62 @@ class OpenAIEmbedder(Embedder):
         self.width = width or 0
         self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
         self._requested = width
+        self._under_way: dict[str, asyncio.Future[Vector]] = {}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
-        found: dict[str, bytes] = {}
+        found: dict[str, Vector] = {}
         fresh: list[str] = []
-        for text in dict.fromkeys(texts):
-            entry = self._cache.get(self._key(text))
-            if entry is None:
-                fresh.append(text)
-            else:
+        awaited: dict[str, asyncio.Future[Vector]] = {}
+        for text in dict.fromkeys(text for text in texts if text.strip()):
+            if (entry := self._cache.get(self._key(text))) is not None:
                 found[text] = entry.value
                 self._meter([text], None, cached=entry.origin != self._origin)
-        batches = [fresh[start : start + BATCH] for start in range(0, len(fresh), BATCH)]
-        for batch, vectors in zip(batches, await asyncio.gather(*map(self._ask, batches)), strict=True):
-            found |= dict(zip(batch, vectors, strict=True))
-        rows = [np.frombuffer(found[text], dtype=np.float32) for text in texts]
-        self.width = self.width or (len(rows[0]) if rows else 0)
+            elif text in self._under_way:
+                awaited[text] = self._under_way[text]
+            else:
+                fresh.append(text)
+        found |= await self._ask_all(fresh)
+        for text, coming in awaited.items():
+            found[text] = await asyncio.shield(coming)
+            self._meter([text], None, cached=False)  # as if it were read back: whoever came first, the usage is the same
+        self.width = self.width or next((len(vector) // 4 for vector in found.values()), 0)
+        blank = np.zeros(self.width, dtype=np.float32)
+        rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
     def _key(self, text: str) -> str:
         return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
 
-    async def _ask(self, batch: Sequence[str]) -> list[bytes]:
+    async def _ask_all(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of texts that nobody has asked for yet; whoever wants one of them meanwhile waits for it, and shares its failure."""
+        loop = asyncio.get_running_loop()
+        self._under_way |= {text: loop.create_future() for text in texts}
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        found: dict[str, Vector] = {}
+        try:
+            for batch, vectors in zip(batches, await asyncio.gather(*map(self._ask, batches)), strict=True):
+                found |= dict(zip(batch, vectors, strict=True))
+        except ModelError as error:
+            self._settle(texts, found, error)
+            raise
+        finally:
+            self._settle(texts, found, ModelError("the call that others waited for was given up"))
+        return found
+
+    def _settle(self, texts: Sequence[str], found: Mapping[str, Vector], error: ModelError) -> None:
+        """Tells those who wait for the texts what came, or the error where nothing did."""
+        for coming, text in ((self._under_way.pop(text, None), text) for text in texts):
+            if coming is None or coming.done():
+                continue
+            if text in found:
+                coming.set_result(found[text])
+            else:
+                coming.set_exception(error)
+                coming.exception()  # looked at here: nobody need be waiting
+
+    async def _ask(self, batch: Sequence[str]) -> list[Vector]:
         import numpy as np
 
         body: dict[str, Any] = {"model": self._model, "input": list(batch), "encoding_format": "float"}

@@ -7,7 +7,7 @@ import re
 
 from memeval.judges.contract import Judge, Metrics
 from memeval.llm.contract import JudgePrompt, LanguageModel
-from memeval.prompts import Wording
+from memeval.prompts import Wording, from_file, shipped
 from memeval.records import EvalQuestion, Label, Role, Verdict
 
 _LABEL = re.compile(r'"label"\s*:\s*"\s*(correct|wrong)\s*"', re.IGNORECASE)
@@ -22,6 +22,11 @@ class ModelJudge(Judge):
     def __init__(self, model: LanguageModel, wording: Wording, seed: int = 0) -> None:
         self.wording_sha256 = wording.sha256
         self._model, self._wording, self._seed = model, wording, seed
+
+    @classmethod
+    def wording(cls, prompt_file: str | None) -> Wording:
+        """Our words, or those of a file of the user's. Raises `UserError` where that file can't be read or lacks a field."""
+        return from_file(prompt_file, ("question", "gold", "answer")) if prompt_file else shipped(f"judge_{cls.name}")
 
     async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
         prompt = JudgePrompt(question.text, question.gold, answer, self._wording.system, self._wording.user)

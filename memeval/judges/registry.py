@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memeval.errors import UserError, unknown
+from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge
 from memeval.judges.exact_match import ExactMatchJudge
 from memeval.judges.keyword import KeywordJudge
 from memeval.judges.llm import StrictJudge
+from memeval.judges.longmemeval import LongMemEvalJudge
 from memeval.judges.mem0 import Mem0Judge
+from memeval.judges.memae import MemaeJudge
 from memeval.judges.model import ModelJudge
 from memeval.judges.token_f1 import TokenF1Judge
 from memeval.llm.contract import LanguageModel
-from memeval.prompts import Wording, from_file, shipped
+from memeval.prompts import Wording
 
-_PLAIN: dict[str, type[Judge]] = {judge.name: judge for judge in (KeywordJudge, ExactMatchJudge, TokenF1Judge)}
-_MODELS: dict[str, type[ModelJudge]] = {judge.name: judge for judge in (StrictJudge, Mem0Judge)}
+_PLAIN: dict[str, type[Judge]] = {judge.name: judge for judge in (KeywordJudge, ExactMatchJudge, TokenF1Judge, AccuracyJudge)}
+_MODELS: dict[str, type[ModelJudge]] = {judge.name: judge for judge in (StrictJudge, Mem0Judge, LongMemEvalJudge, MemaeJudge)}
 
 
 def judge_type(name: str) -> type[Judge]:
@@ -29,9 +32,7 @@ def judge_type(name: str) -> type[Judge]:
 
 def wording_of(name: str, prompt_file: str | None) -> Wording | None:
     """The words of a model judge, ours or the user's; None for judges that need none."""
-    if name not in _MODELS:
-        return None
-    return from_file(prompt_file, ("question", "gold", "answer")) if prompt_file else shipped(f"judge_{name}")
+    return _MODELS[name].wording(prompt_file) if name in _MODELS else None
 
 
 def build_judge(name: str, *, threshold: float | None, wording: Wording | None, model: Callable[[], LanguageModel], seed: int) -> Judge:

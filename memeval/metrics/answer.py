@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memeval.metrics.characters import character_f1
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1
@@ -12,7 +13,7 @@ from memeval.records import EvalQuestion
 
 Metric = Callable[[str, str], float]
 
-SCORERS = ("plain", "locomo")
+SCORERS = ("plain", "locomo", "characters")
 
 METRICS: dict[str, Metric] = {
     "token_f1": token_f1,
@@ -27,9 +28,9 @@ METRICS: dict[str, Metric] = {
 def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "plain") -> dict[str, float | None]:
     """Every answer metric, the best over the question's golds; `None` where a metric is not defined, always the same keys.
 
-    `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category. A question
-    whose right answer is a refusal has no gold to compare with: only LoCoMo's official rule scores it, in `token_f1`.
-    An answer that was chosen among others is right or wrong, and has none of these.
+    `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category,
+    `characters` the metric with each Chinese character as a token. A question whose right answer is a refusal has no gold to compare with:
+    only LoCoMo's official rule scores it, in `token_f1`. An answer that was chosen among others is right or wrong, and has none of these.
     """
     if scorer not in SCORERS:
         raise ValueError(f"no scorer {scorer!r}; there is {', '.join(SCORERS)}")
@@ -39,10 +40,13 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
     if not question.answerable:
         return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}
     for name, metric in METRICS.items():
-        chosen = _official(question) if name == "token_f1" and scorer == "locomo" else metric
+        chosen = _scored_by(scorer, question) if name == "token_f1" else metric
         scores[name] = max((chosen(hypothesis, gold) for gold in question.gold), default=None)
     return scores
 
 
-def _official(question: EvalQuestion) -> Metric:
-    return lambda prediction, gold: locomo_f1(prediction, gold, int(question.category))
+def _scored_by(scorer: str, question: EvalQuestion) -> Metric:
+    """The set's own token F1."""
+    if scorer == "locomo":
+        return lambda prediction, gold: locomo_f1(prediction, gold, int(question.category))
+    return character_f1 if scorer == "characters" else token_f1

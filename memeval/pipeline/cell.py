@@ -102,7 +102,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     _check_granularity(config, dataset)
     wording, choose_wording = answer_wording(config, kind.answer_style(settings), dataset.chooses), choosing_wording(config)
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
-    _check_models(config)
+    _check_models(config, dataset)
     if config.llm.name == "extractive" and kind.needs_language_model(settings):
         raise UserError(
             f"system={system_name} with these settings asks a language model, and llm=extractive is none",
@@ -194,12 +194,14 @@ def stages_of(kind: type[MemorySystem]) -> dict[str, str]:
     return {path: stage or PREPARE for path, stage in field_stages(kind.settings_type).items()}
 
 
-def _check_models(config: RunConfig) -> None:
+def _check_models(config: RunConfig, dataset: Dataset) -> None:
     judge = judge_type(config.judge.name)
     if config.llm.name == "extractive":
-        if judge.needs_model:
+        judged = dataset.judged_by_model(config.judge.name)
+        if judge.needs_model or judged:
+            what = f" for {', '.join(judged)}" if judged else ""
             raise UserError(
-                f"judge={config.judge.name} asks a language model, and llm=extractive is none",
+                f"judge={config.judge.name} asks a language model{what}, and llm=extractive is none",
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
                 "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
             )

@@ -26,13 +26,14 @@ class Models:
         self._config, self._origin = config, origin
         self._endpoints: dict[str, Endpoint] = {}
         self._caches: dict[str, Cache] = {}
+        self._embedder: Embedder | None = None
         self.reader = self._model(config.llm.model, config.llm.temperature)
 
     def judge(self) -> LanguageModel:
         return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
 
     def embedder(self) -> Embedder:
-        """A fresh embedder; what it learns of one case's texts stays with that case."""
+        """The embedder of a case: what it learns of the case's texts stays there, and a text that cases share is embedded once."""
         settings = self._config.embedder
         if settings.name == "tfidf":
             from memeval.embedding.tfidf import CharTfidfEmbedder
@@ -40,8 +41,14 @@ class Models:
             return CharTfidfEmbedder(width=settings.width) if settings.width else CharTfidfEmbedder()
         if settings.name != "openai":
             raise unknown("embedder", settings.name, ("tfidf", "openai"))
+        if self._embedder is None:
+            self._embedder = self._embedding_endpoint()
+        return self._embedder
+
+    def _embedding_endpoint(self) -> Embedder:
         from memeval.embedding.openai import OpenAIEmbedder
 
+        settings = self._config.embedder
         if not settings.model or not settings.base_url:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
         reach = EndpointSettings(

@@ -9,6 +9,7 @@ from typing import Any
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, StorageError, UserError
+from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, refusal_verdict
 from memeval.llm.metering import Ledger, metered
 from memeval.metrics.answer import answer_metrics
@@ -41,7 +42,7 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
     """What the system may see: gold, category, ids and evidence stay behind."""
-    seen = (question.text, question.asked_at, question.choices, question.choice_labels, question.several)
+    seen = (question.text, question.asked_at, question.choices, question.choice_labels, question.several, question.instruction)
     return OracleQuery(*seen, question.evidence) if system.wants_evidence else Query(*seen)
 
 
@@ -65,7 +66,9 @@ async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
         with metered(ledger):
-            if question.answerable or question.choices or judge.judges_refusals:
+            if question.choices:  # whatever judges answers in words
+                verdict = await AccuracyJudge().judge(question, answer["hypothesis"], answer["metrics"])
+            elif question.answerable or judge.judges_refusals:
                 verdict = await judge.judge(question, answer["hypothesis"], answer["metrics"])
             else:
                 verdict = refusal_verdict(answer["hypothesis"], answer["metrics"])

@@ -27,7 +27,9 @@ class CellReader:
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         if query.choices:
             return await self._choose(query, context)
-        prompt = AnswerPrompt(query.text, tuple(context), query.asked_at, self._style, self._wording.system, self._wording.user)
+        prompt = AnswerPrompt(
+            query.text, tuple(context), query.asked_at, self._style, self._wording.system, self._wording.user, query.instruction
+        )
         reply = (await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)).text
         text = final_answer(reply)
         return ReaderReply(text, None if text == reply else reply, sum(map(count_tokens, context)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memeval.llm.metering import totals
@@ -55,6 +55,7 @@ def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: E
     if question.choices:
         record |= {
             "choices": list(question.choices),
+            "choice_labels": question.choice_labels.value,
             "right_choices": list(question.right_choices),
             "chosen": (record["verdict"] or {}).get("chosen"),
         }
@@ -76,6 +77,12 @@ def ingests(cell: Cell, finished: Finished) -> Iterator[Record]:
                     "seed": repeat.seed,
                     "usage": usage_rows(usages_of(row, cell.run_key)),
                 }
+
+
+def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
+    """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions without an answer are left out."""
+    kept = (row for row in rows if row["repeat"] == repeat and row["hypothesis"] is not None)
+    return [{"question_id": row["question_id"], "hypothesis": row["hypothesis"]} for row in kept]
 
 
 def as_lines(rows: list[Record]) -> str:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 QUESTIONS_AHEAD = 3
 """Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound memory."""
+CASES_AHEAD = 4
+"""Cases open at once where there are as many: while some are being read, the questions of others keep the endpoint busy."""
 
 
 @dataclass(frozen=True)
@@ -94,35 +96,46 @@ class CellRun:
         return Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
 
     async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
-        window = Window(QUESTIONS_AHEAD * self.cell.config.llm.max_concurrency if self.cell.config.llm.name != "extractive" else 1)
+        window = Window(self._limit())
         asked: list[EvalCase] = []
         try:
             async with asyncio.TaskGroup() as group:
                 for case in self.cell.dataset.cases():
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
-                        await window.enter(len(case.questions))
+                        await window.enter(self._places(case))
                         group.create_task(self._case(repeat, case, window))
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
         return tuple(asked)
 
+    def _limit(self) -> int:
+        """Places in the window; one where no endpoint is waited for."""
+        settings = self.cell.config.llm
+        return QUESTIONS_AHEAD * settings.max_concurrency if settings.name == "openai" else 1
+
+    def _places(self, case: EvalCase) -> int:
+        """Places that a case takes: one for each open question, as far as other cases have room beside it."""
+        return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
+
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
         open_questions = [question for question in case.questions if not is_final(repeat.answers.rows.get(question.question_id))]
+        left = places = self._places(case)
         self.progress.expect("prepare", 1)
         self.progress.expect("answer", len(case.questions))
         self.progress.expect("judge", len(case.questions))
-        left = len(case.questions)
         try:
             memory = await self._prepare(repeat, case) if open_questions else None
             self.progress.done("prepare", reused=not open_questions or (isinstance(memory, Memory) and memory.found))
             session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
             try:
                 async with asyncio.TaskGroup() as group:
-                    for question in case.questions:
+                    for number, question in enumerate(case.questions):
                         task = group.create_task(self._question(repeat, case, question, memory, session_of))
-                        task.add_done_callback(lambda _: window.leave(1))
-                        left -= 1
+                        if number >= len(case.questions) - places:  # fewer are open from here on than the case has places
+                            task.add_done_callback(lambda _: window.leave(1))
+                            left -= 1
+                        await asyncio.sleep(0)  # a turn for what was asked before: all recalls of a case in one go would hold up every call
             finally:
                 if isinstance(memory, Memory):
                     memory.system.close()
@@ -172,7 +185,7 @@ class CellRun:
         self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
-            row = await ask(memory.system, question, session_of, self.cell.dataset.scorer)
+            row = await ask(memory.system, question, session_of, self.cell.dataset)
         else:
             assert memory is not None, "a case with open questions is prepared"
             row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}

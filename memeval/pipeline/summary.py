@@ -13,12 +13,12 @@ from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
-from memeval.pipeline.records import as_lines, ingests, records
+from memeval.pipeline.records import as_lines, hypotheses, ingests, records
 from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.records import Status
-from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, write_atomically
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
 
 Record = Mapping[str, Any]
 _COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
@@ -35,6 +35,8 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         cell.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(cell.folder / CONFIG_FILE, config_yaml(cell))
         write_atomically(cell.folder / RECORDS_FILE, as_lines(rows))
+        for repeat in summary.repeats:
+            write_atomically(cell.folder / hypotheses_file(repeat.repeat), as_lines(hypotheses(rows, repeat.repeat)))
         summary.write(cell.folder)
     except OSError as error:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
@@ -74,6 +76,7 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         metrics=metrics,
         categories=measure_categories(rows, measured, headline),
         facets=measure_facets(rows, measured),
+        facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(repeats),
         notes=tuple(notes(cell, finished, rows, ingest_rows)),
         valid=coverage is not None and coverage >= cell.config.min_coverage,
@@ -133,6 +136,10 @@ def tags(cell: Cell) -> dict[str, str]:
         found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
     if cell.config.llm.name == "mock":
         found["mock"] = "true"
+    if cell.loaded.excerpt:
+        found["data_excerpt"] = "true"
+    if cell.loaded.derived:
+        found["data_derived"] = "true"
     if cell.config.sweep_name:
         found["sweep"] = cell.config.sweep_name
     return found

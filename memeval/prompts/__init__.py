@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
 
 _FOLDER = Path(__file__).parent
+_SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class Wording:
     user: str
     sha256: str
     """Of the whole text."""
+    parts: Mapping[str, Wording] = field(default_factory=dict)
+    """The wordings that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
 
 
 def shipped(name: str) -> Wording:
@@ -35,14 +40,45 @@ def from_file(path: str, needed: tuple[str, ...]) -> Wording:
     return _parse(Path(path).name, Path(path), needed)
 
 
+def sections_from_file(path: str, kinds: tuple[str, ...], needed: tuple[str, ...]) -> Wording:
+    """A user's wording of several parts: one file with a line `=== kind ===` before each.
+
+    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the `needed` fields.
+    """
+    _, *found = _SECTION.split(_read(Path(path)))
+    texts = dict(zip(found[::2], found[1::2], strict=True))
+    missing = [kind for kind in kinds if kind not in texts]
+    if missing:
+        hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
+        raise UserError(f"the wording {path} lacks the section '{missing[0]}'", *hints)
+    if len(texts) < len(found) / 2 or len(texts) > len(kinds):
+        odd = next((kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), "")
+        raise UserError(f"the wording {path} has a section '{odd}' too many", f"its sections are:  {', '.join(kinds)}")
+    name = Path(path).name
+    return joined(name, {kind: _wording(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds})
+
+
+def joined(name: str, parts: Mapping[str, Wording]) -> Wording:
+    """One wording of several parts; its sha256 is that of theirs."""
+    digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
+    return Wording(name, "", "", hashlib.sha256(digests.encode()).hexdigest(), parts)
+
+
 def _parse(name: str, path: Path, needed: tuple[str, ...]) -> Wording:
+    return _wording(str(path), name, _read(path), needed)
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the wording {path} can't be read: {error}") from error
+
+
+def _wording(place: str, name: str, text: str, needed: tuple[str, ...]) -> Wording:
     missing = [field for field in needed if "{" + field + "}" not in text]
     if missing:
-        raise UserError(f"the wording {path} lacks {', '.join('{' + field + '}' for field in missing)}")
+        raise UserError(f"the wording {place} lacks {', '.join('{' + field + '}' for field in missing)}")
     system, separator, user = text.partition("\n---\n")
     if not separator:
         system, user = "", text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from memeval.report.differences import differing, shown
@@ -91,7 +92,7 @@ def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
         "n": count(get("n_questions")),
         "acc ±95%": with_half_width(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")),
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
-        **{spaced(name): percent(by_name[name].accuracy) if name in by_name else NONE for name in categories},
+        **{short: percent(by_name[name].accuracy) if name in by_name else NONE for name, short in shortened(categories).items()},
         "F1": percent(get("token_f1")),
         "R@5": percent(get("recall_at_5")),
         "R@10": percent(get("recall_at_10")),
@@ -114,6 +115,14 @@ def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
     return list(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: not row.headline)))
 
 
+def shortened(names: Sequence[str]) -> dict[str, str]:
+    """Headers of categories, without the words that all of them begin with: `mh 6k` for `factconsolidation_mh_6k` and its like."""
+    words = {name: spaced(name).split() for name in names}
+    columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
+    shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns)) if len(words) > 1 else 0
+    return {name: " ".join(parts[shared:]) for name, parts in words.items()}
+
+
 def spaced(name: str) -> str:
     """A category's name with spaces, where a header may fold."""
     return name.replace("_", " ").replace("-", " ")
@@ -122,4 +131,9 @@ def spaced(name: str) -> str:
 def folded(header: str) -> str:
     """A header on lines of at most six characters or so: `tempo-ral`, `open domain` and `num_ runs` on two."""
     words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
-    return "\n".join(f"{word[:5]}-\n{word[5:]}" if len(word) > 7 and not word.endswith("_") else word for word in words)
+    return "\n".join(word if len(word) <= 7 or word.endswith("_") else "-\n".join(pieces(word)) for word in words)
+
+
+def pieces(word: str) -> list[str]:
+    """A long word in parts of five letters, the last of at most seven: `tempo ral`, `contr adict ion`."""
+    return [word] if len(word) <= 7 else [word[:5], *pieces(word[5:])]

@@ -77,6 +77,7 @@ def flags(summary: RunSummary) -> list[str]:
         "own_prompt": ("true", "own prompt"),
         "data_pinned": ("false", "unpinned"),
         "data_derived": ("true", "derived data"),
+        "data_excerpt": ("true", "excerpt"),
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]

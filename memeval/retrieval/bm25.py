@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,16 +20,29 @@ TOKENIZER = "[a-z0-9]+ of the lower-cased text"
 """How texts are cut into terms, in words for reports: it moves results."""
 
 
+Tokens = Literal["alnum", "space"]
+"""`alnum` is `TOKENIZER`; `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does."""
+Ties = Literal["position", "reversed"]
+"""Which of two documents of one score comes first: `position` the earlier one; `reversed` whichever numpy's default sort leaves last, as
+LongMemEval's code does. That sort is not stable: equal scores may come out in another order on another kind of processor."""
+
+
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, repeats kept."""
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
+def words(text: str) -> list[str]:
+    """What stands between single spaces, in order; empty between two of them."""
+    return text.split(" ")
+
+
 class Bm25Index:
     """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over the given texts; positions are those of `texts`."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        corpus = [terms(text) for text in texts]
+    def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
+        self._terms = terms if tokens == "alnum" else words
+        corpus = [self._terms(text) for text in texts]
         self.size = len(corpus)
         self._columns: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         if any(corpus):  # BM25Okapi divides by the number of terms
@@ -54,14 +67,14 @@ class Bm25Index:
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 where no term of the query occurs."""
         total = np.zeros(self.size)
-        for term in terms(query):
+        for term in self._terms(query):
             if column := self._columns.get(term):
                 rows, weights = column
                 total[rows] += weights
         return total
 
-    def ranking(self, query: str) -> tuple[list[int], list[float]]:
-        """All positions, best first and ties by position, and their scores."""
+    def ranking(self, query: str, ties: Ties = "position") -> tuple[list[int], list[float]]:
+        """All positions, best first and ties as asked for, and their scores."""
         scores = self.scores(query)
-        order = np.argsort(-scores, kind="stable")
+        order = np.argsort(-scores, kind="stable") if ties == "position" else np.argsort(scores)[::-1]
         return order.tolist(), scores[order].tolist()

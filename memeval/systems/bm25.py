@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from memeval.records import MemoryChunk, Query, Retrieved
-from memeval.retrieval.bm25 import Bm25Index
+from memeval.retrieval.bm25 import Bm25Index, Ties, Tokens
 from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.contract import INGEST, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, Parts, RecallSystem, SystemSettings
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class Settings(SystemSettings):
 
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are indexed too; they are shown either way. Without them the ranks are rank_bm25's over `speaker: text`."""
+    tokens: Tokens = field(default="alnum", metadata=ANSWER)
+    """`alnum`: runs of letters and digits of the lower-cased text; `space`: what stands between spaces, as it is."""
+    ties: Ties = field(default="position", metadata=ANSWER)
+    """Which of two equal scores comes first: `position`: the unit ingested first; `reversed`: as LongMemEval's code sorts."""
 
 
 class Bm25(RecallSystem):
@@ -44,12 +48,12 @@ class Bm25(RecallSystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        self._index = Bm25Index([chunk.text if self.settings.index_date else chunk.content for chunk in self._chunks])
+        self._index = Bm25Index([chunk.text if self.settings.index_date else chunk.content for chunk in self._chunks], self.settings.tokens)
         self._units = [Retrieved(chunk.text, chunk.turn_ids) for chunk in self._chunks]
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         """The full ranking; units below `depth` are there for the metrics and carry no score."""
-        order, scores = self._index.ranking(query.text)
+        order, scores = self._index.ranking(query.text, self.settings.ties)
         ranked = [self._units[position] for position in order]
         for place, score in enumerate(scores[:depth]):
             ranked[place] = Retrieved(ranked[place].text, ranked[place].turn_ids, score)

@@ -24,6 +24,7 @@ from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
 RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin"))
 PARENT = "mlflow.parentRunId"
 FILES = (CONFIG_FILE, RECORDS_FILE, "report.md")
+HYPOTHESES = "hypotheses*.jsonl"
 Item = TypeVar("Item")
 
 
@@ -115,7 +116,7 @@ def log_cell(client: MlflowClient, experiment_id: str, folder: Path, summary: Ru
     tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
     tags = {**payload.tags(summary, note), **tables, **identity}
     log_values(client, run_id, payload.metrics(summary.metrics), payload.params(summary), tags, time=ended)
-    for path in (*(folder / name for name in FILES), *sorted((folder / "plots").glob("*.png"))):
+    for path in (*(folder / name for name in FILES), *sorted(folder.glob(HYPOTHESES)), *sorted((folder / "plots").glob("*.png"))):
         if path.exists():
             client.log_artifact(run_id, str(path), "plots" if path.suffix == ".png" else None)
     if (folder / RECORDS_FILE).exists():

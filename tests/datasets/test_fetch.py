@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from locomo_samples import sample
 
-from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, file_digest, verify
 from memeval.datasets.registry import DEMO, LOCOMO
 from memeval.errors import UserError, WorldError
@@ -201,3 +201,23 @@ def test_verify_tells_what_differs(tmp_path: Path) -> None:
     assert found.sha256 == file_digest(path)
     assert "an unknown file" in found.problems[0]
     assert found.problems[1:] == ("1 cases, not 10", "3 sessions, not 272", "4 turns, not 5882", "6 questions, not 1986")
+
+
+def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(server: tuple[Server, str], tmp_path: Path) -> None:
+    _, address = server
+    file = FileInfo("test/a b.json", f"{address}/a%20b.json", sha256(BODY).hexdigest(), len(BODY))
+    info = replace(LOCOMO, name="folder", file="folder", url=None, sha256=None, files=(file, replace(file, name="c.json")))
+    assert fetch(info, tmp_path) == tmp_path / "folder"
+    assert [(tmp_path / "folder" / name).read_bytes() for name in ("test/a b.json", "c.json")] == [BODY, BODY]
+    (tmp_path / "folder/c.json").write_bytes(b"other")
+    with pytest.raises(UserError, match=r"c\.json is there already, and is not the registered file"):
+        fetch(info, tmp_path)
+    (tmp_path / "folder/c.json").unlink()
+    with pytest.raises(WorldError, match="gave another file"):
+        fetch(replace(info, files=(file, replace(file, name="c.json", sha256="0" * 64))), tmp_path)
+
+
+def test_what_must_be_got_by_hand_says_how(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="can't be fetched as it is") as caught:
+        fetch(replace(LOCOMO, url=None, by_hand="ask the publisher"), tmp_path)
+    assert caught.value.hints == ("ask the publisher",)

@@ -11,6 +11,7 @@ from rich.console import Console
 from sample_runs import CONTEXT, summary
 
 from memeval.report import comparison_csv, comparison_markdown, comparison_table
+from memeval.report.comparison import folded, shortened
 from memeval.report.differences import differing, labels
 from memeval.results import RunSummary
 
@@ -96,3 +97,11 @@ def test_data_sets_get_a_table_each() -> None:
     first, second = text.split("## memae")
     assert [len([line for line in part.splitlines() if line.startswith("|")]) for part in (first, second)] == [4, 3]
     assert "#" not in comparison_markdown([summary("bm25"), summary("rag")])
+
+
+def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words() -> None:
+    assert shortened(["facts_mh_6k", "facts_sh_6k"]) == {"facts_mh_6k": "mh 6k", "facts_sh_6k": "sh 6k"}
+    assert shortened(["single-hop", "single"]) == {"single-hop": "single hop", "single": "single"}
+    assert shortened(["multi_hop"]) == {"multi_hop": "multi hop"}
+    assert folded("contradiction") == "contr-\nadict-\nion"
+    assert folded("temporal hop") == "tempo-\nral\nhop"

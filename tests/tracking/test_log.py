@@ -190,3 +190,11 @@ def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
 def test_logging_says_nothing(store: Store, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log_run(folder, store)
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folder: Path) -> None:
+    for name in ("hypotheses.jsonl", "hypotheses_1.jsonl"):
+        (folder / name).write_text('{"question_id": "q1", "hypothesis": "a boat"}\n', encoding="utf-8")
+    tracked = log_run(folder, store)
+    listed = {file.path for file in MlflowClient(store.uri).list_artifacts(tracked.run_id)}
+    assert {"hypotheses.jsonl", "hypotheses_1.jsonl"} <= listed

@@ -1,0 +1,57 @@
+"""Cuts a long text at the ends of its sentences into chunks of at most so many tokens; nothing but white space is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memeval.llm.tokens import count_tokens
+
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
+"""Where a sentence ends within a line: behind its last mark and the quotes that close it."""
+NUMBERED = re.compile(r"\s*\d+\.\s")
+"""The beginning of a line with a serial number, which is one sentence whatever marks are in it."""
+WORD = re.compile(r"\s*\S+")
+PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
+
+
+def chunks(text: str, tokens: int) -> Iterator[str]:
+    """Runs of whole sentences of at most `tokens` tokens, stripped.
+
+    A sentence that is longer than that is cut between its words, and a word that is (a run of marks) between its tokens.
+    """
+    chunk, count = "", 0
+    for part in (part for sentence in sentences(text) for part in _parts(sentence, tokens)):
+        cost = count_tokens(part)
+        if count + cost > tokens and chunk.strip():
+            yield chunk.strip()
+            chunk, count = "", 0
+        chunk, count = chunk + part, count + cost
+    if chunk.strip():
+        yield chunk.strip()
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text with the white space around them; joined they are the text. The end of a line ends a sentence."""
+    for line in text.splitlines(keepends=True):
+        if NUMBERED.match(line):
+            yield line
+            continue
+        start = 0
+        for end in (match.end() for match in SENTENCE_END.finditer(line)):
+            if end > start:
+                yield line[start:end]
+                start = end
+        if start < len(line):
+            yield line[start:]
+
+
+def _parts(sentence: str, tokens: int) -> Iterator[str]:
+    """The sentence whole where it fits, else its words, and of a word that does not fit its tokens."""
+    if count_tokens(sentence) <= tokens:
+        yield sentence
+        return
+    words = WORD.findall(sentence)
+    tail = sentence[sum(map(len, words)) :]
+    for word in [*words[:-1], words[-1] + tail] if words else []:
+        yield from [word] if count_tokens(word) <= tokens else PIECE.findall(word)

@@ -1,0 +1,23 @@
+"""Sessions that recur between histories are sent to the embedder once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import completed, runs
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+
+@pytest.mark.parametrize("model", [(), ("llm=openai",)], ids=["a history at a time", "several at once"])
+def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
+    with ScriptedEndpoint(latency_s=0.02) as endpoint:
+        words = ("dataset=demo_longmemeval", "system=embedding_only", "embedder=openai", "granularity=session", "tracking=none", *model)
+        completed(tmp_path, *words, OPENAI_BASE_URL=endpoint.base_url, OPENAI_API_KEY="of the test")
+        sent = Counter(text for path, body in endpoint.requests if path.endswith("/embeddings") for text in body["input"])
+    (run,) = runs(tmp_path)
+    assert run["statuses"] == {"ok": 8}
+    assert set(sent.values()) == {1}
+    assert len([text for text in sent if "sourdough" in text]) == 1, "a session that four histories share"

@@ -1,0 +1,193 @@
+"""The adapter of MemoryAgentBench on small rows."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memae_samples import FACTS, memae, row, write
+
+from memeval.datasets.locate import build
+from memeval.errors import UserError
+from memeval.records import EvalQuestion
+
+
+def questions(path: Path, **settings: Any) -> list[EvalQuestion]:
+    return [question for case in memae(path, **settings).read() for question in case.questions]
+
+
+def test_a_row_is_a_case_of_one_session_without_times(tmp_path: Path) -> None:
+    (case,) = memae(write(tmp_path, [row()])).read()
+    (session,) = case.sessions
+    assert (case.case_id, session.session_id, session.started_at) == ("c1", "s1", None)
+    assert [(turn.turn_id, turn.speaker, turn.time) for turn in session.turns] == [("t1", "Context", None)]
+    assert session.turns[0].text == FACTS + "factconsolidation_sh_6k"
+
+
+def test_a_question(tmp_path: Path) -> None:
+    first, second = questions(write(tmp_path, [row()]))
+    assert (first.question_id, first.text, first.category) == (
+        "factconsolidation_sh_6k_no0",
+        "Who is the mayor of Lindow?",
+        "factconsolidation_sh_6k",
+    )
+    assert first.gold == ("Milo", "Milo Adler") and second.gold == ("golf",)
+    assert first.facets == {"split": "conflict_resolution", "size": "6k", "hops": "sh"}
+    assert first.evidence == () and first.asked_at is None and first.answerable
+
+
+def test_the_instruction_stands_beside_the_question_and_can_be_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, [row()])
+    assert "largest number holds" in questions(path)[0].instruction
+    assert questions(path, instruction=False)[0].instruction == ""
+    assert questions(path)[0].text == questions(path, instruction=False)[0].text
+
+
+def test_json_lines_are_read_like_a_list(tmp_path: Path) -> None:
+    rows = [row(), row("ruler_qa1_197K")]
+    lines = write(tmp_path, "\n".join(map(json.dumps, rows)) + "\n", "lines.json")
+    assert [q.question_id for q in questions(lines)] == [q.question_id for q in questions(write(tmp_path, rows))]
+
+
+def test_ids_that_recur_give_way_to_row_and_place(tmp_path: Path) -> None:
+    rows = [
+        row(),
+        row("ruler_qa1", metadata__qa_pair_ids=["factconsolidation_sh_6k_no0", "x"]),
+        row("eventqa_full", metadata__qa_pair_ids=None),
+    ]
+    ids = [question.question_id for question in questions(write(tmp_path, rows))]
+    assert ids == ["r0/q0", "factconsolidation_sh_6k_no1", "r1/q0", "x", "r2/q0", "r2/q1"]
+
+
+@pytest.mark.parametrize(
+    ("subset", "expected"),
+    [
+        (None, ["factconsolidation_sh_6k", "factconsolidation_sh_32k", "longmemeval_s*"]),
+        ("factconsolidation_sh_6k", ["factconsolidation_sh_6k"]),
+        ("factconsolidation_sh", ["factconsolidation_sh_6k", "factconsolidation_sh_32k"]),
+        ("longmemeval_s*", ["longmemeval_s*"]),
+        ("longmem*", ["longmemeval_s*"]),
+    ],
+)
+def test_a_subset_is_a_name_or_its_beginning(tmp_path: Path, subset: str | None, expected: list[str]) -> None:
+    path = write(tmp_path, [row(), row("factconsolidation_sh_32k"), row("longmemeval_s*")])
+    dataset = memae(path, subset=subset)
+    dataset.open()
+    assert [case.questions[0].category for case in dataset.cases()] == expected
+
+
+def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
+    path = write(tmp_path, [row()])
+    with pytest.raises(UserError, match=r"dataset.subset 'factconsolidation_s'. Did you mean: factconsolidation_sh_6k"):
+        memae(path, subset="factconsolidation_s").open()
+    with pytest.raises(UserError, match=r"dataset.categories 'ruler'"):
+        memae(path, categories=("ruler",)).open()
+
+
+def test_a_choice_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, [row(), row("ruler_qa1")])
+    with pytest.raises(UserError, match=r"nothing is asked"):
+        memae(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
+
+
+def test_chunks_hold_at_most_so_many_tokens(tmp_path: Path) -> None:
+    context = "".join(f"{number}. Fact number {number} holds.\n" for number in range(1_000))
+    path = write(tmp_path, [row(context=context)])
+    counts = []
+    for size in (512, 4096):
+        (case,) = memae(path, chunk_tokens=size).read()
+        texts = [turn.text for turn in case.sessions[0].turns]
+        assert "\n".join(texts) == context.strip()
+        counts.append(len(texts))
+    assert counts == [14, 2]
+    with pytest.raises(UserError, match=r"dataset.chunk_tokens"):
+        memae(path, chunk_tokens=1000)
+
+
+def test_questions_about_chats_have_dates_types_and_refusals(tmp_path: Path) -> None:
+    chat = row(
+        "longmemeval_s*",
+        metadata__question_dates=["2023/04/01 (Sat) 09:00", ""],
+        metadata__question_ids=["a1", "b2_abs"],
+        metadata__question_types=["multi-session", "temporal-reasoning"],
+    )
+    first, second = questions(write(tmp_path, [chat]))
+    assert (first.asked_at, second.asked_at) == (datetime(2023, 4, 1, 9, 0), None)
+    assert (first.answerable, second.answerable) == (True, False)
+    assert (first.facets["question_type"], second.facets["question_type"]) == ("multi-session", "temporal-reasoning")
+
+
+def test_key_points_are_a_further_gold_of_summaries(tmp_path: Path) -> None:
+    summary = row(
+        "infbench_sum", questions=["Summarise."], answers=[["All is well."]], metadata__qa_pair_ids=["s"], metadata__keypoints=["a", "b"]
+    )
+    (question,) = questions(write(tmp_path, [summary]))
+    assert question.gold == ("All is well.", "Key points: a; b")
+
+
+def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
+    path = write(tmp_path, [row("recsys_redial", answers=[[7], ["12"]])])
+    with pytest.raises(
+        UserError, match=r"record 0: field 'answers\[0\]' holds a number of a title that no entity2id.json beside the file explains"
+    ):
+        questions(path)
+    write(tmp_path, {"<http://dbpedia.org/resource/The_Sting_(film)>": 7, "http://dbpedia.org/resource/Am%C3%A9lie": 12}, "entity2id.json")
+    assert [question.gold for question in questions(path)] == [("The Sting",), ("Amélie",)]
+
+
+def test_the_files_of_the_splits_lie_in_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "memoryagentbench"
+    folder.mkdir()
+    write(folder, [row("ruler_qa1")], "Accurate_Retrieval.json")
+    dataset = build("memae", tmp_path, split="accurate_retrieval")
+    dataset.open()
+    assert [question.facets["split"] for case in dataset.cases() for question in case.questions] == ["accurate_retrieval"] * 2
+    with pytest.raises(UserError, match=r"Test_Time_Learning.json is missing") as caught:
+        build("memae", tmp_path, split="test_time_learning").open()
+    assert "huggingface.co/datasets/ai-hyz/MemoryAgentBench" in caught.value.hints[0]
+
+
+def test_another_file_than_the_registered_one_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "memoryagentbench"
+    folder.mkdir()
+    write(folder, [row()])
+    with pytest.raises(UserError, match=r"is not the registered file"):
+        build("memae", tmp_path).open()
+    assert not build("memae", tmp_path, allow_unpinned=True).open().pinned
+
+
+def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
+    path = write(tmp_path, [row(), row("longmemeval_s*"), row("infbench_sum")])
+    assert memae(path).judged_by_model("memae") == ("longmemeval_s*", "infbench_sum")
+    assert memae(path).judged_by_model("keyword") == ()
+    assert memae(path, subset="factconsolidation_sh").judged_by_model("memae") == ()
+    assert memae(path, categories=("infbench_sum",)).judged_by_model("memae") == ("infbench_sum",)
+
+
+def test_measures_hold_the_metrics_of_what_was_asked() -> None:
+    def record(category: str, hypothesis: str | None, gold: list[str], score: float | None = None, **facets: str) -> dict[str, Any]:
+        return {"category": category, "hypothesis": hypothesis, "gold": gold, "facets": facets, "verdict": {"score": score}}
+
+    dataset = build("demo_memae", Path("/nowhere"))
+    records = [
+        record("factconsolidation_sh_6k", "It is Milo.", ["Milo"], hops="sh"),
+        record("factconsolidation_mh_6k", "Greta", ["Milo"], hops="mh"),
+        record("factconsolidation_mh_6k", None, ["Milo"], hops="mh"),
+        record("ruler_qa1", "1871", ["1871"]),
+        record("icl_trec", "Answer: 3", ["3"]),
+        record("recsys_redial", "1. Amelie\n2. The Sting", ["The Sting", "Heat"]),
+        record("infbench_sum", "x", ["y"], 0.25),
+    ]
+    assert dataset.measures(records) == {
+        "substring_exact_match": pytest.approx(2 / 3),
+        "exact_match_parsed": 1.0,
+        "recall_at_5_items": 0.5,
+        "conflict_resolution_accuracy": 0.5,
+        "conflict_resolution_accuracy_sh": 1.0,
+        "conflict_resolution_accuracy_mh": 0.0,
+        "summary_score": 0.25,
+    }
+    assert dataset.measures([]) == {}

@@ -1,0 +1,67 @@
+"""What is wrong with a file of MemoryAgentBench is told by file, record and field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memae_samples import memae, row, write
+
+from memeval.errors import UserError
+
+
+def failure(folder: Path, content: Any) -> str:
+    dataset = memae(write(folder, content))
+    with pytest.raises(UserError) as caught:
+        dataset.open()
+        list(dataset.cases())
+    assert "Conflict_Resolution.json" in caught.value.message and "\n" not in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "holds nothing"),
+        ("[]", "holds no row"),
+        ("<html></html>", "holds no list of records"),
+        (json.dumps([row()])[:-20], "is it cut off?"),
+        (json.dumps([row()]).encode("utf-16"), "Conflict_Resolution.json"),
+        ('[{"context": "é"}]'.encode("latin-1"), "in record 0"),
+        (json.dumps(row()) + "\n" + json.dumps(row("ruler_x"))[:-9], "line 2"),
+        ([None], "record 0 is null, not an object"),
+        ([row(), row()], "record 1 has the context and the questions of record 0"),
+        ([row(metadata=None)], "record 0: field 'metadata' is null, not an object"),
+        ([row("webqa")], "record 0 metadata: field 'source' is 'webqa', a sub-data set without a known metric"),
+        ([row(metadata__source=3)], "record 0 metadata: field 'source' is an integer, not text"),
+        ([row(questions=[])], "record 0: field 'questions' is empty"),
+        ([row(questions="x")], "record 0: field 'questions' is text, not a list"),
+        ([row(answers=[["x"]])], "record 0: field 'answers' holds 1 lists of golds for 2 questions"),
+        ([row(answers=["x", ["y"]])], "record 0: field 'answers[0]' is text, not a list of golds"),
+        ([row(answers=[["x"], []])], "record 0: field 'answers[1]' is empty"),
+        ([row(answers=[["x"], ["y", " "]])], "record 0: field 'answers[1][1]' is empty"),
+        ([row(answers=[["x"], [None]])], "record 0: field 'answers[1][0]' is null"),
+        ([row(context=" ")], "record 0: field 'context' is empty"),
+        ([row(context=None)], "record 0: field 'context' is null, not text"),
+        ([row(metadata__qa_pair_ids=["x"])], "record 0 metadata: field 'qa_pair_ids' has 1 entries for 2 questions"),
+        ([row(metadata__qa_pair_ids=["x", {}])], "record 0 metadata: field 'qa_pair_ids' holds an object, not text"),
+        ([row(metadata__question_dates=["May", "June"])], "record 0 metadata: field 'question_dates' holds 'May', no date like"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:
+    assert told in failure(tmp_path, content)
+
+
+@pytest.mark.parametrize("name", ["context", "questions", "answers", "metadata"])
+def test_a_missing_field_is_named(tmp_path: Path, name: str) -> None:
+    missing = {key: value for key, value in row().items() if key != name}
+    assert f"record 0: field '{name}' is missing" in failure(tmp_path, [missing])
+
+
+def test_a_damaged_table_of_titles_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, [row()])
+    write(tmp_path, "[]", "entity2id.json")
+    with pytest.raises(UserError, match=r"entity2id.json: the table is a list, not an object"):
+        list(memae(path).cases())

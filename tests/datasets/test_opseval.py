@@ -1,0 +1,245 @@
+"""The adapter of OpsEval on small rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opseval_samples import five_g, log, opseval, oracle, wired, write
+
+from memeval.datasets.opseval_letters import gold_letters, split_choices, without_answer
+from memeval.errors import UserError
+from memeval.records import ChoiceLabels, EvalCase, EvalQuestion
+
+
+def questions(folder: Path, **settings: Any) -> dict[str, EvalQuestion]:
+    dataset = opseval(folder, **settings)
+    dataset.open()
+    return {question.question_id: question for case in dataset.cases() for question in case.questions}
+
+
+def test_the_four_schemas(tmp_path: Path) -> None:
+    found = questions(write(tmp_path, log_analysis=[log(), log(1, question="哪个？\nA. x\nB. y", answer="AB", solution="")]))
+    told = {
+        name: (question.text, question.category, question.choices, question.right_choices, question.several, question.gold)
+        for name, question in found.items()
+    }
+    assert told == {
+        "Wired Network-0": ("Which is right, number 0?", "wired_network", ("one", "two", "three", "four"), (1,), False, ("two",)),
+        "5G Communication-0": ("哪个是对的 0", "5g_communication", ("SMF", "AMF"), (0,), False, ("SMF",)),
+        "Oracle Database-0": ("Which two are true, 0?", "oracle_database", ("first", "second", "third"), (0, 2), True, ("first", "third")),
+        "Log Analysis-0": ("什么是日志 0？", "log_analysis", (), (), False, ("记录事件的文件。",)),
+        "Log Analysis-1": ("哪个？", "log_analysis", ("x", "y"), (0, 1), True, ("x", "y")),
+    }
+    assert {question.choice_labels for question in found.values()} == {ChoiceLabels.LETTERS}
+    assert [(q.facets["kind"], q.facets["language"]) for q in found.values()] == [
+        ("single", "en"),
+        ("single", "zh"),
+        ("multiple", "en"),
+        ("free_text", "zh"),
+        ("multiple", "zh"),
+    ]
+    assert all(not question.evidence for question in found.values())
+
+
+def test_what_may_be_chosen_follows_the_schema_and_never_the_gold(tmp_path: Path) -> None:
+    rows = [wired(0, type=1), wired(1, type=0, answer="A,B")]
+    found = questions(write(tmp_path, wired_network=rows, oracle_database=[oracle(answer="A")]))
+    assert [found[f"Wired Network-{number}"].several for number in (0, 1)] == [True, False]
+    assert found["Oracle Database-0"].several
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "expected"),
+    [
+        ("C,D,F", 6, (2, 3, 5)),
+        ("A, ", 4, (0,)),
+        ("ABCD", 4, (0, 1, 2, 3)),
+        ("ac", 4, (0, 2)),
+        ("A，C", 4, (0, 2)),
+        ("A、C。", 4, (0, 2)),
+        ("A,D,E,\n", 5, (0, 3, 4)),
+        ("4", 4, (3,)),
+        ("5", 4, None),
+        ("D,E,F", 5, (3, 4)),
+        ("E", 4, None),
+        ("AA", 4, None),
+        ("see above", 4, None),
+        ("", 4, None),
+    ],
+)
+def test_gold_letters(text: str, count: int, expected: tuple[int, ...] | None) -> None:
+    assert gold_letters(text, count) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "choices", "odd"),
+    [
+        ("Which?\nA.  one\nB:  two\nC) three", "Which?", ("one", "two", "three"), 0),
+        ('"12. Which?\nA. one\nB. two"', "12. Which?", ("one", "two"), 0),
+        ("Which?\nA. one\ntwo lines\nB. two", "Which?", ("one\ntwo lines", "two"), 0),
+        ("Which?\nA. one B. two C. three", "Which?", ("one", "two", "three"), 2),
+        ("哪个？\nA.死锁 B.排他锁", "哪个？", ("死锁", "排他锁"), 1),
+        ("Which is it: A. one B. two", "Which is it:", ("one", "two"), 2),
+        ("Which?\nA. one\nB two\nC. three", "Which?", ("one", "two", "three"), 1),
+        ("Which?\nA. one\nB. two\nO) three\nD. four", "Which?", ("one", "two", "three", "four"), 1),
+        ("(A. one (B. two", "", ("one", "two"), 1),
+        ("SELECT A.x FROM A\nA. yes WHERE b.y = B.y\nB. no", "SELECT A.x FROM A", ("yes WHERE b.y = B.y", "no"), 0),
+    ],
+)
+def test_choices_inside_a_question(text: str, question: str, choices: tuple[str, ...], odd: int) -> None:
+    found = split_choices(text)
+    assert found is not None
+    assert (found.question, found.choices, len(found.odd)) == (question, choices, odd)
+
+
+@pytest.mark.parametrize("text", ["What is a log?", "A. one", "B. two\nC. three", "A.\nB.\n", ""])
+def test_a_text_without_choices_has_none(text: str) -> None:
+    assert split_choices(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("真或假：x。 \n\n答案：真。", "真或假：x。"),
+        ("这个术语是什么？答案是MIB。", "这个术语是什么？"),
+        ("是哪个？\n\n答案是：traceroute。", "是哪个？"),
+        ("以下哪个答案是正确的？", "以下哪个答案是正确的？"),
+        ("选择两个答案。", "选择两个答案。"),
+    ],
+)
+def test_an_answer_in_the_question_is_cut_off(text: str, kept: str) -> None:
+    assert without_answer(text) == kept
+
+
+def test_repairs_are_listed_by_row_and_counted_in_the_notes(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        wired_network=[wired(0, question="是哪个？\n\n答案：二。"), wired(1, answer="B "), wired(2, answer="X"), wired(3, choices=[])],
+        g5_communication=[five_g(0, choices=[], question="5G很快\n", answer="B")],
+        oracle_database=[oracle(0, answer="A,F"), oracle(1, question="Which?\nA. one\nB two(正确答案)"), oracle(2, question="Which?")],
+    )
+    dataset = opseval(folder)
+    dataset.open()
+    asked = [question.question_id for case in dataset.cases() for question in case.questions]
+    assert asked == ["Wired Network-0", "Wired Network-1", "5G Communication-0", "Oracle Database-0", "Oracle Database-1", "Log Analysis-0"]
+    assert list(dataset.repairs()) == [
+        "Wired Network-0: cut off: 答案：二。",
+        "Wired Network-1: the answer 'B ' read as B",
+        "Wired Network-2: left out: the answer 'X' names none of the 4 choices",
+        "Wired Network-3: left out: there are no choices",
+        "5G Communication-0: no choices: given A 正确 and B 错误",
+        "Oracle Database-0: the answer 'A,F' of 3 choices read as A",
+        "Oracle Database-1: labels of choices: B without a mark",
+        "Oracle Database-1: a choice is marked as the right one: the mark is cut off",
+        "Oracle Database-1: the answer 'A,C' of 2 choices read as A",
+        "Oracle Database-2: left out: no choices can be found in the question",
+    ]
+    assert "rows: 3 of 9: left out: its choices or its gold can't be read" in dataset.notes()
+
+
+def test_language_topics_and_domains_are_chosen(tmp_path: Path) -> None:
+    rows = [wired(0), wired(1, question="哪个是对的？"), wired(2, topic=["Addressing"]), wired(3, topic=[])]
+    folder = write(tmp_path, wired_network=rows)
+    assert set(questions(folder, language="zh", categories=("wired_network",))) == {"Wired Network-1"}
+    chosen = questions(folder, topics=("Addressing",))
+    assert {name: question.facets["topic"] for name, question in chosen.items()} == {"Wired Network-2": "Addressing"}
+    with pytest.raises(UserError, match=r"dataset.topics 'Switch'. Did you mean: Switching"):
+        questions(folder, topics=("Switch",))
+    with pytest.raises(UserError, match=r"no question is left by the settings"):
+        questions(folder, topics=("Addressing",), language="zh")
+
+
+def test_closed_book_remembers_nothing_and_keeps_repeated_items_in_one_case(tmp_path: Path) -> None:
+    rows = [wired(0), wired(1), wired(2, question="Which is right, number 0?")]
+    cases = list(opseval(write(tmp_path, wired_network=rows)).read())
+    assert all(case.sessions == () for case in cases)
+    assert [[question.question_id for question in case.questions] for case in cases[:2]] == [
+        ["Wired Network-0", "Wired Network-2"],
+        ["Wired Network-1"],
+    ]
+    assert [case.case_id for case in cases] == [f"c{number}" for number in range(1, len(cases) + 1)]
+
+
+def knowledge(folder: Path, **settings: Any) -> list[EvalCase]:
+    dataset = opseval(folder, framing="knowledge", **settings)
+    dataset.open()
+    return list(dataset.read())
+
+
+def remembered(case: EvalCase) -> set[str]:
+    return {turn.text for session in case.sessions for turn in session.turns}
+
+
+def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_asked_none(tmp_path: Path) -> None:
+    rows = [wired(number) for number in range(40)]
+    rows += [wired(40 + number, question=f"哪个是对的 {number}？", solution=f"二是对的 {number}。") for number in range(40)]
+    cases = knowledge(write(tmp_path, wired_network=rows))
+    solutions = {row["id"]: row["solution"] for row in rows}
+    language = {row["id"]: "zh" if "哪" in row["question"] else "en" for row in rows}
+    asked = [question.question_id for case in cases for question in case.questions]
+    assert sorted(asked) == sorted(solutions)
+    for case in cases:
+        own = {question.question_id for question in case.questions}
+        (spoken,) = {language[name] for name in own}
+        assert remembered(case) == {text for name, text in solutions.items() if name not in own and language[name] == spoken}
+    assert len(cases) == 10
+
+
+def test_items_that_belong_together_share_a_fold(tmp_path: Path) -> None:
+    words = "RIP EIGRP OSPF BGP VLAN LACP"
+    english = wired(0, question=f"Which of {words} is it?", solution=f"{words} are protocols.")
+    chinese = wired(1, question=f"{words}中是哪个？", solution=f"{words}是协议。")
+    repeated = wired(2, question="Which other?", solution=english["solution"])
+    folder = write(tmp_path, wired_network=[english, chinese, repeated, *(wired(number) for number in range(3, 30))])
+    for seed in range(6):
+        cases = knowledge(folder, folds=2, fold_seed=seed)
+        place = {question.question_id: case.case_id for case in cases for question in case.questions}
+        assert place["Wired Network-0"] == place["Wired Network-2"]
+        assert english["solution"] not in remembered(next(case for case in cases if case.case_id == place["Wired Network-0"]))
+    groups = [{question.question_id for question in case.questions} for case in opseval(folder).read()]
+    assert {"Wired Network-0", "Wired Network-1", "Wired Network-2"} in groups
+
+
+def test_topics_are_sessions_and_solutions_turns(tmp_path: Path) -> None:
+    rows = [wired(number, topic=[("Switching", "Routing")[number % 2]] if number < 8 else []) for number in range(10)]
+    case = knowledge(write(tmp_path, wired_network=rows), folds=4)[0]
+    by_topic = {session.turns[0].speaker: session for session in case.sessions}
+    assert set(by_topic) == {"Switching", "Routing", "Knowledge"}
+    assert all(turn.speaker == topic and turn.time is None for topic, session in by_topic.items() for turn in session.turns)
+    assert [turn.turn_id for turn in case.sessions[0].turns] == [f"s1t{number}" for number in range(1, len(case.sessions[0].turns) + 1)]
+
+
+def test_domains_without_solutions_are_not_asked_and_named(tmp_path: Path) -> None:
+    dataset = opseval(write(tmp_path, wired_network=[wired(0), wired(1)]), framing="knowledge")
+    dataset.open()
+    assert {question.category for case in dataset.cases() for question in case.questions} == {"wired_network"}
+    assert "knowledge: oracle_database has no solutions: its 1 rows are not asked" in dataset.notes()
+    silent = opseval(write(tmp_path, wired_network=[wired(solution="")]), framing="knowledge")
+    with pytest.raises(UserError, match=r"no item of .* has a solution"):
+        silent.open()
+
+
+def test_measures() -> None:
+    def record(chosen: list[int] | None, right: list[int], kind: str) -> dict[str, Any]:
+        label = "unscored" if chosen is None else "correct" if chosen == right else "wrong"
+        choices = {"choices": ["a", "b", "c", "a"], "right_choices": right, "chosen": chosen}
+        return {"verdict": {"label": label}, "facets": {"kind": kind}, **choices}
+
+    records = [
+        record([0], [0], "single"),
+        record([1], [0], "single"),
+        record([0, 1], [0, 2], "multiple"),
+        record([3], [0], "single"),
+        record(None, [0], "multiple"),
+        {"verdict": {"label": "correct"}, "facets": {"kind": "free_text"}},
+        {"verdict": None, "facets": {"kind": "single"}, "choices": ["a"], "right_choices": [0], "chosen": None},
+    ]
+    assert opseval(Path("/nowhere")).measures(records) == {
+        "exact_set_accuracy": 0.5,
+        "jaccard": pytest.approx((1 + 0 + 1 / 3 + 1) / 4),
+        "jaccard/multiple": pytest.approx(1 / 3),
+        "unparsed_rate": 0.2,
+    }
+    assert set(opseval(Path("/nowhere")).measures([]).values()) == {None}

@@ -1,0 +1,38 @@
+"""Token F1 of Chinese texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memeval.metrics.answer import answer_metrics
+from memeval.metrics.characters import character_f1
+from memeval.metrics.locomo import token_f1
+from memeval.records import EvalQuestion
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "score"),
+    [
+        ("日志级别", "日志级别。", 1),
+        ("日志", "日志级别", 2 / 3),
+        ("Apache的日志", "apache 日志", 6 / 7),
+        ("ＨＤＦＳ，日志", "HDFS日志", 1),
+        ("完全不同", "日志", 0),
+        ("", "日志", 0),
+    ],
+)
+def test_each_character_is_a_token(prediction: str, gold: str, score: float) -> None:
+    assert character_f1(prediction, gold) == pytest.approx(score)
+
+
+@given(st.text("abc ,.", max_size=20), st.text("abc ,.", max_size=20))
+def test_without_chinese_it_is_the_plain_metric(prediction: str, gold: str) -> None:
+    assert character_f1(prediction, gold) == token_f1(prediction, gold)
+
+
+def test_a_data_set_chooses_it_by_its_scorer() -> None:
+    question = EvalQuestion("q", "什么？", "log_analysis", ("日志级别",))
+    assert answer_metrics("日志", question, scorer="characters")["token_f1"] == pytest.approx(2 / 3)
+    assert answer_metrics("日志", question)["token_f1"] == 0.0

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from math import log2
+
+import pytest
+
+from memeval.metrics.longmemeval import official_dcg, official_means, official_metrics, official_ndcg, share_right
+
+SESSION_OF = {"s1:1": "s1", "s1:3": "s1", "s2:1": "s2", "s3:1": "s3", "s3:3": "s3", "s3:5": "s3"}
+SESSIONS = [("s3:1", "s3:3", "s3:5"), ("s1:1", "s1:3"), ("s2:1",)]
+
+
+def test_the_first_two_ranks_weigh_the_same() -> None:
+    assert official_dcg([1]) == official_dcg([2]) == 1.0
+    assert official_dcg([1, 3]) == 1 + 1 / log2(3)
+    assert official_ndcg([2], 1, 5) == 1.0
+    assert official_ndcg([3], 1, 5) == 1 / log2(3)
+    assert official_ndcg([1, 4], 3, 3) == 1 / (2 + 1 / log2(3))
+    assert official_ndcg([], 0, 3) == 0.0
+
+
+def test_a_ranking_of_sessions() -> None:
+    found = official_metrics(SESSIONS, ["s1:1", "s2:1"], SESSION_OF)
+    assert [found[f"official/session/recall_any_at_{k}"] for k in (1, 3, 50)] == [0.0, 1.0, 1.0]
+    assert [found[f"official/session/recall_all_at_{k}"] for k in (1, 3)] == [0.0, 1.0]
+    assert found["official/session/ndcg_any_at_3"] == pytest.approx((1 + 1 / log2(3)) / 2)
+    assert not any(name.startswith("official/turn/") for name in found)
+
+
+def test_a_ranking_of_turns_is_measured_by_sessions_too() -> None:
+    """s3 counts twice, once for its flagged turn: three sessions are there at the third turn, not at the fourth."""
+    ranking = [("s3:1",), ("s3:3",), ("s1:1",), ("s2:1",), ("s1:3",), ("s3:5",)]
+    found = official_metrics(ranking, ["s3:3", "s2:1"], SESSION_OF)
+    assert found["official/turn/recall_any_at_1"] == 0.0
+    assert found["official/turn/recall_any_at_3"] == 1.0
+    assert found["official/session/recall_any_at_1"] == 0.0
+    assert found["official/session/recall_all_at_3"] == 0.0
+    assert found["official/session/ndcg_any_at_3"] == 1 / 2
+    assert found["official/session/recall_all_at_5"] == 1.0
+    assert found["official/session/ndcg_any_at_5"] == (1 + 1 / log2(4)) / 2
+
+
+def test_a_ranking_that_ends_early_is_told_as_far_as_it_goes() -> None:
+    found = official_metrics([("s3:1",), ("s1:1",), ("s2:1",)], ["s2:1"], SESSION_OF)
+    assert found["official/turn/recall_any_at_3"] == 1.0
+    assert found["official/turn/recall_any_at_5"] is None
+    assert found["official/session/recall_any_at_3"] == 1.0
+    assert found["official/session/recall_any_at_5"] is None
+
+
+@pytest.mark.parametrize("ranking", [[], [("s1:1", "s1:3"), ("s3:1", "s3:3")], [("s1:1", "s2:1")]])
+def test_units_that_are_neither_turns_nor_sessions_have_no_official_figures(ranking: list[tuple[str, ...]]) -> None:
+    assert official_metrics(ranking, ["s1:1"], SESSION_OF) == {}
+
+
+def test_means_leave_out_what_was_not_measured() -> None:
+    name = "official/turn/recall_any_at_5"
+    rows = [{"metrics": {name: 1.0, "bleu1": 0.3}}, {"metrics": {}}, {"metrics": {name: 0.0}}, {"metrics": {name: None}}]
+    assert official_means(rows) == {name: 0.5}
+    assert official_means([{"metrics": {"bleu1": 0.3}}]) == {}
+
+
+def test_the_share_of_right_answers_counts_the_scored_ones() -> None:
+    labels = ["correct", "wrong", "abstained", "unscored"]
+    rows = [{"status": "ok", "verdict": {"label": label}} for label in labels]
+    rows += [{"status": "judge_failed", "verdict": None}, {"status": "unparsed", "verdict": {"label": "unscored"}}]
+    assert share_right(rows) == pytest.approx(1 / 3)
+    assert share_right(rows[3:]) is None
