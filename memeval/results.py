@@ -83,6 +83,8 @@ class RunSummary:
     """Rows like those of the categories for each further grouping of the questions, by facet."""
     facet_titles: Mapping[str, str] = field(default_factory=dict)
     """What tables call the facets; a facet without a title goes by its name."""
+    protocol_metrics: tuple[str, ...] = ()
+    """Names of the metrics that the data set's own protocol adds."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
@@ -97,7 +99,8 @@ class RunSummary:
         fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
         fields["facets"] = {facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in fields.get("facets", {}).items()}
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
-        fields["notes"] = tuple(fields["notes"])
+        for name in ("notes", "protocol_metrics"):
+            fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import quantiles
 from typing import Any
 
@@ -19,8 +19,6 @@ Record = Mapping[str, Any]
 Metrics = dict[str, float | None]
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None where all do."""
-Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
-"""Metrics of a data set's own protocol."""
 _PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 
@@ -28,12 +26,8 @@ def measure_repeat(
     records: Sequence[Record],
     ingests: Sequence[Record],
     headline: Headline = None,
-    measures: Measures | None = None,
 ) -> Metrics:
-    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like.
-
-    `measures` brings the metrics of the data set's own protocol.
-    """
+    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like."""
     main = [record for record in records if _in(headline, record)]
     values = [label_value(record) for record in main]
     metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
@@ -52,9 +46,7 @@ def measure_repeat(
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     metrics["context_tokens"] = mean(record["context_tokens"] for record in records)
-    return (
-        metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests) | dict(measures(records) if measures else {})
-    )
+    return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
 
 
 def measure_cell(repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None) -> Metrics:

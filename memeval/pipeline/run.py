@@ -55,6 +55,11 @@ class Finished:
     """What the pass itself has to say beside its records."""
 
 
+def text_size(case: EvalCase) -> int:
+    """Characters that a case's turns hold."""
+    return sum(len(turn.text) for session in case.sessions for turn in session.turns)
+
+
 def ingest_id(case_id: str) -> str:
     """Id of the row that tells what a case's ingest took."""
     return f"ingest {case_id}"
@@ -78,6 +83,8 @@ class CellRun:
             with ExitStack() as stack:
                 repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
                 cases = await self._all(repeats)
+                if not any(case.questions for case in cases):
+                    raise UserError(f"dataset={self.cell.config.dataset['name']} asks nothing under these settings: no question is left")
                 return finish(Finished(cases, repeats, started, time.perf_counter() - began, self.notes()))
         finally:
             await self._models.aclose()
@@ -103,7 +110,7 @@ class CellRun:
                 for case in self.cell.dataset.cases():
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
-                        await window.enter(self._places(case))
+                        await window.enter(self._places(case), text_size(case))
                         group.create_task(self._case(repeat, case, window))
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
@@ -140,7 +147,7 @@ class CellRun:
                 if isinstance(memory, Memory):
                     memory.system.close()
         finally:
-            window.leave(left)
+            window.leave(left, text_size(case))
 
     async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception | None:
         """The case's memory, or the error that kept it from being built."""

@@ -61,7 +61,8 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
     for number, repeat in enumerate(finished.repeats):
         own = [row for row in rows if row["repeat"] == number]
         made = [row for row in ingest_rows if row["seed"] == repeat.seed]
-        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline, cell.dataset.measures)))
+        protocol = cell.dataset.measures(own)
+        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol)))
     measured = [dict(repeat.metrics) for repeat in repeats]
     metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
     coverage = metrics["coverage"]
@@ -75,6 +76,7 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         tags=tags(cell),
         metrics=metrics,
         categories=measure_categories(rows, measured, headline),
+        protocol_metrics=tuple(protocol),
         facets=measure_facets(rows, measured),
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(repeats),

@@ -45,6 +45,7 @@ def report(
         *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
         by_category(summary),
         *(by_facet(summary, facet) for facet in summary.facets),
+        by_protocol(summary),
         positions,
         repeats(summary),
         retrieval(summary),
@@ -111,6 +112,13 @@ def by_facet(summary: RunSummary, facet: str) -> list[str]:
     lines = table((text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown])
     more = ["", f"The {len(shown)} largest of {len(rows)}."] if len(shown) < len(rows) else []
     return [f"## By {title}", "", *lines, *more]
+
+
+def by_protocol(summary: RunSummary) -> list[str]:
+    """The metrics of the data set's own protocol, by their names in MLflow."""
+    found = [(name, value) for name in summary.protocol_metrics if (value := summary.metrics.get(name)) is not None]
+    rows = [(f"`{name}`", f"{value:.4g}") for name, value in found]
+    return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)] if rows else []
 
 
 def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def test_nothing_that_was_measured_is_written_anew(twice: Twice) -> None:
     after = kept(twice.home)
     assert set(after) == set(twice.before)
     measured = [name for name in after if name.endswith((".jsonl", "run.json", "config.yaml"))]
-    assert len(measured) == 3 + 2 * 3, "records, summary, config; answers and verdicts of each repeat"
+    assert len(measured) == 3 + 3 * 3, "records, summary, config; answers, verdicts and hypotheses of each repeat"
     for name in measured:
         assert after[name] == twice.before[name], name
 

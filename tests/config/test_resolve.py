@@ -48,7 +48,7 @@ def refusal(**values: Any) -> str:
         ({"llm": {"timeout_s": 0}}, "llm.timeout_s must be above 0 seconds, not 0"),
         ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1.0"),
         ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
-        ({"llm": {"name": "opnai"}}, "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, openai"),
+        ({"llm": {"name": "opnai"}}, "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, mock, openai"),
         ({"llm": {"modell": "x"}}, "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, llm.name?"),
         ({"tracking": {"name": "mlfow"}}, "unknown tracking.name 'mlfow'. Did you mean: mlflow? Available: mlflow, none"),
         ({"judge": {"threshold": 2}}, "judge.threshold must be at most 1, not 2"),

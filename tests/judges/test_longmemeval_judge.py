@@ -40,8 +40,11 @@ def judged(model: Says, asked: EvalQuestion, answer: str = "Five of them.", file
 
 @pytest.mark.parametrize(
     ("reply", "label", "score"),
-    [("yes", "correct", 1.0), ("Yes.", "correct", 1.0), ("no", "wrong", 0.0), ("Nope", "wrong", 0.0), ("well", "wrong", 0.0)]
-    + [("", "unscored", None), (" \n", "unscored", None)],
+    [
+        *(("yes", "correct", 1.0), ("Yes.", "correct", 1.0)),
+        *(("no", "wrong", 0.0), ("Nope", "wrong", 0.0), ("well", "wrong", 0.0)),
+        *(("", "unscored", None), (" \n", "unscored", None)),
+    ],
 )
 def test_the_label_is_a_yes_in_the_reply(reply: str, label: str, score: float | None) -> None:
     verdict = judged(Says(reply), question())

@@ -113,6 +113,27 @@ def test_a_window_lets_no_more_in_than_it_holds() -> None:
     assert asyncio.run(play()) == ["a", "b", "c"]
 
 
+def test_a_window_bounds_the_text_that_is_open_and_lets_a_larger_case_in_alone() -> None:
+    async def play() -> list[str]:
+        window, seen = Window(100, room=10), []
+
+        async def enter(name: str, size: int) -> None:
+            await window.enter(1, size)
+            seen.append(name)
+
+        tasks = [asyncio.create_task(enter(name, size)) for name, size in (("a", 6), ("b", 4), ("c", 1), ("d", 99))]
+        await asyncio.sleep(0.01)
+        assert seen == ["a", "b"], "10 characters are open"
+        window.leave(1, 6)
+        await asyncio.sleep(0.01)
+        assert seen == ["a", "b", "c"], "the largest waits until nothing else is open"
+        window.leave(2, 5)
+        await asyncio.gather(*tasks)
+        return seen
+
+    assert asyncio.run(play()) == ["a", "b", "c", "d"]
+
+
 def record(label: str | None, category: int = 4, case: str = "c1", number: int = 0) -> dict[str, Any]:
     return {
         "question_id": f"{case}/q{number}",
@@ -124,6 +145,7 @@ def record(label: str | None, category: int = 4, case: str = "c1", number: int =
         "metrics": {"token_f1": 1.0 if label == "correct" else 0.0} if label else {},
         "hypothesis": "x" if label else None,
         "answerable": category != 5,
+        "facets": {},
         "evidence_ranks": None,
         "session_evidence_ranks": None,
         "context_tokens": None,

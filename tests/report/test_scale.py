@@ -80,3 +80,13 @@ def test_a_summary_keeps_its_titles(tmp_path: Path) -> None:
     run = replace(summary(), facets={"depth": rows(0.5)}, facet_titles={"depth": "depth of the evidence"})
     run.write(tmp_path)
     assert RunSummary.read(tmp_path) == run
+
+
+def test_the_metrics_of_the_data_sets_protocol_stand_in_the_report() -> None:
+    run = summary()
+    named = replace(run, metrics={**run.metrics, "mar": 3.25, "a_at_1": None}, protocol_metrics=("mar", "a_at_1"))
+    text = report(named)
+    assert "## By the data set's own protocol" in text
+    assert "| `mar` | 3.25 |" in text
+    assert "a_at_1" not in text
+    assert "own protocol" not in report(run)

@@ -92,7 +92,7 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
         ("combined", {"recall": {"scope": "case"}}, "unknown value of system.recall.scope 'case'. Available: resource, thread"),
         ("working_memory", {"working_memory": {"template": "Anything"}}, "system.working_memory.template needs lines `- Name:`"),
         ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "each name once"),
-        ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
+        ("no_memory", {"top": 1}, "unknown option 'system.top': there are no settings here"),
     ],
 )
 def test_other_systems_check_theirs(name: str, given: Mapping[str, Any], message: str) -> None:
