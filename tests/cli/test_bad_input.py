@@ -37,7 +37,6 @@ def without(*path: str | int) -> str:
 FILES = {
     "cut.json": (ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8")[:5000],
     "sound.json": json.dumps([CASE]),
-    "silent.json": json.dumps([{**CASE, "qa": []}]),
     "no_question.json": without(0, "qa", 0, "question"),
     "no_speaker.json": without(0, "conversation", "session_1", 0, "speaker"),
     "an_object.json": json.dumps(CASE),
@@ -131,7 +130,6 @@ MISTAKES = [
     mistake("llm=openai judge=mem0 judge.prompt_file=/no/words.txt", "the wording /no/words.txt can't be read", **KEY),
     # data files
     mistake("dataset=locomo", "'locomo' is not on this machine", "locomo10.json is missing", way_out="data fetch locomo"),
-    mistake("dataset.path={silent.json}", "dataset=demo asks nothing under these settings: no question is left"),
     mistake("dataset.path=/no/such.json", "/no/such.json is missing", way_out="python -m memeval dataset=demo"),
     mistake("dataset.path={cut.json}", "cut.json is not JSON", "is it cut off?", way_out="get the file again"),
     mistake("dataset.path={an_object.json}", "an_object.json holds an object, not a list of conversations"),
@@ -217,3 +215,13 @@ def test_a_bad_cell_does_not_stop_a_sweep(home: Path, tmp_path: Path) -> None:
     }
     after = kept(home)
     assert {name: after[name] for name in before} == before
+
+
+def test_a_run_that_asks_nothing_is_a_mistake_and_no_result(tmp_path: Path) -> None:
+    file = tmp_path / "silent.json"
+    file.write_text(json.dumps([{**CASE, "qa": []}]), encoding="utf-8")
+    done = memeval(tmp_path, f"dataset.path={file}", "tracking=none")
+    assert done.status == 2
+    assert "memeval: dataset=demo asks nothing under these settings: no question is left" in done.err
+    assert "Traceback" not in done.err
+    assert not list(tmp_path.glob("outputs/runs/*"))
