@@ -106,6 +106,10 @@ class MemoryChunk:
         """What every system shows its reader: the date, where there is one, before the content."""
         return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
 
+    def indexed(self, *, date: bool = False) -> str:
+        """What it is searched by. Without the date, what is said twice is embedded once, whenever and in whichever case it was said."""
+        return self.text if date else self.content
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

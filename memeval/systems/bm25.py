@@ -48,7 +48,7 @@ class Bm25(RecallSystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        self._index = Bm25Index([chunk.text if self.settings.index_date else chunk.content for chunk in self._chunks], self.settings.tokens)
+        self._index = Bm25Index([chunk.indexed(date=self.settings.index_date) for chunk in self._chunks], self.settings.tokens)
         self._units = [Retrieved(chunk.text, chunk.turn_ids) for chunk in self._chunks]
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.contract import Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import INGEST, Parts, RecallSystem, SystemSettings
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `embedding_only`."""
+
+    index_date: bool = field(default=False, metadata=INGEST)
+    """Whether dates are embedded with the chunks; they are shown either way."""
 
 
 class EmbeddingOnly(RecallSystem):
     """The nearest chunks in Chroma under the cell's embedder."""
 
+    settings_type = Settings
+    settings: Settings
     in_thread = False
     _index: DenseIndex | None = None
 
-    def __init__(self, settings: SystemSettings, parts: Parts) -> None:
+    def __init__(self, settings: Settings, parts: Parts) -> None:
         super().__init__(settings, parts)
         self.reset()
 
@@ -33,7 +44,7 @@ class EmbeddingOnly(RecallSystem):
         self._chunks.append(chunk)
 
     def _texts(self) -> list[str]:
-        return [chunk.text for chunk in self._chunks]
+        return [chunk.indexed(date=self.settings.index_date) for chunk in self._chunks]
 
     async def consolidate(self) -> None:
         self.close()

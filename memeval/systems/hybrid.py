@@ -10,7 +10,7 @@ from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.fusion import RRF_K, FusedIndex
 from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.contract import ANSWER, RUNTIME, Parts, RecallSystem, SystemSettings
+from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 from memeval.systems.window import check_positive
 
 
@@ -18,6 +18,8 @@ from memeval.systems.window import check_positive
 class Settings(SystemSettings):
     """Settings of `hybrid`."""
 
+    index_date: bool = field(default=False, metadata=INGEST)
+    """Whether dates are embedded with the chunks; they are shown either way, and never indexed by their words."""
     rrf_k: int = field(default=RRF_K, metadata=ANSWER)
     """Constant of the fusion: the larger, the less the first places weigh."""
     rerank: Rerank = field(default="none", metadata=ANSWER)
@@ -61,7 +63,7 @@ class Hybrid(RecallSystem):
         """What is embedded, and what is indexed by its words."""
         contents = [chunk.content for chunk in self._chunks]
         self._reranker = build_reranker(self.settings, contents, str(self.parts.extra.get("origin", "")))
-        return [chunk.text for chunk in self._chunks], contents
+        return [chunk.indexed(date=self.settings.index_date) for chunk in self._chunks], contents
 
     async def consolidate(self) -> None:
         self.close()

@@ -48,7 +48,8 @@ class MemGptLite(MemorySystem):
 
     def _texts(self) -> tuple[list[str], list[str]]:
         """What is embedded, and what is indexed by its words."""
-        return [chunk.text for chunk in self._archive], [chunk.content for chunk in self._archive]
+        contents = [chunk.indexed() for chunk in self._archive]
+        return contents, contents
 
     async def consolidate(self) -> None:
         self.close()

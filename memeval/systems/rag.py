@@ -24,6 +24,8 @@ class Settings(SystemSettings):
     """Characters of a passage at most; it ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
     """Characters that a passage shares with the one before, up to the next word."""
+    index_date: bool = field(default=False, metadata=INGEST)
+    """Whether dates are embedded with the passages; they are shown either way."""
     rerank: Rerank = field(default="none", metadata=ANSWER)
     """What reorders the best 2 * top_k passages."""
     rerank_url: str | None = field(default=None, metadata=ANSWER)
@@ -78,7 +80,7 @@ class Rag(RecallSystem):
         self._passages = passages(self._chunks, self.settings.chunk_size, self.settings.overlap)
         origin = str(self.parts.extra.get("origin", ""))
         self._reranker = build_reranker(self.settings, [passage.content for passage in self._passages], origin)
-        return [passage.text for passage in self._passages]
+        return [passage.indexed(date=self.settings.index_date) for passage in self._passages]
 
     async def consolidate(self) -> None:
         self.close()

@@ -88,7 +88,7 @@ class ChatMemory(MemorySystem):
             self._index = await DenseIndex.build(self.parts.embedder, self._texts())
 
     def _texts(self) -> list[str]:
-        return [message.text for message in self._messages]
+        return [message.indexed() for message in self._messages]
 
     async def answer(self, query: Query) -> Answer:
         hits = await self._hits(query)

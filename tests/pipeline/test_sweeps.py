@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command, records, summary
+from omegaconf import OmegaConf
+
+from memeval.config.grids import cells
+from memeval.config.integers import options
+from memeval.datasets.locate import adapter_class
+from memeval.datasets.registry import ADAPTERS
+from memeval.systems.registry import BUILT_IN
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
-OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2")}
-"""Sweeps over settings of one data set, and how they are kept small; the others run on the demo set."""
+OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "smoke": ()}
+"""Sweeps over data sets of their own, and how they are kept small; the others run on the demo set."""
+SERVED = {"letta"}
+"""Systems that need a server."""
 
 
 @pytest.mark.parametrize("sweep", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
@@ -26,10 +35,20 @@ def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, 
     (table,) = (tmp_path / "outputs" / "sweeps").glob("*/comparison.csv")
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    cells = list((tmp_path / "outputs" / "runs").iterdir())
-    assert len(rows) == len(cells) > 1
+    runs = list((tmp_path / "outputs" / "runs").iterdir())
+    assert len(rows) == len(runs) > 1
     assert done.stdout.count("±") >= 1
     assert summary(tmp_path)["sweep"] == sweep
+
+
+def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
+    grids = OmegaConf.load(SWEEPS / "smoke.yaml").grids
+    chosen = [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
+    assert {cell["system"] for cell in chosen} == set(BUILT_IN) - SERVED
+    assert {ADAPTERS[cell["dataset"]] for cell in chosen} == set(ADAPTERS.values())
+    asked = {cell.get("judge", adapter_class(cell["dataset"]).judges[0]) for cell in chosen}
+    assert asked | {"auto"} == set(options("judge"))
+    assert {cell.get("granularity", "turn") for cell in chosen} == set(options("granularity"))
 
 
 @pytest.mark.real_data
