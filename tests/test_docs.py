@@ -20,7 +20,7 @@ from memeval.config.identity import field_stages
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.datasets.registry import ADAPTERS
+from memeval.datasets.registry import ADAPTERS, DATASETS
 from memeval.systems.registry import BUILT_IN, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
@@ -157,9 +157,26 @@ def metric_patterns() -> list[re.Pattern[str]]:
     """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1` … `a_at_20` for all depths."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)
-    parts = {"<category>": "[^/]+", "<facet>": "[^/]+", "<value>": "[^/]+", "<stage>": "(ingest|answer|judge|embed)", "<depth>": r"\d+"}
+    parts = {
+        "<category>": "[^/]+",
+        "<facet>": "[^/]+",
+        "<value>": "[^/]+",
+        "<position>": "[0-9]+",
+        "<stage>": "(ingest|answer|judge|embed)",
+        "<depth>": r"\d+",
+    }
     names = set(re.findall(r"`([a-z][\w/<>]+)`", text))
     return [re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name))) for name in names]
+
+
+def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
+    shipped = ",".join(name for name in sorted(ADAPTERS) if name.startswith("demo") or not DATASETS[name].file)
+    done = run([sys.executable, "-m", "memeval", "-m", f"dataset={shipped}", "dataset.limit_cases=3", "tracking=none"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    summaries = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json")]
+    assert len(summaries) == shipped.count(",") + 1 > 7
+    patterns, logged = metric_patterns(), {name for summary in summaries for name in summary["metrics"]}
+    assert sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns)) == []
 
 
 @pytest.mark.parametrize("with_model", [False, True], ids=["offline", "with a model"])

@@ -216,3 +216,10 @@ def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str)
     path.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(UserError, match=told):
         read_hypotheses(path)
+
+
+def test_what_was_chosen_is_no_refusal_and_no_answer_in_words() -> None:
+    chosen = {**record("correct", category=5), "choices": ["a", "b"]}
+    metrics = measure_repeat([{**record("correct"), "choices": ["a", "b"]}, chosen], [], HEADLINE)
+    assert metrics["abstention_rate"] is None and metrics["abstention_rate/unanswerable"] is None
+    assert metrics["accuracy"] == 1.0
