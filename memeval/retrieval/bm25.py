@@ -1,8 +1,9 @@
 """BM25 as rank-bm25 defines it, answered from a sparse column matrix.
 
 rank-bm25 builds the index and the idf (its floor for terms in more than half of the documents is what no faster package reproduces);
-its own scoring visits every document for every query term. Here each term's contributions are computed once, with the same operations
-in the same order, so that scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
+its own scoring visits every document for every query term. Here each term's contributions are computed once, when a query first has it,
+with the same operations in the same order, so that scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short
+arrays. Most terms of a long history are never asked for.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ def words(text: str) -> list[str]:
     return text.split(" ")
 
 
+Column = tuple["NDArray[np.intp]", "NDArray[np.float64]"]
+"""Positions of the documents that hold a term, and the term's contribution to the score of each."""
+
+
 class Bm25Index:
     """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over the given texts; positions are those of `texts`."""
 
@@ -44,7 +49,8 @@ class Bm25Index:
         self._terms = terms if tokens == "alnum" else words
         corpus = [self._terms(text) for text in texts]
         self.size = len(corpus)
-        self._columns: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
+        self._columns: dict[str, Column | None] = {}
+        self._counts: list[dict[str, int]] = []
         if any(corpus):  # BM25Okapi divides by the number of terms
             self._fill(corpus)
 
@@ -52,23 +58,24 @@ class Bm25Index:
         from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
         model = BM25Okapi(corpus)
-        found: dict[str, tuple[list[int], list[int]]] = {}
-        for position, counts in enumerate(model.doc_freqs):
-            for term, count in counts.items():
-                positions, frequencies = found.setdefault(term, ([], []))
-                positions.append(position)
-                frequencies.append(count)
-        length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
-        for term, (positions, frequencies) in found.items():
-            rows, frequency = np.array(positions), np.array(frequencies)
-            weights = (model.idf.get(term) or 0) * (frequency * (model.k1 + 1) / (frequency + length[rows]))
-            self._columns[term] = (rows, weights)
+        self._counts, self._idf, self._k1 = model.doc_freqs, model.idf, model.k1
+        self._length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
+
+    def _column(self, term: str) -> Column | None:
+        """The documents that hold a term, and what it adds to their scores; None where none does."""
+        if term not in self._columns:
+            found = [(position, counts[term]) for position, counts in enumerate(self._counts) if term in counts]
+            self._columns[term] = self._weighted(term, *map(np.array, zip(*found, strict=True))) if found else None
+        return self._columns[term]
+
+    def _weighted(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
+        return rows, (self._idf.get(term) or 0) * (frequency * (self._k1 + 1) / (frequency + self._length[rows]))
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 where no term of the query occurs."""
         total = np.zeros(self.size)
         for term in self._terms(query):
-            if column := self._columns.get(term):
+            if column := self._column(term):
                 rows, weights = column
                 total[rows] += weights
         return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,9 @@ def _state(folder: Path) -> dict[str, Any]:
 
 
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
-    return [asdict(chunk) | {"time": chunk.time.isoformat() if chunk.time else None} for chunk in chunks]
+    """Field by field: `asdict` copies each value deeply, which takes longer than all the rest."""
+    names = [field.name for field in fields(MemoryChunk)]
+    return [{name: getattr(chunk, name) for name in names} | {"time": chunk.time.isoformat() if chunk.time else None} for chunk in chunks]
 
 
 def _chunk(row: dict[str, Any]) -> MemoryChunk:
