@@ -51,7 +51,7 @@ def parser() -> Parser:
         ("fetch", "download a data set, check it, show its licence"),
         ("verify", "compare what is here with what is registered, and list every repair of a dirty record"),
         ("stats", "cases, sessions, turns, tokens, questions by category, as a table"),
-        ("make", "write a generated data set to a file, in LoCoMo's schema"),
+        ("make", "write a generated or derived data set to a file: synthetic, locomo_mc10"),
     ):
         own = actions.add_parser(action, help=what)
         own.add_argument("name")

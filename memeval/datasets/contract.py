@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from memeval.config.schema import RUN, RUNTIME, at
 from memeval.errors import UserError
@@ -189,6 +189,17 @@ class Dataset(ABC):
         `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case with its session.
         """
         return {}
+
+    def check_writable(self) -> None:
+        """Raises `UserError` where `write` has nothing to write: the default, as most data sets are files already."""
+        raise UserError(
+            f"data set '{self.info.name}' can't be written as a file: it is neither generated nor derived",
+            "these can:  synthetic, locomo_mc10",
+        )
+
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """Writes what is generated or derived, a record at a time; returns how many cases and questions there were."""
+        raise NotImplementedError
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Metrics of the data set's own protocol over the records of one repeat, by stable names."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.paths import data_dir
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
@@ -25,6 +26,8 @@ from memeval.errors import UserError
 from memeval.metrics.positions import position_measures
 from memeval.records import CategoryId, EvalCase
 
+MARK = "derived"
+"""Field of a row that `data make` wrote: what it was made from."""
 DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 
@@ -73,7 +76,9 @@ class LocomoMc10(Dataset):
         joined = self._joinable
         digest = digest_of(f"{self._digest} evidence={joined[0]}".encode()) if joined else self._digest
         part = excerpt_of(self.info, self._digest) is not None
-        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._file_notes()), excerpt=part)
+        mark = self._mark
+        notes = (*self._file_notes(), *([_derived_note(mark)] if mark else ()))
+        return LoadedDataset(self.info, self.path, digest, pinned, notes, excerpt=part, derived=mark is not None)
 
     def read(self) -> Iterator[EvalCase]:
         self._evidence = Evidence(self._conversations, self._original_path.name) if self.settings.derive or self._joinable else None
@@ -90,6 +95,21 @@ class LocomoMc10(Dataset):
         if self._twice:
             notes.append(f"choices: {self._twice} of {self._questions} questions show a choice twice; both places count as the same answer")
         return tuple(notes)
+
+    def check_writable(self) -> None:
+        if not self.settings.derive:
+            raise UserError(f"data set '{self.info.name}' is a file already; derived rows can be written.", "say so:  dataset.derive=true")
+        self._derived_notes()
+
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """Derived rows as JSON lines in the published schema, each with a field `derived` that says what it was made from."""
+        seed = self.settings.derive_seed
+        made_from = {"from": self._original_path.name, "sha256": self._original[0], "seed": seed, "version": VERSION}
+        questions = 0
+        for row in derive_rows(self._samples, seed):
+            file.write(json.dumps({**row.values, MARK: made_from}, ensure_ascii=False) + "\n")
+            questions += 1
+        return len(self._samples), questions
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)
@@ -123,11 +143,17 @@ class LocomoMc10(Dataset):
             yield f"evidence: none, since {self._original_path.name} {what}; retrieval is not measured"
 
     def _derived_notes(self) -> tuple[str, ...]:
-        digest, seed = self._original[0], self.settings.derive_seed
-        return (
-            f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {self._original_path.name} (sha256 {digest[:12]}…) with "
-            f"derive_seed={seed}, wrong choices drawn from other questions' answers; the figures compare with no published ones",
-        )
+        return (_derived_note({"from": self._original_path.name, "sha256": self._original[0], "seed": self.settings.derive_seed}),)
+
+    @property
+    def _mark(self) -> Mapping[str, Any] | None:
+        """What the first row of a file says of its derivation; None where it says nothing, or can't be read: `read` then tells."""
+        try:
+            first = next(read_lines(self.path), None)
+        except UserError:
+            return None
+        mark = first.values.get(MARK) if first else None
+        return mark if isinstance(mark, dict) else None
 
     @property
     def _original_path(self) -> Path:
@@ -167,3 +193,12 @@ class LocomoMc10(Dataset):
     def _conversations(self) -> Mapping[str, EvalCase]:
         """LoCoMo's conversations by id."""
         return {case.case_id: case for case in (read_case(sample, captions=False) for sample in self._samples)}
+
+
+def _derived_note(made_from: Mapping[str, Any]) -> str:
+    """What every report says of derived rows."""
+    return (
+        f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} (sha256 "
+        f"{str(made_from.get('sha256'))[:12]}…) with derive_seed={made_from.get('seed')}, wrong choices drawn from other questions' "
+        "answers; the figures compare with no published ones"
+    )

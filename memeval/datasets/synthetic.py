@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.registry import SYNTHETIC
 from memeval.datasets.synthetic_case import Size, make_case
-from memeval.datasets.synthetic_file import read_cases
+from memeval.datasets.synthetic_file import read_cases, write_cases
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
@@ -112,6 +112,14 @@ class Synthetic(Dataset):
             if len(case.questions) < chosen.questions_per_case:
                 self._small[case.case_id] = f"{len(case.questions)} of {chosen.questions_per_case}"
             yield case
+
+    def check_writable(self) -> None:
+        if self.settings.path:
+            raise UserError("data make writes what is generated, and dataset.path reads what is there.", "leave dataset.path out")
+
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """As a JSON list in LoCoMo's schema."""
+        return write_cases(self.cases(), file)
 
     def notes(self) -> tuple[str, ...]:
         if not self._small:

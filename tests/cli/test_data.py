@@ -54,7 +54,7 @@ def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
         (["stats", "synthetic", "dataset.tokens=9"], "dataset.tokens must be from 10 to 10,000,000, not 9"),
         (["stats", "synthetic", "dataset.tokens=[1"], "dataset.tokens=[1: "),
         (["stats", "synthetic", "tokens"], "'tokens' is no setting"),
-        (["make", "demo", "x.json"], "data set 'demo' can't be written as a file; synthetic can."),
+        (["make", "demo", "x.json"], "data set 'demo' can't be written as a file: it is neither generated nor derived"),
         (["make", "synthetic", "/nowhere/at/all.json", "tokens=10"], "/nowhere/at/all.json can't be written: No such file or directory."),
         (["fetch", "synthetic"], "data set 'synthetic' is generated when it is read: there is nothing to fetch."),
     ],

@@ -93,3 +93,17 @@ def test_a_small_file_gives_as_many_choices_as_it_can(tmp_path: Path) -> None:
     assert set(time.choices) == {"Oslo", "7 May 2023"} and time.category == 2
     assert set(adversarial.choices) == {NOT_ANSWERABLE, "Tofu", "Oslo", "7 May 2023"}
     assert [turn.text for turn in case.sessions[1].turns] == ["My cat is called Tofu.", "Mine has no name, it is grey."]
+
+
+def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) -> None:
+    derived = build("demo_locomo_mc10", tmp_path, derive=True, derive_seed=4)
+    path = tmp_path / "mc10.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        assert derived.write(file) == (3, 115)
+    read = build("demo_locomo_mc10", tmp_path, path=str(path))
+    loaded = read.open()
+    assert loaded.derived and any(note.startswith("DERIVED: ") and "derive_seed=4" in note for note in loaded.notes)
+    questions = [question for case in read.cases() for question in case.questions]
+    assert questions == [question for case in derived.cases() for question in case.questions]
+    with pytest.raises(UserError, match="is a file already"):
+        read.check_writable()
