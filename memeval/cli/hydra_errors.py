@@ -6,6 +6,7 @@ import re
 import traceback
 from typing import Any
 
+from memeval.config.grids import counted_cells
 from memeval.config.integers import INTEGER_GROUPS, options
 from memeval.config.names import HELP, unknown_name
 from memeval.errors import UserError, unknown
@@ -74,4 +75,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 def _no_option(group: str, option: str, known: list[str]) -> UserError:
     if group in INTEGER_GROUPS:
         return UserError(f"{group} must be one of {', '.join(known or options(group))} or a positive integer, not '{option}'")
+    if group == "cell":
+        ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in counted_cells().items()]
+        return UserError(f"there is no cell '{option}'", f"sweeps that are unions of grids have:  {'; '.join(ranges)}")
     return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)

@@ -53,10 +53,19 @@ def _choices(override: str) -> list[str]:
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 
+def counted_cells() -> dict[str, int]:
+    """How many cells each sweep has that is a union of grids."""
+    found = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
+    return {sweep: sum(1 for _ in cells(grids)) for sweep, grids in found.items() if grids}
+
+
+def _grids(sweep: str) -> Sequence[str]:
+    return OmegaConf.select(OmegaConf.create(read_sweep(sweep)), "grids") or ()
+
+
 def cell_config(sweep: str, number: int) -> DictConfig | None:
     """The config of one cell, counted from 1: its options as a list of defaults, its fields below. None where there is no such cell."""
-    grids = OmegaConf.select(OmegaConf.create(read_sweep(sweep)), "grids") if is_sweep(sweep) else None
-    found = dict(enumerate(cells(grids or ()), start=1)).get(number)
+    found = dict(enumerate(cells(_grids(sweep) if is_sweep(sweep) else ()), start=1)).get(number)
     return None if found is None else _config(found)
 
 

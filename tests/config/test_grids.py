@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from memeval.cli.compose import composed
 from memeval.config import grids
 from memeval.config.grids import cell_config, cells, over_cells
+from memeval.errors import UserError
 
 
 @pytest.fixture
@@ -50,4 +51,7 @@ def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
 def test_there_is_no_cell_past_the_last(sweeps: Path) -> None:
     assert cell_config("mine", 5) is not None
     assert cell_config("mine", 6) is None and cell_config("mine", 0) is None
+    with pytest.raises(UserError, match="there is no cell 'mine-6'") as caught:
+        composed(["+cell=mine-6"])
+    assert caught.value.hints == ("sweeps that are unions of grids have:  +cell=mine-1 to mine-5",)
     assert cell_config("plain", 1) is None and cell_config("none", 1) is None
