@@ -13,7 +13,6 @@ from memeval.errors import UserError
 def make(name: str, path: Path, words: Sequence[str]) -> int:
     """Writes the data set record by record; the file appears under its name once it is whole."""
     dataset = chosen_dataset(name, words)
-    dataset.check_writable()
     if path.exists():
         raise UserError(f"{path} is there already.", "move it away, or name another file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -28,6 +27,5 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     print(f"{path}: {cases:,} cases, {questions:,} questions, {path.stat().st_size:,} bytes")
     for note in dataset.notes():
         print(f"  {note}")
-    allowed = " dataset.allow_unpinned=true" if dataset.info.sha256 else ""
-    print(f"run it:  python -m memeval dataset={name} dataset.path={path}{allowed}")
+    print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
     return 0

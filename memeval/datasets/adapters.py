@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from importlib.metadata import entry_points
 
+from memeval.config.classes import class_at
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.datasets.registry import ADAPTERS, dataset_info
 from memeval.errors import UserError, unknown
@@ -18,20 +18,7 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
 
     Raises `UserError` naming the nearest ones where there is none of that name, and for a path that leads to no adapter.
     """
-    path = class_path or _path_of(name)
-    module_name, _, class_name = path.partition(":")
-    if not module_name or not class_name:
-        raise UserError(f"dataset.class must read package.module:Class, but is '{path}'")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except ModuleNotFoundError as error:
-        missing = f"data set '{name}': no module named '{error.name}' (class {path})"
-        raise UserError(missing, "is it installed, and on PYTHONPATH?") from error
-    except AttributeError as error:
-        raise UserError(f"data set '{name}': module '{module_name}' has no class '{class_name}'") from error
-    if not (isinstance(found, type) and issubclass(found, Dataset)):
-        raise UserError(f"data set '{name}': {path} is no subclass of memeval.datasets.contract.Dataset")
-    return found
+    return class_at(class_path or _path_of(name), Dataset, "dataset", f"data set '{name}'")  # type: ignore[type-abstract]
 
 
 def info_of(name: str, kind: type[Dataset]) -> DatasetInfo:

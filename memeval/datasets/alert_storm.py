@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +14,11 @@ from memeval.datasets.alert_storm_generate import VERSION, Alert, Shape, Storm, 
 from memeval.datasets.alert_storm_log import read_log
 from memeval.datasets.alert_storm_questions import Seen, drafts
 from memeval.datasets.alert_storm_text import show
-from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.netops import ABILITIES, ANSWERABLE, choose, questions, seeded
+from memeval.datasets.netops import NetOps, choose, questions, seeded
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import EvalCase
 
 LOG_FILE = "aiops/BGL_2k.log_structured.csv"
 """Below the data folder."""
@@ -85,23 +85,11 @@ class AlertStormSettings(DatasetSettings):
             )
 
 
-class AlertStorm(Dataset):
+class AlertStorm(NetOps):
     """Generates storms, or reads a log in Loghub's structured form."""
 
     settings_type = AlertStormSettings
     settings: AlertStormSettings
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return ABILITIES
-
-    @property
-    def headline(self) -> frozenset[CategoryId]:
-        return ANSWERABLE
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"task": "Task"}
 
     def open(self) -> LoadedDataset:
         if self.settings.source == "log":

@@ -190,16 +190,15 @@ class Dataset(ABC):
         """
         return {}
 
-    def check_writable(self) -> None:
-        """Raises `UserError` where `write` has nothing to write: the default, as most data sets are files already."""
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """Writes what is generated or derived, a record at a time; returns how many cases and questions there were.
+
+        Raises `UserError` where there is nothing to write: the default, as most data sets are files already.
+        """
         raise UserError(
             f"data set '{self.info.name}' can't be written as a file: it is neither generated nor derived",
             "these can:  synthetic, locomo_mc10",
         )
-
-    def write(self, file: IO[str]) -> tuple[int, int]:
-        """Writes what is generated or derived, a record at a time; returns how many cases and questions there were."""
-        raise NotImplementedError
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Metrics of the data set's own protocol over the records of one repeat, by stable names."""

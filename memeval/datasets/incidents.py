@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memeval.config.schema import ANSWER, PREPARE, at
-from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import DatasetSettings, LoadedDataset, Record
 from memeval.datasets.incidents_questions import History, drafts, root_causes
 from memeval.datasets.incidents_ranking import DEPTHS, a_at_k, mar, ranking
 from memeval.datasets.incidents_tables import Incident, Table, read_source
 from memeval.datasets.incidents_text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops import ABILITIES, ANSWERABLE, choose, questions, seeded
+from memeval.datasets.netops import NetOps, choose, questions, seeded
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import EvalCase
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,11 @@ class IncidentSettings(DatasetSettings):
                 raise UserError(f"dataset.{name} must be at least {least}, not {getattr(self, name)}")
 
 
-class Incidents(Dataset):
+class Incidents(NetOps):
     """Reads a table of incidents; each system in it is one case, each past incident one session."""
 
     settings_type = IncidentSettings
     settings: IncidentSettings
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return ABILITIES
-
-    @property
-    def headline(self) -> frozenset[CategoryId]:
-        return ANSWERABLE
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"task": "Task"}
 
     def open(self) -> LoadedDataset:
         table, pinned = self._table

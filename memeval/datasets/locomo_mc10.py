@@ -96,13 +96,10 @@ class LocomoMc10(Dataset):
             notes.append(f"choices: {self._twice} of {self._questions} questions show a choice twice; both places count as the same answer")
         return tuple(notes)
 
-    def check_writable(self) -> None:
-        if not self.settings.derive:
-            raise UserError(f"data set '{self.info.name}' is a file already; derived rows can be written.", "say so:  dataset.derive=true")
-        self._derived_notes()
-
     def write(self, file: IO[str]) -> tuple[int, int]:
         """Derived rows as JSON lines in the published schema, each with a field `derived` that says what it was made from."""
+        if not self.settings.derive:
+            raise UserError(f"data set '{self.info.name}' is a file already; derived rows can be written.", "say so:  dataset.derive=true")
         seed = self.settings.derive_seed
         made_from = {"from": self._original_path.name, "sha256": self._original[0], "seed": seed, "version": VERSION}
         questions = 0

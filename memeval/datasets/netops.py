@@ -10,6 +10,7 @@ from hashlib import sha256
 from random import Random
 from typing import TypeVar
 
+from memeval.datasets.contract import Dataset
 from memeval.records import CategoryId, EvalQuestion
 
 T = TypeVar("T")
@@ -26,6 +27,23 @@ ABILITIES: Mapping[CategoryId, str] = {
 
 ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
 """The headline. Abstention rewards refusal and is reported apart."""
+
+
+class NetOps(Dataset):
+    """What the two have in common: questions by ability, and a facet that tells the template."""
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return ABILITIES
+
+    @property
+    def headline(self) -> frozenset[CategoryId]:
+        return ANSWERABLE
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"task": "Task"}
+
 
 WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
 HIDDEN = frozenset({1, 10})

@@ -113,12 +113,10 @@ class Synthetic(Dataset):
                 self._small[case.case_id] = f"{len(case.questions)} of {chosen.questions_per_case}"
             yield case
 
-    def check_writable(self) -> None:
-        if self.settings.path:
-            raise UserError("data make writes what is generated, and dataset.path reads what is there.", "leave dataset.path out")
-
     def write(self, file: IO[str]) -> tuple[int, int]:
         """As a JSON list in LoCoMo's schema."""
+        if self.settings.path:
+            raise UserError("data make writes what is generated, and dataset.path reads what is there.", "leave dataset.path out")
         return write_cases(self.cases(), file)
 
     def notes(self) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
+from memeval.config.classes import class_at
 from memeval.config.settings import read_settings
-from memeval.errors import UserError, unknown
+from memeval.errors import unknown
 from memeval.systems.contract import MemorySystem, Parts, SystemSettings
 
 BUILT_IN = {
@@ -56,19 +56,7 @@ def available() -> list[str]:
 
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:
     """The class of a system; `class_path` (`package.module:Class`) goes before the name."""
-    path = class_path or _path_of(name)
-    module_name, _, class_name = path.partition(":")
-    if not module_name or not class_name:
-        raise UserError(f"system.class must read package.module:Class, but is '{path}'")
-    try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except ModuleNotFoundError as error:
-        raise UserError(f"system '{name}': no module named '{error.name}' (class {path})", "is it installed, and on PYTHONPATH?") from error
-    except AttributeError as error:
-        raise UserError(f"system '{name}': module '{module_name}' has no class '{class_name}'") from error
-    if not (isinstance(found, type) and issubclass(found, MemorySystem)):
-        raise UserError(f"system '{name}': {path} is no subclass of memeval.systems.contract.MemorySystem")
-    return found
+    return class_at(class_path or _path_of(name), MemorySystem, "system", f"system '{name}'")  # type: ignore[type-abstract]
 
 
 def _path_of(name: str) -> str:
