@@ -110,7 +110,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         )
     loaded = dataset.open()
     facts = Facts(
-        data_sha256=loaded.sha256,
+        data_sha256=_data_identity(dataset, loaded),
         prompt_sha256=f"{wording.sha256} {choose_wording.sha256}" if dataset.chooses else wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
         system_class=class_identity(kind),
@@ -174,7 +174,13 @@ def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
         )
 
 
-def class_identity(kind: type[MemorySystem]) -> str:
+def _data_identity(dataset: Dataset, loaded: LoadedDataset) -> str:
+    """The sha256 of the data; for an adapter of the user's own with that of its code, which decides what is read from it."""
+    adapter = class_identity(type(dataset))
+    return f"{loaded.sha256} {adapter}" if "@" in adapter else loaded.sha256
+
+
+def class_identity(kind: type[Any]) -> str:
     """`module:Class`; for a class of the user's own with the sha256 of its file, so that an edit makes its results anew.
 
     What such a file imports is not looked at. Our own classes go by the version of memeval.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -66,9 +67,28 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 
 
-def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
+def ran(home: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The printed command in a folder that holds the example."""
     command = [sys.executable, "-W", "error", "-m", "memeval", "--config-dir", "my_conf", "dataset=tickets", "tracking=none"]
-    env = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=EXAMPLE, env=env, capture_output=True, text=True, timeout=120, check=False)
+    env = {**os.environ, "MEMEVAL_HOME": str(home)}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    done = ran(tmp_path, EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert "answer 4/4" in done.stdout + done.stderr
+
+
+def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
+    folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
+    assert "finished before" not in ran(home, folder).stderr
+    assert "finished before: 4 records reused" in ran(home, folder).stderr
+    adapter = folder / "my_tickets.py"
+    adapter.write_text(
+        adapter.read_text(encoding="utf-8").replace('message.text("text")', 'message.text("text").upper()'), encoding="utf-8"
+    )
+    edited = ran(home, folder)
+    assert edited.returncode == 0, edited.stderr
+    assert "reused" not in edited.stderr
+    assert len(list(home.glob("outputs/runs/*"))) == 2
