@@ -226,6 +226,10 @@ class Status(StrEnum):
     OK = "ok"
     INGEST_FAILED = "ingest_failed"
     ANSWER_FAILED = "answer_failed"
+    ANSWER_CUT = "answer_cut"
+    """The model's reply was cut at its limit of tokens: what it holds is not the whole answer, and is not judged."""
+    ANSWER_FILTERED = "answer_filtered"
+    """The provider's filter withheld the reply, or a part of it."""
     JUDGE_FAILED = "judge_failed"
     UNPARSED = "unparsed"
 

@@ -147,6 +147,13 @@ class Completion:
     """Wall time of the call that made the reply, waits between retries left out; kept with the reply in the cache."""
     retry_wait_s: float = 0.0
     """Time spent waiting for the endpoint between retries."""
+    finish_reason: str | None = None
+    """Why the model stopped, as the endpoint says: `stop`, `length`, `content_filter` …; None where it does not say, and offline."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ended at its limit of tokens."""
+        return self.finish_reason == "length"
 
 
 class LanguageModel(ABC):
