@@ -1,6 +1,6 @@
 """The offline embedder: tf-idf over the character n-grams of words, hashed to a fixed width. No weights, no network.
 
-On the turns of LoCoMo it finds more evidence than BM25 or a small neural model does (see `benchmarks/embedding_width.py`).
+On the turns of LoCoMo it finds more evidence than BM25 or a small neural model does (see `perf/embedding_width.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint32]
 
 DEFAULT_WIDTH = 4096
-"""Numbers per vector: chosen by `benchmarks/embedding_width.py`."""
+"""Numbers per vector: chosen by `perf/embedding_width.py`."""
 
 _SPREAD = 0x9E3779B1
 """Knuth's multiplicative constant: spreads CRC-32 values, which are linear in their input, over the columns."""

@@ -1,6 +1,6 @@
 """Speed of the offline reader by size of context, and its answers on LoCoMo where the data is given.
 
-    python benchmarks/reader.py [DATA_DIR/locomo/locomo10.json [--fit]]
+    python perf/reader.py [DATA_DIR/locomo/locomo10.json [--fit]]
 
 Times are of the whole `complete` call, in milliseconds. `fresh` contexts differ from question to question and share units, as after
 a retrieval; a `kept` context is the same for all questions, as the whole conversation is. Without a file, the conversation is made up.

@@ -1,4 +1,4 @@
-"""What publishing costs: the cold start, and one cell of 1,540 records. `python benchmarks/tracking.py`
+"""What publishing costs: the cold start, and one cell of 1,540 records. `python perf/tracking.py`
 
 Times are of this machine and of what else it does; the ratios between them are what to watch.
 """

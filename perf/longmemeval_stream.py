@@ -1,6 +1,6 @@
 """Memory and time of a run over files in LongMemEval's schema, up to a gigabyte: memory must not depend on a file's size, nor the pace.
 
-    python benchmarks/longmemeval_stream.py [--gigabytes 0.25 0.5 1] [--folder /tmp] [overrides ...]
+    python perf/longmemeval_stream.py [--gigabytes 0.25 0.5 1] [--folder /tmp] [overrides ...]
 
 Writes invented files (50 sessions of 10 turns an item, most of them shared between items, as in the real ones), runs `system=bm25` over
 each by the real command line, and prints items, seconds, processor seconds per gigabyte and peak memory. Exit status 1 where the peak

@@ -1,6 +1,6 @@
 """How near cogcanvas comes to the ideal of its call graph, against an endpoint on loopback where each call takes 200 ms.
 
-    MEMEVAL_DATA_DIR=... python benchmarks/cogcanvas.py [--latency 0.2] [--concurrency 64] [overrides ...]
+    MEMEVAL_DATA_DIR=... python perf/cogcanvas.py [--latency 0.2] [--concurrency 64] [overrides ...]
 
 A case's calls form three layers, each of which needs the one before: the first pass over its batches, the second pass, its answers. The
 ideal is the longer of all calls x latency / connections and three latencies. The endpoint runs in a process of its own, and replies to the

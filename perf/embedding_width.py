@@ -1,6 +1,6 @@
 """Evidence recall@5 and time of the offline embedder by width, against scikit-learn's unhashed tf-idf.
 
-    python benchmarks/embedding_width.py DATA_DIR/locomo/locomo10.json [WIDTH ...]
+    python perf/embedding_width.py DATA_DIR/locomo/locomo10.json [WIDTH ...]
 
 One document per turn (`{speaker}: {text}`), exact cosine search within the conversation, questions of categories 1-4 with evidence.
 """
