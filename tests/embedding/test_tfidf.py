@@ -134,7 +134,7 @@ def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(texts: list
 @pytest.mark.real_data
 def test_beats_bm25_on_locomo(data_dir: Path) -> None:
     """Evidence recall@5 over turns: BM25 has .435, unhashed tf-idf .485."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "perf"))
     try:
         from embedding_width import conversation, hashed, recall
     finally:
