@@ -5,14 +5,17 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test check lock ui clean
+.PHONY: run test coverage check lock ui clean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
 	$(BIN)/python -m memeval $(FIRST_RUN)
 
 test: $(BIN)/.dev check
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --durations=15
+
+coverage: $(BIN)/.dev
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
 
 check: $(BIN)/.dev
 	$(BIN)/ruff check

@@ -1,3 +1,57 @@
-"""memeval measures the memory of language-model agents."""
+"""memeval measures the memory of language-model agents.
+
+The Python API is loaded when it is first used: `import memeval` takes no time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from memeval.api import Run, arun, load_run, load_runs, run
+    from memeval.datasets.contract import Dataset
+    from memeval.judges.contract import Judge
+    from memeval.systems.contract import MemorySystem, RecallSystem
+
+__all__ = [
+    "Dataset",
+    "Judge",
+    "MemorySystem",
+    "RecallSystem",
+    "Run",
+    "__version__",
+    "arun",
+    "load_run",
+    "load_runs",
+    "run",
+]
+
+_HOME = {
+    "Dataset": "memeval.datasets.contract",
+    "Judge": "memeval.judges.contract",
+    "MemorySystem": "memeval.systems.contract",
+    "RecallSystem": "memeval.systems.contract",
+    "Run": "memeval.api",
+    "arun": "memeval.api",
+    "load_run": "memeval.api",
+    "load_runs": "memeval.api",
+    "run": "memeval.api",
+}
+"""Where each public name is defined."""
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'memeval' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memeval.cli.progress import progress_for
+from memeval.cli.publish import PublishResult
 from memeval.cli.session import DoneCell, described, note_done, start_publisher
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
@@ -23,22 +25,44 @@ Runner = Callable[[Cell, Progress, Finish], RunSummary]
 """Runs a cell's stages, telling a `Progress`, and returns what the `Finish` makes of them."""
 
 
+@dataclass(frozen=True)
+class Completed:
+    """A cell that was run, or taken as it was finished before, and published."""
+
+    summary: RunSummary
+    reused: bool
+    """True where it was finished before."""
+    published: PublishResult
+
+
+_PUBLISHING = threading.Lock()
+"""A publisher answers one request at a time; the Python API may run several cells at once."""
+
+
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
+    with progress_for(cell.name) as progress:
+        completed = complete_cell(cell, progress, runner)
+    note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
+    return completed.summary
+
+
+def complete_cell(cell: Cell, progress: Progress, runner: Runner | None = None) -> Completed:
+    """Runs and publishes a cell. Raises `UserError` and `StorageError`."""
     summary = reusable(cell)
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
     publisher = start_publisher(cell.config.tracking)
-    with progress_for(cell.name) as progress:
-        if summary is None:
-            summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
-        else:
-            progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
-            summary = _of_this_sweep(cell, summary)
-    result = publisher.publish(cell.folder)
-    note_done(DoneCell(job, str(cell.folder), reused, described(result)))
-    return summary
+
+    if summary is None:
+        summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
+    else:
+        progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
+        summary = _of_this_sweep(cell, summary)
+
+    with _PUBLISHING:
+        return Completed(summary, reused, publisher.publish(cell.folder))
 
 
 def check_keys(config: RunConfig) -> None:

@@ -35,8 +35,7 @@ ENVIRONMENT = {
 
 def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; no such word means `run`."""
-    for variable, value in ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
+    set_environment()
     try:
         if _informed(arguments):
             return 0
@@ -57,6 +56,12 @@ def run_command(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def set_environment() -> None:
+    """Sets what other packages read from the environment, before they are imported; what the user set stays."""
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
 
 
 def _informed(arguments: list[str]) -> bool:

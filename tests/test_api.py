@@ -1,0 +1,158 @@
+"""The Python API: runs from Python and from a running event loop, finished runs as tables."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.api import as_overrides
+from memeval.errors import UserError
+
+SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMEVAL_HOME", str(folder))
+        patch.delenv("MEMEVAL_DATA_DIR", raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> memeval.Run:
+    return memeval.run(*SMALL, system="bm25", top_k=3, progress=False)
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(memeval.__all__) <= set(dir(memeval))
+    assert all(getattr(memeval, name) is not None for name in memeval.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'ran'"):
+        memeval.ran  # noqa: B018 - the access is what is tested
+
+
+def test_a_run_has_metrics_and_settings(run: memeval.Run) -> None:
+    assert run.valid
+    assert run.metrics["coverage"] == 1.0
+    assert run.params["top_k"] == 3
+    assert run.name.startswith("bm25 turn k=3")
+
+
+def test_records_are_a_table_with_a_row_per_question(run: memeval.Run) -> None:
+    records = run.records()
+    assert len(records) == 4
+    right = (records["verdict.label"] == "correct").mean()
+    assert right == pytest.approx(run.metrics["accuracy"])
+    assert {"question_id", "category_name", "hypothesis", "metrics.token_f1"} <= set(records.columns)
+
+
+def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) -> None:
+    retrieved = run.retrieved()
+    assert list(retrieved["rank"].unique()) == [1, 2, 3]
+    assert len(retrieved) == 12
+    assert retrieved["evidence"].any()
+
+
+def test_a_finished_run_is_taken_as_it_is(run: memeval.Run) -> None:
+    again = memeval.run(*SMALL, "system=bm25", "top_k=3", progress=False)
+    assert again.summary == run.summary
+
+
+def test_progress_is_printed_where_it_is_wanted(run: memeval.Run, capfd: pytest.CaptureFixture[str]) -> None:
+    memeval.run(*SMALL, system="bm25", top_k=3)
+    assert "finished before: 4 records reused" in capfd.readouterr().err
+
+
+def test_run_works_inside_a_running_event_loop(run: memeval.Run) -> None:
+    async def cell() -> memeval.Run:
+        return memeval.run(*SMALL, system="bm25", top_k=3, progress=False)
+
+    assert asyncio.run(cell()).key == run.key
+
+
+def test_several_runs_may_be_awaited_at_once(home: Path) -> None:
+    async def both() -> list[memeval.Run]:
+        runs = (memeval.arun(*SMALL, system="bm25", top_k=k, progress=False) for k in (1, 2))
+        return await asyncio.gather(*runs)
+
+    assert [run.params["top_k"] for run in asyncio.run(both())] == [1, 2]
+
+
+def test_a_mistake_is_an_error_of_the_user(home: Path) -> None:
+    with pytest.raises(UserError, match="Did you mean: bm25"):
+        memeval.run(system="bm52", progress=False)
+
+
+def test_runs_are_found_by_key_and_folder(run: memeval.Run) -> None:
+    assert memeval.load_run(run.key).summary == run.summary
+    assert memeval.load_run(run.key[:10]).key == run.key
+    assert memeval.load_run(run.folder).key == run.key
+    with pytest.raises(UserError, match="unknown run 'nothing'"):
+        memeval.load_run("nothing")
+
+
+def test_runs_are_filtered(run: memeval.Run) -> None:
+    keys = [one.key for one in memeval.load_runs()]
+    assert run.key in keys
+    assert [one.key for one in memeval.load_runs(dataset="demo", since="1h")] == keys
+    assert memeval.load_runs(dataset="locomo") == []
+    assert memeval.load_runs(sweep="baselines") == []
+    assert memeval.load_runs(since=datetime.now() + timedelta(days=1)) == []
+    assert [one.key for one in memeval.load_runs(since=timedelta(days=1))] == keys
+    with pytest.raises(UserError, match="not a span of time"):
+        memeval.load_runs(since="yesterday")
+
+
+def test_a_damaged_run_is_passed_over_and_named(home: Path) -> None:
+    damaged = home / "outputs" / "runs" / "damaged"
+    damaged.mkdir(parents=True)
+    (damaged / "run.json").write_text("{")
+    assert "damaged" not in [run.folder.name for run in memeval.load_runs()]
+    with pytest.raises(UserError, match=r"run\.json can't be read"):
+        memeval.load_run(damaged)
+
+
+def test_records_that_are_gone_are_an_error_of_the_user(run: memeval.Run, tmp_path: Path) -> None:
+    gone = memeval.Run(tmp_path, run.summary)
+    with pytest.raises(UserError, match=r"records\.jsonl can't be read"):
+        gone.records()
+
+
+@pytest.mark.parametrize(
+    ("settings", "overrides"),
+    [
+        ({"top_k": 5}, ["top_k=5"]),
+        ({"system": "rag", "seed": None}, ["system=rag", "seed=null"]),
+        (
+            {"llm": {"name": "openai", "model": "gpt-4o-mini"}},
+            ["llm=openai", "llm.model=gpt-4o-mini"],
+        ),
+        ({"dataset": {"categories": [1, 2]}}, ["dataset.categories=[1,2]"]),
+        ({"dataset.limit_cases": 1}, ["dataset.limit_cases=1"]),
+        ({"llm.send_seed": False}, ["llm.send_seed=false"]),
+    ],
+)
+def test_keyword_arguments_are_overrides(settings: dict[str, object], overrides: list[str]) -> None:
+    assert as_overrides(settings) == overrides
+
+
+@pytest.mark.parametrize("text", ["a b", "it's", "a,b", "[x]", r"back\slash", "ends\\", r"\'", "{", ""])
+def test_any_text_reaches_the_config_as_it_is(text: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    [override] = as_overrides({"dataset": {"path": text}})
+    assert OverridesParser.create().parse_override(override).value() == text
+
+
+def test_the_package_is_typed_and_light() -> None:
+    assert (Path(memeval.__file__).parent / "py.typed").is_file()
+    code = "import memeval, sys; assert not {'pandas', 'hydra', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
