@@ -1,19 +1,13 @@
 """memeval measures the memory of language-model agents.
 
-The Python API is loaded when it is first used: `import memeval` takes no time.
+The Python API is loaded when it is first used: `import memeval` takes no time. `__init__.pyi` tells type checkers of it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from memeval.api import Run, arun, load_run, load_runs, run
-    from memeval.datasets.contract import Dataset
-    from memeval.judges.contract import Judge
-    from memeval.systems.contract import MemorySystem, RecallSystem
 
 __all__ = [
     "Dataset",
