@@ -1,7 +1,12 @@
-"""Every built-in system keeps to the contract that plug-in authors are held to."""
+"""Every built-in system keeps to the contract that plug-in authors are held to, under the settings of its own YAML."""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
+from memeval.cli.compose import composed
+from memeval.config.settings import NOT_SETTINGS
 from memeval.systems.contract import MemorySystem, Parts
 from memeval.systems.registry import BUILT_IN, build_system
 from memeval.testing.contract import MemorySystemContract
@@ -10,12 +15,19 @@ ELSEWHERE = {"letta"}
 """Systems whose server the suite can't stand in for; their own tests run against a double of it."""
 
 
+@cache
+def settings_in_yaml(name: str) -> dict[str, Any]:
+    """What `conf/system/<name>.yaml` sets, with what it takes from other files."""
+    system = composed([f"system={name}"]).system
+    return {key: value for key, value in system.items() if key not in NOT_SETTINGS}
+
+
 def suite(name: str) -> type[MemorySystemContract]:
     class Suite(MemorySystemContract):
         bound_by_top_k = name != "oracle"
 
         def build(self, parts: Parts) -> MemorySystem:
-            return build_system(name, {}, parts)
+            return build_system(name, settings_in_yaml(name), parts)
 
     Suite.__name__ = Suite.__qualname__ = f"Test{''.join(word.title() for word in name.split('_'))}"
     return Suite
@@ -23,3 +35,8 @@ def suite(name: str) -> type[MemorySystemContract]:
 
 for one in sorted(set(BUILT_IN) - ELSEWHERE):
     globals()[suite(one).__name__] = suite(one)
+
+
+def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:
+    settings = [(BUILT_IN[name], repr(sorted(settings_in_yaml(name).items()))) for name in BUILT_IN]
+    assert len(settings) == len(set(settings))

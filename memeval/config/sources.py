@@ -1,0 +1,100 @@
+"""What code made a result: in a checkout a digest of the sources that a stage runs through, in a release the version.
+
+An edit in a checkout so makes exactly those results again that it may have changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import memeval
+from memeval import __version__
+
+_PACKAGE = Path(memeval.__file__).resolve().parent
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<package>memeval[\w.]*)[ \t]+import[ \t]+"
+    r"(?:\((?P<listed>[^)]*)\)|(?P<named>[^\n#]*))|import[ \t]+(?P<module>memeval[\w.]*))",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
+
+
+def is_checkout() -> bool:
+    """Whether the package runs from its sources, where they may be edited, rather than from an installed release."""
+    return (_PACKAGE.parent / "pyproject.toml").is_file()
+
+
+def code_identity(roots: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()) -> str:
+    """What stands for the code of `roots` in a key.
+
+    In a checkout: a digest of these modules' sources, and of what they import, directly or not,
+    from the packages `within` but for the modules `outside`. In a release: the version.
+    Roots that are not memeval's own are left out: the caller identifies them.
+    """
+    if not is_checkout():
+        return __version__
+    return _digest(_ordered(roots), _ordered(within), _ordered(outside))
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+@cache
+def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str, ...]) -> str:
+    sha = hashlib.sha256()
+    for module in sorted(reachable(roots, within, outside)):
+        sha.update(f"{module}\0{_source(module)}\0".encode())
+    return sha.hexdigest()[:16]
+
+
+def reachable(roots: Iterable[str], within: tuple[str, ...], outside: tuple[str, ...] = ()) -> set[str]:
+    """The roots, and the modules of `within` but not of `outside` that an import leads to."""
+    seen: set[str] = set()
+    waiting = [root for root in roots if _file(root) is not None]
+    while waiting:
+        module = waiting.pop()
+        if module in seen:
+            continue
+        seen.add(module)
+        inside = [found for found in _imports(module) if _is_within(found, within)]
+        waiting += [found for found in inside if not _is_within(found, outside)]
+    return seen
+
+
+def _is_within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """The modules of memeval that a module imports, those that it imports inside of functions included."""
+    found: set[str] = set()
+    for match in _IMPORT.finditer(_source(module)):
+        package = match["package"] or match["module"]
+        found.add(package)
+        names = match["listed"] or match["named"] or ""
+        found |= {f"{package}.{name}" for name in _NAME.findall(names)}
+    return frozenset(name for name in found if _file(name) is not None)
+
+
+@cache
+def _source(module: str) -> str:
+    path = _file(module)
+    assert path is not None, f"{module} is not a module of memeval"
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _file(module: str) -> Path | None:
+    """The source file of a module of memeval; None where the name is not one."""
+    first, *parts = module.split(".")
+    if first != _PACKAGE.name:
+        return None
+    path = _PACKAGE.joinpath(*parts)
+    candidates = (path / "__init__.py", path.with_suffix(".py"))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)

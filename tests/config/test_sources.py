@@ -1,0 +1,81 @@
+"""The code that a result rests on: which modules count, and that an edit shows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.config import sources
+from memeval.config.sources import code_identity, reachable
+
+PACKAGES = ("memeval.retrieval", "memeval.embedding")
+PRINT = """
+from memeval.config.sources import code_identity, is_checkout
+print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeval.retrieval"]))
+"""
+
+
+def test_what_a_module_imports_counts_directly_or_not() -> None:
+    modules = reachable(["memeval.systems.rag"], PACKAGES)
+    assert {"memeval.systems.rag", "memeval.retrieval.vectors"} <= modules
+    assert "memeval.retrieval.bm25" in modules, "rag -> rerank -> bm25"
+    assert not any(module.startswith("memeval.judges") for module in modules)
+
+
+def test_modules_outside_are_left_out() -> None:
+    modules = reachable(["memeval.systems.rag"], PACKAGES, ("memeval.retrieval.rerank",))
+    assert "memeval.retrieval.rerank" not in modules
+
+
+def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
+    one = code_identity(["memeval.granularity", "memeval.systems.bm25"], within=PACKAGES)
+    other = code_identity(["memeval.systems.bm25", "memeval.granularity"], within=PACKAGES[::-1])
+    assert one == other != code_identity(["memeval.granularity"], within=PACKAGES)
+
+
+def test_code_of_the_users_own_is_left_to_the_caller() -> None:
+    assert code_identity(["my_memory"]) == code_identity([])
+
+
+def test_a_release_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "is_checkout", lambda: False)
+    assert code_identity(["memeval.granularity"]) == memeval.__version__
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the package as a checkout has it."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(memeval.__file__).parent, tmp_path / "memeval", ignore=ignored)
+    (tmp_path / "pyproject.toml").touch()
+    return tmp_path
+
+
+def printed(folder: Path) -> list[str]:
+    command = [sys.executable, "-c", PRINT]
+    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_an_edit_changes_the_identity_of_what_runs_through_it(checkout: Path) -> None:
+    before = printed(checkout)
+    unrelated = checkout / "memeval" / "judges" / "keyword.py"
+    unrelated.write_text(unrelated.read_text() + "\n# another comment\n")
+    assert printed(checkout) == before
+
+    edited = checkout / "memeval" / "retrieval" / "fusion.py"
+    edited.write_text(edited.read_text() + "\nEDITED = 1\n")
+    after = printed(checkout)
+    assert before[0] == after[0] == "True"
+    assert before[1] != after[1]
+
+
+def test_an_installed_package_is_no_checkout(checkout: Path) -> None:
+    (checkout / "pyproject.toml").unlink()
+    assert printed(checkout) == ["False", memeval.__version__]
