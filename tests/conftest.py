@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no fault of the code: only what is found counts, not how long it took.
+settings.register_profile("memeval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memeval")
 
 
 @pytest.fixture(scope="session")

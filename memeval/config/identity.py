@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memeval import __version__
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, STAGES, RunConfig
 
 _MEMORY_MODEL_FIELDS = ("llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed")
@@ -32,6 +31,8 @@ class Facts:
     """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
     dataset_stages: Mapping[str, str]
     """Stage by name of the data set's settings, likewise."""
+    code: Mapping[str, str]
+    """By stage, what stands for the code that it runs through; `run` is that of the figures."""
     ingest_uses_model: bool
     """Whether the system thinks while it ingests: the model and the seed then belong to its memory."""
 
@@ -85,8 +86,8 @@ def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
     """The keys of the repeat that runs under `seed`."""
     leaves = by_stage(config, facts)
     every = {path: value for stage in leaves.values() for path, value in stage.items()}
-    stands_on = {"version": __version__, "data": facts.data_sha256, "system": facts.system_class}
-    prepare: dict[str, Any] = {**stands_on, **leaves[PREPARE]}
+    stands_on = {"data": facts.data_sha256, "system": facts.system_class}
+    prepare: dict[str, Any] = {"code": facts.code[PREPARE], **stands_on, **leaves[PREPARE]}
     if facts.ingest_uses_model:
         prepare |= {
             "seed": seed,
@@ -94,8 +95,16 @@ def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
             **{f"memory {path}": every[path] for path in _MEMORY_MODEL_FIELDS},
         }
     prepare_key = digest(prepare)
-    answer_key = digest({"prepare": prepare_key, "prompt text": facts.prompt_sha256, "seed": seed, **leaves[ANSWER]})
-    judge: dict[str, Any] = {"answer": answer_key, **{path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}}
+    answer = {
+        "code": facts.code[ANSWER],
+        "prepare": prepare_key,
+        "prompt text": facts.prompt_sha256,
+        "seed": seed,
+        **leaves[ANSWER],
+    }
+    answer_key = digest(answer)
+    judge: dict[str, Any] = {"code": facts.code[JUDGE], "answer": answer_key}
+    judge |= {path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}
     if facts.judge_prompt_sha256 is not None:
         judge |= {"judge text": facts.judge_prompt_sha256, "judge model": config.llm.judge_model or config.llm.model}
         judge |= {f"judge {path}": every[path] for path in _JUDGE_MODEL_FIELDS}

@@ -18,6 +18,7 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.registry import judge_type, wording_of
+from memeval.pipeline.code import stage_code
 from memeval.prompts import Wording, from_file, shipped
 from memeval.systems.contract import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
@@ -117,6 +118,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
         system_stages=stages_of(kind),
         dataset_stages={path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()},
+        code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
         ingest_uses_model=kind.thinks_at_ingest(settings),
     )
     granularity = Granularity(**asdict(config.granularity))

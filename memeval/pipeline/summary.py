@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memeval.config.resolve import fields_of, flatten
+from memeval.config.schema import RUN
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
@@ -23,6 +24,8 @@ from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary,
 Record = Mapping[str, Any]
 _COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
+FIGURES_CODE = "figures_code"
+"""Tag that holds the identity of the code which made the figures from the rows."""
 _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that mean something for answers that another program gave."""
 
@@ -50,6 +53,8 @@ def reusable(cell: Cell) -> RunSummary | None:
         lines = (cell.folder / RECORDS_FILE).read_bytes().count(b"\n")
     except (OSError, ValueError, TypeError, KeyError):
         return None
+    if summary.tags.get(FIGURES_CODE) != cell.facts.code[RUN]:
+        return None  # the figures are made again from the rows, without a call
     whole = lines == sum(summary.statuses.values()) > 0
     return summary if whole and not RETRYABLE.intersection(map(Status, summary.statuses)) else None
 
@@ -131,6 +136,7 @@ def tags(cell: Cell) -> dict[str, str]:
         "own_prompt": str(cell.system.own_prompt or cell.style != cell.config.prompt.name).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
+        FIGURES_CODE: cell.facts.code[RUN],
         **git_state(),
         **{f"version.{package}": number for package, number in versions().items()},
     }

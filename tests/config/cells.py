@@ -47,6 +47,7 @@ def facts(**changes: Any) -> Facts:
         "ingest_prompts_sha256": ("i" * 64,),
         "system_stages": STAGES,
         "dataset_stages": DATASET_STAGES,
+        "code": dict.fromkeys(("prepare", "answer", "judge", "run"), "c" * 16),
         "ingest_uses_model": False,
     }
     return Facts(**known | changes)

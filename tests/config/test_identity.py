@@ -144,6 +144,10 @@ FACTS: list[tuple[str, Any, set[str]]] = [
     ("system_stages", {"chunk_size": "prepare"}, ALL),
     ("dataset_stages", {"path": "prepare"}, ALL),
     ("ingest_prompts_sha256", ("h" * 64,), NONE),
+    ("code", {**facts().code, "prepare": "another"}, ALL),
+    ("code", {**facts().code, "answer": "another"}, ANSWER),
+    ("code", {**facts().code, "judge": "another"}, JUDGE),
+    ("code", {**facts().code, "run": "another"}, NONE),
     ("ingest_uses_model", True, ALL),
 ]
 

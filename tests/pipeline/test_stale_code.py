@@ -1,0 +1,78 @@
+"""An edit of the code in a checkout makes exactly the stages again that run through it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.config.sources import is_checkout
+
+ROOT = Path(memeval.__file__).parents[1]
+RUN = ("system=bm25", "tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=3")
+STAGES = re.compile(r"(prepare|answer|judge) (\d+)/\2(?: \((\d+) reused\))?")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a checkout needs for a run."""
+    if not is_checkout():
+        pytest.skip("memeval runs from an installed package here")
+    folder = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("memeval", "conf", "sweeps"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copytree(ROOT / "data" / "demo", folder / "data" / "demo")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def made_again(checkout: Path) -> set[str]:
+    """The stages of which the command did anything; `figures` where it summed up the rows again."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    environment = {name: value for name, value in environment.items() if "MEMEVAL" not in name}
+    command = [sys.executable, "-m", "memeval", *RUN]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    if "finished before" in done.stderr:
+        return set()
+    counts = {stage: int(total) - int(reused or 0) for stage, total, reused in STAGES.findall(done.stderr)}
+    assert set(counts) == {"prepare", "answer", "judge"}, done.stderr
+    return {"figures", *(stage for stage, count in counts.items() if count)}
+
+
+def edit(checkout: Path, module: str) -> None:
+    """Adds a constant to a module."""
+    path = checkout / "memeval" / module
+    path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
+    everything = {"prepare", "answer", "judge", "figures"}
+    assert made_again(checkout) == everything
+    assert made_again(checkout) == set(), "nothing was edited"
+
+    edit(checkout, "retrieval/bm25.py")
+    assert made_again(checkout) == everything
+
+    edit(checkout, "granularity.py")
+    assert made_again(checkout) == everything
+
+    edit(checkout, "pipeline/reader.py")
+    assert made_again(checkout) == {"answer", "judge", "figures"}
+
+    edit(checkout, "judges/keyword.py")
+    assert made_again(checkout) == {"judge", "figures"}
+
+    edit(checkout, "pipeline/measure.py")
+    assert made_again(checkout) == {"figures"}
+
+    edit(checkout, "report/markdown.py")
+    edit(checkout, "systems/rag.py")
+    assert made_again(checkout) == set(), "this cell runs through neither"
