@@ -13,7 +13,8 @@ the place of a refusal within the answer:
    whole (`… so it cannot be determined`), and where all before only says what the source mentions.
 
 Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
-sentence the first and last 200, of more than three sentences the first and the last two.
+sentence the first and last 200, of the sentences the first and last six; of those that tell
+something the first and the last two count.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ OFFICIAL_PHRASES = ("no information available", "not mentioned")
 
 _HALF = 3_000
 _CLAUSE = 400
+_SENTENCES = 6
 _OPENERS = 8
 _SPACE = " \t\"'`“”‘’«»„()[]{}<>.,;:!*_~-–—。、，"
 
@@ -85,12 +87,26 @@ def is_refusal(text: str) -> bool:
     if _REPORTED.match(plain.lstrip()):
         return False
 
-    sentences = list(_sentences(plain))
-    if not sentences:
+    told = [(sentence, _kind(sentence)) for sentence in _ends(list(_sentences(plain)))]
+    told = [each for each in told if not _is_neutral(*each)] or told
+    if not told:
         return False
-    telling = sentences if len(sentences) <= 3 else [sentences[0], *sentences[-2:]]
-    kinds = [_kind(sentence) for sentence in telling]
-    return _refuses(telling, kinds)
+    telling = told if len(told) <= 3 else [told[0], *told[-2:]]
+    return _refuses([sentence for sentence, _ in telling], [kind for _, kind in telling])
+
+
+def _ends(sentences: list[str]) -> list[str]:
+    """The sentences of both ends: in a long answer, what is between them is reasoning."""
+    if len(sentences) <= 2 * _SENTENCES:
+        return sentences
+    return sentences[:_SENTENCES] + sentences[-_SENTENCES:]
+
+
+def _is_neutral(sentence: str, kind: _Kind) -> bool:
+    """Whether a sentence neither answers nor refuses: an apology, a question, an offer, a heading."""
+    return kind not in _REFUSALS and (
+        sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None
+    )
 
 
 def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
@@ -101,8 +117,10 @@ def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
         return False
 
     # The answer begins with something else.
-    if english.YES_OR_NO.match(telling[0]):
-        return last is _Kind.DECIDES
+    grounds = english.YES_OR_NO.match(telling[0])
+    if grounds:
+        rest = telling[0][grounds.end() :].lstrip()
+        return last is _Kind.DECIDES or (rest.startswith(("i ", "we ")) and _kind(rest) is _Kind.DECIDES)
     if first is _Kind.OTHER_MATTERS:
         refusing = next((at for at, kind in enumerate(kinds) if kind in _REFUSALS), None)
         return refusing is not None and not _goes_on(telling[refusing:], kinds[refusing:])
@@ -135,7 +153,7 @@ def _kind(sentence: str) -> _Kind:
 
 
 def _kind_of_clauses(sentence: str) -> _Kind:
-    parts = (part.strip(_SPACE) for part in english.CONTRAST.split(_ASIDE.sub("", sentence) or sentence))
+    parts = (part.strip(_SPACE) for part in english.CONTRAST.split(sentence))
     clauses = [part for part in parts if part and not english.NEUTRAL.match(part)]
     kinds = [_kind_of_clause(clause) for clause in clauses] or [_Kind.CONTENT]
     if len(kinds) == 1:
@@ -183,16 +201,18 @@ def _without_openers(clause: str) -> str:
 
 
 def _sentences(plain: str) -> Iterator[str]:
-    """The sentences that tell something, each of bounded length."""
+    """The sentences, each of bounded length."""
     start = 0
     for border in _BORDER.finditer(plain):
         sentence = plain[start : border.start()].strip()
         start = border.end()
         if len(sentence) > _CLAUSE:
             sentence = f"{sentence[: _CLAUSE // 2]} {sentence[-_CLAUSE // 2 :]}"
-        bare = sentence.strip(_SPACE)
-        if bare and not english.NEUTRAL.match(sentence.lstrip(_SPACE)) and not english.NEUTRAL.match(bare):
-            yield bare
+
+        told = _ASIDE.sub("", sentence)
+        told = told if told.strip(_SPACE) else sentence
+        if told.strip(_SPACE):
+            yield told.strip(_SPACE)
 
 
 def _answer_part(plain: str) -> str:

@@ -58,6 +58,7 @@ _KNOWN = (
     r"|in|part of|something)"
 )
 _END = r"(?= *$| *,)"
+_VERY_END = r"(?= *$)"
 _WITHIN = rf"(?:in|by|from|within|on|through|via|across|during|based on|according to|using|given|with|throughout) (?:\w+ ){{0,3}}?{SOURCE}"
 _TOLD_TAIL = (
     rf"(?:{_END}| (?:anywhere|at all|here|yet|so far|explicitly|directly|specifically|either|or"
@@ -65,12 +66,13 @@ _TOLD_TAIL = (
 )
 _WHOSE = r"(?:exact|specific|precise|particular|actual|full)"
 _ASKED_FOR = (
-    r"(?:information|info|answer|answers|date|dates|time|name|names|age|number|amount|reason|reasons"
+    r"(?:information|data|evidence|info|answer|answers|date|dates|time|name|names|age|number|amount|reason|reasons"
     r"|details?|location|place|year|month|day|duration|cost|price|type|kind|title|identity|cause"
     r"|frequency|color|colour|size|brand|model|birthday|occupation|job|specifics|context|outcome)"
 )
 _SUBJECT = r"(?:it|this|that|these|those|they|the answer|the answer to (?:this|that|the|your) question)"
 _WE = r"(?:i|we|one|you|the assistant)"
+_NEVER = r"(?:(?:do|does|did|has|have|had) (?:not|never)|never)"
 _PERSON = r"the (?:user|speakers?|author|narrator|assistant|person|participants?|client|customer)"
 _UNABLE = (
     r"(?:can not|could not|am unable to|are unable to|was unable to|were unable to|is unable to"
@@ -87,11 +89,15 @@ DECISIVE = _any(
     rf"(?:[\w'-]+ ){{0,5}}(?:{_THING}|access|way)\b",
     r"^(?:i|we) do not have (?:that|this|it|an answer|the answer|any|anything|enough)\b",
     r"^(?:i|we) (?:do|did) not (?:recall|remember)\b",
+    r"^i do not (?:think|believe) [^,]{0,80}\b(?:mention|discuss|told|shared|said|specif|stated|talked)\w*",
+    rf"^(?:i|we) (?:am|are|was|were|have been) (?:not|never) (?:been )?(?:told|given|informed|provided)\b",
+    rf"^(?:i |we )?(?:lack|lacks|lacking) (?:\w+ ){{0,3}}{_THING}\b",
+    rf"^(?:this|that|it) (?:is|was) not something\b",
     rf"^(?:i|we) {_UNABLE} {_ADVERBS}{_FIND}\b(?! no\b)",
-    r"^(?:i|we) (?:am|are) (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain|aware)|unsure|uncertain|unaware)\b",
+    r"^(?:i|we) (?:am|are) (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain|aware)|unsure|uncertain|unaware)\b(?!-)",
     rf"^(?:i|we) (?:\w+ )?(?:have|had|found|find|see|saw) no (?:[\w'-]+ ){{0,3}}(?:{_THING}|way)\b",
     r"^(?:i|we) have not (?:been (?:told|given|provided|informed)|(?:any|enough))\b",
-    r"^(?:not sure|unsure|no idea|no clue|not certain|do not know|dunno|idk|beats me)\b(?= *$| *,| "
+    r"^(?:not sure|unsure|no idea|no clue|not certain|do not know|dunno|idk|beats me)\b(?= *$| "
     + _ASKED
     + r"\b)",
     # Whether there is enough to answer.
@@ -131,17 +137,23 @@ PLAIN = _any(
     rf"(?:{_END}| (?:in|from|about|for|on|regarding|that|here|yet|so far|before|during|within|at"
     rf"|with|between|after|as|by)\b)",
     rf"^(?:there (?:is|was|are|were) )?(?:no|nothing) (?:[\w'-]+ ){{0,2}}(?:{_ASKED_FOR}|specific|about[^,]{{0,80}}) "
-    rf"(?:is |are |was |were |has been )?{_ADVERBS}(?:{_KNOWN}){_END}",
+    rf"(?:is |are |was |were |has been )?{_ADVERBS}(?:{_KNOWN}|said){_VERY_END}",
     rf"^(?:there (?:is|was|are|were) )?(?:no|nothing|not any) [^,]{{0,150}}{_WITHIN}",
     r"^(?:no|none) (?:specific |explicit )?(?:\w+ )?(?:mentioned|specified|stated|given|provided"
     r"|found|listed|recorded|known|available|identified)" + _END,
     r"^(?:no|nothing) (?:explicit|specific|direct|clear)(?: \w+){1,3} (?:found|given|provided)" + _END,
     rf"^none (?:of [^,]{{1,80}} )?(?:\w+ly )?{_SAYS}",
     r"^none (?:explicitly |specifically |directly )?(?:mentioned|specified|stated|given|listed)\b",
+    r"^(?:there (?:is|was) )?nothing (?:that|which|about|regarding|on (?:this|that)|to (?:indicate|suggest|show))\b",
+    rf"^there (?:do|does|did) not (?:appear|seem) to be (?:any|an?|enough) (?:[\w'/-]+ ){{0,3}}(?:{_THING}|{_STATED})\b",
+    rf"^none of {SOURCE} (?:is|are|was|were|have|has|do|does|did|mention|contain|relate|refer|address)\w*\b",
+    rf"^(?:the |any |this |that |such |relevant |requested )*(?:{_ASKED_FOR}|{_THING})\b[^,]{{0,100}} (?:is|are|was|were) (?:missing|absent|lacking){_TOLD_TAIL}",
+    rf"^[^,]{{1,120}} (?:is|are|was|were) not (?:\w+ )?(?:in|part of|within) {SOURCE}",
     # It is not said.
     rf"^(?:{_SUBJECT} )?(?:(?:is|was|were|are|has|have|had|does|do|remains?|seems?|appears?) )?(?:still )?"
-    rf"not {_ADVERBS}(?:{_STATED}|{_KNOWN}|sure|certain){_TOLD_TAIL}",
-    rf"^(?!because |since |as )[^,]{{1,200}} (?:is|was|are|were|has|have|had|be) (?:not|never) "
+    rf"(?:not|never) {_ADVERBS}(?:{_STATED}|{_KNOWN}|sure|certain){_TOLD_TAIL}",
+    rf"^(?!because |since |as |(?:\S+ ){{1,3}}(?:lives?|went|bought|visited|likes?|has|had|is|was|works?|started|moved)\b[^,]* and )"
+    rf"[^,]{{1,200}} (?:is|was|are|were|has|have|had|be) (?:not|never) "
     rf"{_ADVERBS}{_STATED}(?!(?: \w+){{0,2}} (?:to|at) ){_TOLD_TAIL}",
     rf"^(?:the|any|specific|details|information|her|his|their)\b[^.]{{1,200}} (?:is|was|are|were) not "
     rf"{_ADVERBS}{_STATED}{_TOLD_TAIL}",
@@ -149,8 +161,10 @@ PLAIN = _any(
     rf" ?(?:[\w'-]+ ){{0,3}}{_ASKED_FOR}\b[^,]{{0,120}} (?:is|was|are|were|has been|have been)"
     rf" (?:not|never) {_ADVERBS}(?:{_KNOWN}){_TOLD_TAIL}",
     rf"^[^,]{{1,200}} (?:is|was|are|were) (?:not|never) {_ADVERBS}(?:{_KNOWN}) {_WITHIN}",
-    rf"^(?:(?:the|any|this|that|such|relevant|requested|specific|exact|more) ){{0,2}}(?:\w+ )?{_ASKED_FOR} not "
-    rf"{_ADVERBS}(?:{_STATED}|{_KNOWN}){_TOLD_TAIL}",
+    rf"^(?:(?:the|any|this|that|such|relevant|requested|specific|exact|more) ){{0,2}}(?:\w+ )?{_ASKED_FOR} "
+    rf"(?:not {_ADVERBS}(?:{_STATED}|{_KNOWN})|unknown|unclear|unspecified|unavailable|undisclosed){_TOLD_TAIL}",
+    rf"^{_ASKED} [^,]{{1,200}} (?:is|was|are|were|remains?) (?:\w+ly )?(?:unknown|unclear|unspecified|uncertain"
+    rf"|not (?:\w+ly )?(?:{_KNOWN}|{_STATED})){_TOLD_TAIL}",
     r"^it (?:does|did) not (?:\w+ ){0,2}(?:say|tell|specify|mention|state|give|indicate)\b",
     # It is unknown.
     rf"^(?:{_SUBJECT} )?(?:(?:is|was|are|remains?|seems?|still) ){{0,2}}(?:an? )?(?:unknown|unclear"
@@ -163,19 +177,24 @@ PLAIN = _any(
     # The source does not say.
     rf"(?:^|\b(?:the|these|this|any|our|your|my|that|provided|available|\w+'s?) )"
     rf"(?:(?:\w+|user's|and) ){{0,4}}?{_SOURCE_NOUN}(?: (?:between|with|of|about|from|in|i|you) [^,]{{1,60}}?)?"
-    rf"(?: (?:provided|given|available|here|above|i have|shared|retrieved|itself))* (?:only |also |simply |just )?"
-    rf"(?:(?:do|does|did|has|have) (?:not|never) (?:\w+ ){{0,2}}?{_SAYS}"
+    rf"(?: (?:provided|given|available|here|above|i have|shared|retrieved|itself))*"
+    rf"(?: [^,]{{1,80}} (?:and|or))? (?:only |also |simply |just )?"
+    rf"(?:{_NEVER} (?:\w+ ){{0,2}}?{_SAYS}"
     rf"|(?:lacks?|omits?|fails? to|is silent|are silent|says? nothing|mentions? nothing"
     rf"|(?:makes?|gives?|contains?|provides?|offers?|has|have|includes?|holds?) (?:no|nothing|neither))\b)",
     rf"^(?:neither|nobody|no one|nothing|no (?:\w+ ){{0,2}}{_SOURCE_NOUN})\b[^,]{{0,100}}? "
     rf"(?:mention|specif|indicat|discuss|clarif|state[sd]?\b|provides?\b|suggests?\b)\w*"
     rf"(?!(?: \w+){{0,3}} to (?:him|her|them|anyone))",
     # A person has not said.
-    rf"^(?:(?:you|they|he|she|it|{_PERSON}|[^\W\d]+(?:'s \w+)?(?: (?:and|or) [^\W\d]+)?) )"
-    rf"(?:(?:do|does|did|has|have|had) (?:not|never)|never) {_ADVERBS}(?:mention|specif|discuss|indicat|describe)\w*"
+    rf"^(?:you|{_PERSON}|user|speakers?) {_NEVER} {_ADVERBS}(?:mention|specif|discuss|indicat|describ"
+    rf"|provid|giv|stat|shar|t[eo]l[ld]|disclos|reveal|say|said|talk|includ|record|explain|clarif)\w*\b"
+    rf"(?!(?: [\w']+){{0,6}} to (?:him|her|them|his|their|your|anyone|the)\b)",
+    rf"^(?:they|he|she|it|[^\W\d]+(?:'s \w+)?(?: (?:and|or) [^\W\d]+)?) {_NEVER} {_ADVERBS}"
+    rf"(?:mention|specif|indicat|describ|discuss this|discuss that|discuss it)\w*\b"
     rf"(?!(?: [\w']+){{0,6}} to (?:him|her|them|his|their|my|anyone|the)\b)",
-    rf"^(?:(?:you|they|he|she|{_PERSON}|[^\W\d]+) )(?:do|does|did|has|have|had) (?:not|never) {_ADVERBS}"
-    rf"(?:provid|giv|stat|shar)\w* (?:[\w']+ ){{0,2}}(?:{_THING}|{_ASKED}|explicit\w*|specific\w*)\b",
+    rf"^(?:(?:they|he|she|[^\W\d]+) ){_NEVER} {_ADVERBS}"
+    rf"(?:provid|giv|stat|shar)\w* (?:[\w']+ ){{0,2}}(?:information|details?|{_ASKED}|explicit\w*|specific\w*)\b",
+    r"^(?:do|does|did|has|have) (?:not|never) (?:\w+ly )?(?:say|mention|specify|state|indicate|tell|mentioned|specified)\b",
 )
 """Refusals that count where an answer begins with them, or has nothing else."""
 
@@ -220,6 +239,6 @@ OTHER_MATTERS = re.compile(
 NEUTRAL = re.compile(
     r"(?:(?:here(?: is|'s)|below is) .*|to (?:answer|determine|find) .*|let (?:me|us) .*|(?:step|session) \d+.*|if .*|please .*|(?:feel free|let me know|would you|could you|can you|do you|may i|is there) .*"
     r"|(?:i would|i will|i can|i am) (?:be )?(?:happy|glad|able|here)\b.*|(?:the |my |short |final |correct |brief |direct )*(?:answer|response|reply|result|conclusion|note|explanation|reasoning|summary|a|reason)(?: to .*)?(?: is)?"
-    r"|(?:i am |i'm )?(?:so |very )?sorry(?: about that| for .*)?|(?:my )?apologies.*|unfortunately|however|thank.*|hello|hi|sure|okay|ok|.*\?)$"
+    r"|(?:i am |i'm )?(?:so |very )?sorry(?: about that| for .*)?|(?:my )?apologies(?: for [^,]*)?|unfortunately|however|thank.*|hello|hi|sure|okay|ok)$"
 )
 """Sentences that neither answer nor refuse."""
