@@ -49,9 +49,7 @@ _MARK = re.compile(r"\banswer\b", re.IGNORECASE)
 _MARKS = 50
 _BEFORE_TEXT = re.compile(r"[\s:=]*")
 _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*")
-_PASSED_OVER = re.compile(
-    r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE
-)
+_PASSED_OVER = re.compile(r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE)
 """Words that may stand between `answer` and the text of a choice."""
 _AROUND = " \t\n.\"'“”‘’*_`"
 _BRACKETS = "()[]{}<>"

@@ -66,9 +66,7 @@ _MIDDLE_SUFFIXES = (
     ("ful", ""),
     ("ness", ""),
 )
-_LAST_SUFFIXES = tuple(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
-)
+_LAST_SUFFIXES = tuple("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split())
 _Y_FIRST = re.compile(r"(?:^|(?<=[aeiou]))y+")
 _Y_AFTER_CONSONANT = re.compile(r"y+")
 _VOWEL, _CONSONANT = re.compile(r"[aeiou]"), re.compile(r"[^V]")
@@ -154,9 +152,7 @@ def _final_e(word: str) -> str:
     return start if goes else word
 
 
-def _replace(
-    word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]
-) -> str:
+def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]) -> str:
     """The word under the first rule whose suffix it has, where its start lets the rule apply."""
     for suffix, replacement in rules:
         if word.endswith(suffix):

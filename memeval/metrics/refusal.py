@@ -36,7 +36,8 @@ _OPENERS = 8
 _SPACE = " \t\"'`“”‘’«»„()[]{}<>.,;:!*_~-–—。、，"
 
 _ANSWER_MARK = re.compile(
-    r"(?:^|\n)[^\w\n]{0,12}(?:(?:my|the|final|short|correct|brief) ){0,3}(?:answer|response|conclusion)"
+    r"(?:^|\n)[^\w\n]{0,12}(?:(?:my|the|final|short|correct|brief) ){0,3}(?:answer|response"
+    r"|conclusion)"
     r"[^\w\n:]{0,8}(?::|\n|$)"
     r"|\banswer\b[^\n]{0,160}\bis:[^\w\n]{0,8}\n"
 )
@@ -56,7 +57,7 @@ _WRITTEN_OUT = (
     (re.compile(r"\b(it|that|there|here|what|this)'s\b"), r"\1 is"),
 )
 _REPORTED = re.compile(r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}(?:said|says|told|tells|was|is|asked|replied|wrote)\b")
-_ENGLISH_ONLY = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
+_ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
 
 class _Kind(Enum):
@@ -104,9 +105,7 @@ def _ends(sentences: list[str]) -> list[str]:
 
 def _is_neutral(sentence: str, kind: _Kind) -> bool:
     """Whether a sentence neither answers nor refuses: an apology, a question, an offer, a heading."""
-    return kind not in _REFUSALS and (
-        sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None
-    )
+    return kind not in _REFUSALS and (sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None)
 
 
 def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
@@ -138,9 +137,13 @@ def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
 
 
 _GOING_ON = re.compile(
-    r"(?:however|but|that said|still|nevertheless|nonetheless|so|therefore|thus|then|instead|overall|based on|given|from|my (?:best )?(?:guess|estimate)"
-    r"|i (?:would|will|can|might) (?:\w+ )?(?:guess|say|estimate|infer|assume|conclude)|it (?:is|was) (?:\w+ )?(?:likely|probabl|possible|reasonable|safe|implied|suggested)"
-    r"|(?:it|she|he|they|this) (?:could|may|might|must|probably|likely|seems?|appears?)|most likely|probably|likely|possibly|perhaps|presumably|the (?:most likely|closest|best|correct) )\b"
+    r"(?:however|but|that said|still|nevertheless|nonetheless|so|therefore|thus|then|instead"
+    r"|overall|based on|given|from|my (?:best )?(?:guess|estimate)"
+    r"|i (?:would|will|can|might) (?:\w+ )?(?:guess|say|estimate|infer|assume|conclude)|it "
+    r"(?:is|was) (?:\w+ )?(?:likely|probabl|possible|reasonable|safe|implied|suggested)"
+    r"|(?:it|she|he|they|this) (?:could|may|might|must|probably|likely|seems?|appears?)"
+    r"|most likely|probably|likely|possibly|perhaps|presumably|the (?:most likely|closest|best"
+    r"|correct) )\b"
 )
 """How a sentence begins that answers after all."""
 
@@ -153,9 +156,12 @@ def _kind(sentence: str) -> _Kind:
 
 
 def _kind_of_clauses(sentence: str) -> _Kind:
-    parts = (part.strip(_SPACE) for part in english.CONTRAST.split(sentence))
-    clauses = [part for part in parts if part and not english.NEUTRAL.match(part)]
-    kinds = [_kind_of_clause(clause) for clause in clauses] or [_Kind.CONTENT]
+    parts = [part for text in english.CONTRAST.split(sentence) if (part := text.strip(_SPACE))]
+    read = [(part, _kind_of_clause(part)) for part in parts]
+    read = [each for each in read if not _is_neutral(*each)] or read
+    clauses, kinds = [part for part, _ in read], [kind for _, kind in read]
+    if not kinds:
+        return _Kind.CONTENT
     if len(kinds) == 1:
         return kinds[0]
 
@@ -170,24 +176,28 @@ def _kind_of_clauses(sentence: str) -> _Kind:
 
 
 def _kind_of_clause(clause: str) -> _Kind:
-    bare = _without_openers(clause)
     if _REPORTED.match(clause):
         return _Kind.CONTENT
+    bare = _without_openers(clause)
     if english.DECISIVE.search(bare):
         return _Kind.DECIDES
-    if any(english.PLAIN.match(start) for start in (bare, clause)):
+    if _refuses_plainly(clause, bare):
         return _Kind.REFUSES
-    if "no information available" in clause:
-        return _Kind.REFUSES
-    if not _ENGLISH_ONLY.fullmatch(clause) or _FOREIGN.search(clause):
-        if refuses_in_another_language(clause) or refuses_in_another_language(bare):
-            return _Kind.REFUSES
-    if english.OTHER_MATTERS.match(bare):
-        return _Kind.OTHER_MATTERS
-    return _Kind.CONTENT
+    return _Kind.OTHER_MATTERS if english.OTHER_MATTERS.match(bare) else _Kind.CONTENT
 
 
-_FOREIGN = re.compile(r"\b(?:nicht|keine?|keinerlei|unbekannt|ne|pas|aucune?|inconnue?|impossible de|no|sin|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung)\b")
+def _refuses_plainly(clause: str, bare: str) -> bool:
+    forms = (bare, clause)
+    if OFFICIAL_PHRASES[0] in clause or any(map(english.PLAIN.match, forms)):
+        return True
+    foreign = not _ENGLISH_LETTERS.fullmatch(clause) or _FOREIGN.search(clause) is not None
+    return foreign and any(map(refuses_in_another_language, forms))
+
+
+_FOREIGN = re.compile(
+    r"\b(?:nicht|keine?|keinerlei|unbekannt|ne|pas|aucune?|inconnue?|impossible de|no|sin"
+    r"|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung)\b"
+)
 """Words of the languages that need no letter beyond the English ones to refuse."""
 
 
