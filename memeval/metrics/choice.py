@@ -5,27 +5,35 @@ another. So the rule is short and closed. What it does not cover is unparsed: ne
 
 1. The first line is an index and nothing else, or an index and the text of the choice that it names: `5`, `(5)`, `**5**`, `Choice 5.`,
    `5. 7 May 2023`, `5 7 May 2023`.
-2. The last `answer` that an index follows, with no more than `is`, `choice`, a colon and the like between them: `Answer: 5`,
-   `The correct answer is 5. …`, `answer choice 5`.
-3. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also where that is the text of choice 2. A numbered list
-   (`1. …` and a later line `2. …`) is none.
-4. The text of exactly one choice, as the whole reply or as the whole line after the last `answer`: letter case, spaces, quotes around it
-   and a full stop at its end aside.
+2. The whole reply is the text of exactly one choice: letter case, spaces, quotes and brackets around it and a full stop at its end aside.
+3. The last `answer` that one of these follows on its line, with no more than `is`, `choice`, a colon and the like between them. First the
+   forms of 1, then the text of exactly one choice and nothing else, then an index and whatever comes after it: `Answer: 5`,
+   `The correct answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is passed over, so that `Best Buy` and
+   `The Friday before` are found as they stand; after that `is`, `the`, `choice` and their like may be passed over, one by one.
+4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also where `July 2023` is the text of choice 2. A numbered
+   list (`1. …` and a later line `2. …`) is none.
 
 An index is one digit that stands alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`, `2, 5` hold none: of what
 follows a digit, only the end of the line, punctuation without a digit right behind it, and `is`, `because` and their like let it be one.
-A digit with no choice of that number is none either. Text is never searched for within a longer reply: not even a reply that ends in the
-text of a choice names it.
+A digit with no choice of that number is none either.
+
+A choice whose own words look like an index is told by this: a digit alone is the index, also where it is the text of another choice (of
+`red`, `5`, … the reply `5` is choice 5, if there is one); more than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, where it is the
+text of a choice.
+
+Text is never searched for within a longer reply: not even a reply that ends in the text of a choice names it. Of more than 50 `answer` the
+last 50 are looked at, and no text is compared that is much longer than the longest choice, so that no reply takes long to read.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
 
 _LEAD = re.compile(
-    r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|-\s"
+    r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s"
     r"|\b(?:is|was|would be|should be|must be|the|correct|right|best|final|option|choice|index|number|label)\b)*",
     re.IGNORECASE,
 )
@@ -36,59 +44,117 @@ _INDEX = re.compile(
     r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[.:;,)–—-]*[ \t]*(?P<rest>[^\n]*)")
+_BARE = re.compile(rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*[.:;,)–—-]*[ \t]*(?P<rest>[^\n]*)")
 _MARK = re.compile(r"\banswer\b", re.IGNORECASE)
+_MARKS = 50
+_BEFORE_TEXT = re.compile(r"[\s:=]*")
+_AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*")
+_PASSED_OVER = re.compile(r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE)
+"""Words that may stand between `answer` and the text of a choice."""
 _AROUND = " \t\n.\"'“”‘’*_`"
+_BRACKETS = "()[]{}<>"
+_SLACK = 40
+"""Marks and spaces that a text may have around it."""
+
+
+class _Choices:
+    """The choices of a question, by what their texts read like."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        self._choices = choices
+        self._alike: dict[str, list[int]] = defaultdict(list)
+        for position, choice in enumerate(choices):
+            self._alike[_plain(choice)].append(position)
+        self.longest = max(map(len, choices), default=0) + _SLACK
+        """Characters from which on no text is compared."""
+
+    def __len__(self) -> int:
+        return len(self._choices)
+
+    def is_text_of(self, text: str, position: int) -> bool:
+        return len(text) <= self.longest and position in self._alike.get(_plain(text), ())
+
+    def by_text(self, text: str) -> int | None:
+        """The choice of this very text; of choices that read alike but for letter case, the one written so."""
+        plain = _plain(text) if len(text) <= self.longest else ""
+        alike = self._alike.get(plain, []) if plain else []
+        if len({self._choices[position] for position in alike}) <= 1:
+            return next(iter(alike), None)
+
+        # From the strictest comparison on: `The Sun` and `the sun`, `(unknown)` and `unknown`.
+        for marks in ("", _AROUND, _AROUND + _BRACKETS):
+            wanted = text.strip().strip(marks)
+            same = [at for at in alike if self._choices[at].strip().strip(marks) == wanted]
+            if same:
+                return same[0]
+        return None
 
 
 def read_index(reply: str, choices: Sequence[str]) -> int | None:
     """The position of the choice that a reply names, by the rule above; None where it names none, or more than one."""
-    text = unicodedata.normalize("NFKC", reply).strip()
-    marks = [match.end() for match in reversed(list(_MARK.finditer(text)))]
-    found = _named(text, choices)
+    text, known = unicodedata.normalize("NFKC", reply).strip(), _Choices(choices)
+    found = _named(text, 0, known)
     if found is None:
-        found = next((index for mark in marks if (index := _index(text, mark, choices)) is not None), None)
-    if found is None:
-        found = _leading(text, choices)
-    if found is None:
-        found = _by_text(text, choices)
-    if found is None and marks:
-        found = _by_text(_line(text, _LEAD.match(text, marks[0]).end()), choices)  # type: ignore[union-attr]  # it matches nothing, too
-    return found
+        found = known.by_text(text)
+
+    marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
+    while found is None and marks:
+        found = _after_mark(text, marks.pop(), known)
+    return _leading(text, known) if found is None else found
 
 
-def _named(text: str, choices: Sequence[str]) -> int | None:
-    """The index that the first line holds alone or with its own choice."""
-    match = _BARE.match(_line(text, _LEAD.match(text).end()))  # type: ignore[union-attr]
+def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
+    found = _named(text, mark, choices)
+    if found is None:
+        texts = (choices.by_text(line) for line in _texts(text, mark, choices.longest))
+        found = next((position for position in texts if position is not None), None)
+    return _index(text, mark, choices) if found is None else found
+
+
+def _named(text: str, start: int, choices: _Choices) -> int | None:
+    """The index that a line holds alone or with its own choice."""
+    match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None
-    rest, index = _plain(match["rest"]), int(match["index"])
-    return index if not rest or rest == _plain(choices[index]) else None
+    alone = not match["rest"].strip(_AROUND)
+    index = int(match["index"])
+    return index if alone or choices.is_text_of(match["rest"], index) else None
 
 
-def _leading(text: str, choices: Sequence[str]) -> int | None:
+def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
+    """The line after a mark as it stands, then without the words that may be passed over."""
+    start = _BEFORE_TEXT.match(text, mark).end()  # type: ignore[union-attr]  # it matches nothing, too
+    newline = text.find("\n", start)
+    end = newline if newline >= 0 else len(text)
+
+    while start < end:
+        if end - start <= longest:
+            yield text[start:end]
+        start = _AROUND_TEXT.match(text, start, end).end()  # type: ignore[union-attr]
+        if end - start <= longest:
+            yield text[start:end]
+        word = _PASSED_OVER.match(text, start, end)
+        if word is None:
+            return
+        start = word.end()
+
+
+def _leading(text: str, choices: _Choices) -> int | None:
     index = _index(text, 0, choices)
-    numbered = index is not None and re.search(rf"\n\s*{index + 1}[.)]\s", text)
+    numbered = index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text)
     return None if numbered else index
 
 
-def _index(text: str, start: int, choices: Sequence[str]) -> int | None:
-    match = _INDEX.match(text, _LEAD.match(text, start).end())  # type: ignore[union-attr]
+def _index(text: str, start: int, choices: _Choices) -> int | None:
+    match = _INDEX.match(text, _end_of_lead(text, start))
     return int(match["index"]) if match and int(match["index"]) < len(choices) else None
 
 
-def _by_text(text: str, choices: Sequence[str]) -> int | None:
-    """The choice of this very text; of choices that read alike but for letter case, the one written so."""
-    stripped, plain = text.strip(_AROUND), _plain(text)
-    alike = [place for place, choice in enumerate(choices) if plain and _plain(choice) == plain]
-    same = [place for place in alike if choices[place].strip(_AROUND) == stripped]
-    return same[0] if same else alike[0] if len({choices[place] for place in alike}) == 1 else None
+def _end_of_lead(text: str, start: int) -> int:
+    return _LEAD.match(text, start).end()  # type: ignore[union-attr]
 
 
 def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).split()).strip(_AROUND).casefold()
-
-
-def _line(text: str, start: int) -> str:
-    """The rest of the line."""
-    return text[start:].partition("\n")[0]
+    """The text in one letter case, with single spaces, without marks around it."""
+    bare = " ".join(unicodedata.normalize("NFKC", text).split()).strip(_AROUND + _BRACKETS)
+    return bare.casefold() or text.strip().casefold()

@@ -8,14 +8,21 @@ The reading rule, in this order; what none of it reads is None, which is neither
 2. Where several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label; where several may be chosen of some, divided by line breaks, semicolons or commas.
 
-A list that names a choice that does not exist, or runs one together twice, is not read at all: no part of it is taken.
+Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `A (JSON) and C (YAML)`.
+
+A list is read whole or not at all: no part of it is taken where it names a choice that does not exist, runs one together twice, or has
+beside a label what is not the text of its choice, with another label after it.
+
+Of more than 50 marks the last 50 are looked at, and no text is compared that is much longer than all choices together, so that no reply
+takes long to read.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Hashable, Sequence
+from collections import deque
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
@@ -33,15 +40,41 @@ _END = r"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>]|是|为|�
 _LIST = re.compile(rf"({_ITEM}(?:{_BETWEEN}{_ITEM}|{_ALONE})*){_END}")
 _LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")
+_LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")
+_BESIDE = re.compile(r"[ ]*[-–—(\[\"'*]*[ ]*")
+_NEXT = re.compile(r"[)\]\"'*.]*(?:[ ]*[,;、/&+和与及][ ]*(?:and\b[ ]*)?|[ ]+and\b[ ]*|[ ]+|$)")
+_FURTHER = re.compile(
+    r"(?:[,;、/&+和与及或]|\b(?:and|or|also|plus)\b)[ \t]*[(\[*]*(?:[A-Za-z][)\]*]*[.:)]|[A-Z][)\]*]*[ \t]*(?:$|[,;、]))",
+)
+"""Another label behind the text beside a label."""
+_MARKS = 50
+_UNREADABLE = "AA"
+"""Stands for a list of which a part can't be read: like a run that holds a label twice, it names nothing."""
 
 
 def read_letters(reply: str, choices: Sequence[str], *, several: bool) -> tuple[int, ...] | None:
     """Positions that a reply chooses among `choices`, ascending and each once; None where the rule above reads none."""
     text = unicodedata.normalize("NFKC", reply).strip()
-    parts = [text[match.end() :] for match in reversed(list(_MARK.finditer(text)))] + [text]
-    lists = ((_labels_of_lines(start) if several else []) or _labels_of_list(start) for start in map(_after_lead, parts))
-    labels = next(filter(None, lists), [])
-    return _positions(labels, len(choices)) or next((found for part in parts if (found := _by_text(part, choices, several))), None)
+    marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
+    parts = [text[mark:] for mark in reversed(marks)] + [text]
+
+    for part in parts:
+        start = _after_lead(part)
+        labels = _labels_of_lines(start) if several else []
+        with_texts = None if labels else _labelled_texts(start, choices)
+        if with_texts is not None:
+            return with_texts
+        labels = labels or _labels_of_list(start)
+        if labels:
+            found = _positions(labels, len(choices))
+            break
+    else:
+        found = None
+
+    # What is much longer than all the choices is not made of their texts.
+    longest = 2 * sum(map(len, choices)) + 20 * len(choices) + 100
+    short = [part for part in parts if len(part) <= longest]
+    return found or next((texts for part in short if (texts := _by_text(part, choices, several))), None)
 
 
 def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
@@ -61,9 +94,44 @@ def _after_lead(part: str) -> str:
 
 
 def _labels_of_list(text: str) -> list[str]:
-    """The labels, or runs of them, of the list that a text begins with."""
+    """The labels, or runs of them, of the list that a text begins with; a run that can't be read where part of the list can't."""
     match = _LIST.match(text)
-    return _LETTERS.findall(match[1]) if match else []
+    if match is None:
+        return []
+    line = text[match.end() :].partition("\n")[0]
+    return [_UNREADABLE] if _FURTHER.search(line) else _LETTERS.findall(match[1])
+
+
+def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
+    """Positions of a line that is nothing but labels, at least one of them with the text of its choice beside it."""
+    line = " ".join(text.partition("\n")[0].casefold().split())
+    texts = [_plain(choice) for choice in choices]
+    if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
+        return None
+
+    found = list(_items(line, texts))
+    whole = found and None not in found and any(beside for _, beside in filter(None, found))
+    return tuple(sorted({position for position, _ in filter(None, found)})) if whole else None
+
+
+def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]:
+    """Each label's position and whether its text is beside it; None where something else is."""
+    at = 0
+    while at < len(line):
+        label = _LABEL.match(line, at)
+        position = ord(label[1]) - ord("a") if label else len(texts)
+        if label is None or position >= len(texts):
+            yield None
+            return
+
+        start = _BESIDE.match(line, label.end()).end()  # type: ignore[union-attr]  # it matches nothing, too
+        beside = bool(texts[position]) and line.startswith(texts[position], start)
+        divided = _NEXT.match(line, start + len(texts[position]) if beside else label.end())
+        if divided is None or (divided.end() == at):
+            yield None
+            return
+        yield position, beside
+        at = divided.end()
 
 
 def _labels_of_lines(text: str) -> list[str]:

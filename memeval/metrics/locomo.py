@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from functools import cache, lru_cache
 
-from memeval.metrics.nltk_parts import part
+from memeval.metrics.porter import stem
 from memeval.metrics.refusal import officially_refuses
 
 ARTICLES = re.compile(r"\b(a|an|the|and)\b")
@@ -21,18 +20,6 @@ def normalise(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-@cache
-def _stemmer() -> object:
-    return part("nltk.stem.porter").PorterStemmer()
-
-
-@lru_cache(maxsize=100_000)
-def stem(word: str) -> str:
-    """The word's Porter stem, in the default mode of NLTK's stemmer."""
-    stemmed: str = _stemmer().stem(word)  # type: ignore[attr-defined]
-    return stemmed
-
-
 def stems(text: str) -> list[str]:
     """Porter stems of the normalised text's words."""
     return [stem(word) for word in normalise(text).split()]
@@ -44,18 +31,27 @@ def token_f1(prediction: str, gold: str) -> float:
     Both texts are normalised (see `normalise`) and Porter-stemmed; overlap is counted with multiplicity.
     Returns 0.0 where nothing overlaps, empty texts included.
     """
-    predicted, expected = Counter(stems(prediction)), Counter(stems(gold))
+    return f1(Counter(stems(prediction)), Counter(stems(gold)))
+
+
+def f1(predicted: Counter[str], expected: Counter[str]) -> float:
+    """F1 of two counts of tokens, in [0, 1]; 0.0 where nothing overlaps.
+
+    By integers, `2 · common / (predicted + expected)`: by way of precision and recall, exact halves
+    fall below 0.5 by rounding, and an answer below a threshold.
+    """
     common = (predicted & expected).total()
-    if common == 0:
-        return 0.0
-    precision, recall = common / predicted.total(), common / expected.total()
-    return 2 * precision * recall / (precision + recall)
+    return 2 * common / (predicted.total() + expected.total()) if common else 0.0
 
 
 def parts_f1(prediction: str, gold: str) -> float:
     """Mean over the gold's comma parts of the best `token_f1` among the prediction's comma parts: the rule of category 1."""
-    predictions, golds = prediction.split(","), gold.split(",")
-    return sum(max(token_f1(predicted, expected) for predicted in predictions) for expected in golds) / len(golds)
+    # Parts that recur are compared once: a reply of nothing but commas has 200,000 of them.
+    predictions = [Counter(stems(part)) for part in dict.fromkeys(prediction.split(","))]
+    golds = [Counter(stems(part)) for part in gold.split(",")]
+
+    best = [max(f1(predicted, expected) for predicted in predictions) for expected in golds]
+    return sum(best) / len(best)
 
 
 def locomo_f1(prediction: str, gold: str, category: int) -> float:

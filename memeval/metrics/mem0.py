@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 from math import exp
-from typing import Any
 
-from memeval.metrics.nltk_parts import part
-from memeval.metrics.punkt_words import ABBREVIATIONS
+from memeval.metrics.nltk_words import words as lower_case_words
 
 MARKS = str.maketrans(".,!?", "    ")
 
@@ -17,10 +14,7 @@ def mem0_f1(prediction: str, gold: str) -> float:
     """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming. 0.0 for empty texts."""
     predicted, expected = set(prediction.lower().translate(MARKS).split()), set(gold.lower().translate(MARKS).split())
     common = len(predicted & expected)
-    if common == 0:
-        return 0.0
-    precision, recall = common / len(predicted), common / len(expected)
-    return 2 * precision * recall / (precision + recall)
+    return 2 * common / (len(predicted) + len(expected)) if common else 0.0
 
 
 def bleu1(prediction: str, gold: str) -> float:
@@ -38,14 +32,5 @@ def bleu1(prediction: str, gold: str) -> float:
 
 
 def words(text: str) -> list[str]:
-    """Tokens of the lower-cased text as NLTK's `word_tokenize` makes them: sentences by Punkt, then words."""
-    sentences, tokenizer = _tokenizers()
-    return [word for sentence in sentences.tokenize(text.lower()) for word in tokenizer.tokenize(sentence)]
-
-
-@cache
-def _tokenizers() -> tuple[Any, Any]:
-    punkt = part("nltk.tokenize.punkt")
-    parameters = punkt.PunktParameters()
-    parameters.abbrev_types = set(ABBREVIATIONS)
-    return punkt.PunktSentenceTokenizer(parameters), part("nltk.tokenize.destructive").NLTKWordTokenizer()
+    """Tokens of the lower-cased text as mem0's evaluation makes them with NLTK's `word_tokenize`."""
+    return lower_case_words(text.lower())

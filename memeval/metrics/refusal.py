@@ -1,87 +1,243 @@
-"""Tells refusals from answers."""
+"""Tells refusals from answers.
+
+An answer refuses where it says, as a whole, that what was asked isn't known. A phrase alone does
+not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did not
+know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule goes by
+the place of a refusal within the answer:
+
+1. What follows the last `Answer:` at the start of a line is the answer, what comes before it
+   reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
+2. An answer that begins with a refusal is one, unless it goes on to answer: after `but`, `however`,
+   `so` and their like, other than by what the source says of other matters.
+3. An answer that begins otherwise is a refusal where it ends in one that speaks of the answer as a
+   whole (`… so it cannot be determined`), and where all before only says what the source mentions.
+
+Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
+sentence the first and last 200, of the sentences the first and last six; of those that tell
+something the first and the last two count.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from memeval.metrics import refusal_english as english
+from memeval.metrics.refusal_languages import refuses_in_another_language
 
 OFFICIAL_PHRASES = ("no information available", "not mentioned")
 
-_NOT = r"(?:n't| not)"
-_THING = r"(?:information|info|mention|record|evidence|details?|data|indication|answers?|memor(?:y|ies)|context|references?)"
-_SOURCE = (
-    r"(?:(?:the|this|that|these|those|any|our|your|my|given|provided|available|above|retrieved) )*"
-    r"(?:conversations?|context|text|dialogues?|transcripts?|chats?|history|memor(?:y|ies)|messages?|passages?|excerpts?"
-    r"|information|records?|logs?)"
-)
-_SAYS = r"(?:mention|specif|state|provid|indicat|say|tell|contain|includ|discuss|reveal|clarif|detail|address|describe|disclose|give)\w*"
-_TOLD = (
-    r"(?:\w+ly )?(?:mentioned|specified|stated|provided|indicated|given|available|known|disclosed|discussed|clear|recorded|applicable"
-    r"|sure|certain)"
-)
-_ASKED = r"(?:whether|what|which|when|where|who|why|how|if)"
-_FIND = r"(?:answer|find|determine|tell|say|locate|recall|provide|help|assist)"
+_HALF = 3_000
+_CLAUSE = 400
+_SENTENCES = 6
+_OPENERS = 8
+_SPACE = " \t\"'`“”‘’«»„()[]{}<>.,;:!*_~-–—。、，"
 
-ANSWERED = re.compile(r"(?:yes|no|nope|probably|likely|unlikely)(?: not)?,")
-"""How an answer to a yes-or-no question begins: what follows gives its grounds."""
-
-CLAUSE_BORDER = re.compile(r"[.!?;:—]+(?:\s|$)|\s[-–]\s|, (?=(?:but |so |and )?(?:i|there|not|no|unknown)\b)")
-
-OPENERS = re.compile(
-    r"(?:(?:sorry|unfortunately|i'm sorry|i am sorry|i'm afraid|i am afraid|apologies|but|so|and|however|well|therefore|thus"
-    r"|i (?:must|can|will) (?:conclude|say) that|(?:based on|according to|from|in) [^,]*)[, ]+)+"
+_ANSWER_MARK = re.compile(
+    r"(?:^|\n)[^\w\n]{0,12}(?:(?:my|the|final|short|correct|brief) ){0,3}(?:answer|response"
+    r"|conclusion)"
+    r"[^\w\n:]{0,8}(?::|\n|$)"
+    r"|\banswer\b[^\n]{0,160}\bis:[^\w\n]{0,8}\n"
 )
-"""What may stand before a refusal."""
-
-CLAUSE_STARTS = re.compile(
-    "|".join(
-        (
-            rf"i (?:\w+ )?(?:do|did){_NOT} know\b",
-            rf"i (?:do|did){_NOT} (?:have|see|find|recall|remember) (?:\w+ ){{0,3}}{_THING}",
-            rf"i (?:can't|cannot|can not|couldn't|could not|am unable to|was unable to) {_FIND}\b",
-            rf"i(?:'m| am) (?:not sure|unsure|not certain|unable to {_FIND})\b",
-            rf"(?:(?:there (?:is|was|are|were)|there's|i (?:have|found|see)) )?(?:no|insufficient|not enough) (?:\w+ ){{0,2}}{_THING}"
-            r"(?=$| (?:is|was|are|were|of|about|on|for|to|in|regarding|available|provided|given|found|that|as)\b)",
-            rf"there (?:is|was|are|were)(?:n't| not) (?:\w+ ){{0,2}}{_THING}",
-            rf"(?:(?:it|this|that|the answer|the (?:exact|specific) \w+) (?:is|was) |it's |that's )?not {_TOLD}"
-            rf"(?=$| (?:in|by|from|to|{_ASKED})\b)",
-            rf"(?:it|this|that) (?:is|was)n't {_TOLD}(?=$| (?:in|by|from|{_ASKED})\b)",
-            r"(?:the answer is |it is |it's )?(?:unknown|unanswerable|undetermined|unclear|unspecified|n/?a|no idea"
-            r"|none (?:mentioned|given|specified))$",
-        )
-    )
+_ASIDE = re.compile(r" ?\([^()]{0,200}\)")
+_MARKUP = re.compile(r"[*_`#|>]+|</?[a-z]{1,10}>")
+_BORDER = re.compile(r"(?<=[.!?:;])\s+|\n+|(?<=[。！？；])|\s[-–—]{1,2}\s|—|$")
+_APOSTROPHES = str.maketrans("’‘ʼ´＇", "'''''")
+_WRITTEN_OUT = (
+    (re.compile(r"\bca(?:n't|nt|nnot)\b"), "can not"),
+    (re.compile(r"\bwon'?t\b"), "will not"),
+    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"), r"\1 not"),
+    (re.compile(r"\bi'm\b|\bim\b"), "i am"),
+    (re.compile(r"\b(i|we|you|they)'ve\b"), r"\1 have"),
+    (re.compile(r"\b(we|you|they)'re\b"), r"\1 are"),
+    (re.compile(r"\b(i|we|you|they|it|he|she)'d\b"), r"\1 would"),
+    (re.compile(r"\b(i|we|you|they|it|he|she)'ll\b"), r"\1 will"),
+    (re.compile(r"\b(it|that|there|here|what|this)'s\b"), r"\1 is"),
 )
-"""Refusals that count at the start of a clause, so that a reported or quoted one ("he said he didn't know") does not."""
+_REPORTED = re.compile(r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}(?:said|says|told|tells|was|is|asked|replied|wrote)\b")
+_ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
-ANYWHERE = re.compile(
-    "|".join(
-        (
-            rf"\b{_SOURCE} (?:does|do|did){_NOT} (?:\w+ )?{_SAYS}",
-            rf"\b(?:is|was|are|were)(?:n't| not) {_TOLD} (?:in|by|from) {_SOURCE}\b",
-            r"\b(?:cannot|can't|can not|couldn't|could not) be (?:\w+ly )?(?:determined|answered|inferred|established)\b",
-            rf"\b(?:not enough|n't enough|insufficient|n't have enough) (?:\w+ ){{0,2}}{_THING} to\b",
-            r"\b(?:not possible|impossible) to (?:\w+ly )?(?:say|tell|determine|know|answer)\b",
-        )
-    )
-)
-"""Refusals that count within a clause: they speak of the source, not of the people in it."""
+
+class _Kind(Enum):
+    """What a sentence does."""
+
+    CONTENT = auto()
+    OTHER_MATTERS = auto()
+    """It tells what the source mentions beside what was asked."""
+    REFUSES = auto()
+    DECIDES = auto()
+    """It refuses, and speaks of the answer as a whole."""
+    ANSWERS_AFTER_ALL = auto()
+    """It refuses, and goes on to answer."""
+
+
+_REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
 
 
 def officially_refuses(text: str) -> bool:
     """LoCoMo's rule for category 5: the lower-cased answer contains one of two phrases (task_eval/evaluation.py)."""
-    return any(phrase in text.lower() for phrase in OFFICIAL_PHRASES)
+    lowered = text.lower()
+    return any(phrase in lowered for phrase in OFFICIAL_PHRASES)
 
 
 def is_refusal(text: str) -> bool:
-    """Whether an answer says that it can't be given: by the official phrases or the common English ones.
-
-    `not` alone is no refusal; `unknown` and the like count only as a whole clause; a `no,` with its grounds is an answer. Of a text of more
-    than three clauses only the first and the last count: what lies between is reasoning.
-    """
-    plain = " ".join(text.lower().replace("’", "'").replace("**", "").split())
-    clauses = [clause.strip(" \"'`*_()[]") for clause in CLAUSE_BORDER.split(plain) if clause.strip(" \"'`*_()[]")]
-    telling = clauses if len(clauses) <= 3 else [clauses[0], clauses[-1]]
-    if any(officially_refuses(clause) for clause in telling):
-        return True
-    if ANSWERED.match(plain):
+    """Whether an answer says, as a whole, that it can't be given; in English, or by the common phrases of a few other languages."""
+    plain = _answer_part(_shortened(text))
+    if _REPORTED.match(plain.lstrip()):
         return False
-    return any(ANYWHERE.search(clause) or CLAUSE_STARTS.match(OPENERS.sub("", clause, count=1)) for clause in telling)
+
+    told = [(sentence, _kind(sentence)) for sentence in _ends(list(_sentences(plain)))]
+    told = [each for each in told if not _is_neutral(*each)] or told
+    if not told:
+        return False
+    telling = told if len(told) <= 3 else [told[0], *told[-2:]]
+    return _refuses([sentence for sentence, _ in telling], [kind for _, kind in telling])
+
+
+def _ends(sentences: list[str]) -> list[str]:
+    """The sentences of both ends: in a long answer, what is between them is reasoning."""
+    if len(sentences) <= 2 * _SENTENCES:
+        return sentences
+    return sentences[:_SENTENCES] + sentences[-_SENTENCES:]
+
+
+def _is_neutral(sentence: str, kind: _Kind) -> bool:
+    """Whether a sentence neither answers nor refuses: an apology, a question, an offer, a heading."""
+    return kind not in _REFUSALS and (sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None)
+
+
+def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
+    first, last = kinds[0], kinds[-1]
+    if first in _REFUSALS:
+        return not _goes_on(telling, kinds)
+    if first is _Kind.ANSWERS_AFTER_ALL:
+        return False
+
+    # The answer begins with something else.
+    grounds = english.YES_OR_NO.match(telling[0])
+    if grounds:
+        rest = telling[0][grounds.end() :].lstrip()
+        return last is _Kind.DECIDES or (rest.startswith(("i ", "we ")) and _kind(rest) is _Kind.DECIDES)
+    if first is _Kind.OTHER_MATTERS:
+        refusing = next((at for at, kind in enumerate(kinds) if kind in _REFUSALS), None)
+        return refusing is not None and not _goes_on(telling[refusing:], kinds[refusing:])
+    return last is _Kind.DECIDES and not english.PARTIAL.search(telling[-1])
+
+
+def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
+    """Whether an answer comes after the refusal that the sentences begin with."""
+    if kinds[-1] in _REFUSALS or len(kinds) == 1:
+        return False
+    if _Kind.ANSWERS_AFTER_ALL in kinds[1:]:
+        return True
+    contents = [sentence for sentence, kind in zip(telling, kinds, strict=True) if kind is _Kind.CONTENT]
+    return any(_GOING_ON.match(sentence) for sentence in contents)
+
+
+_GOING_ON = re.compile(
+    r"(?:however|but|that said|still|nevertheless|nonetheless|so|therefore|thus|then|instead"
+    r"|overall|based on|given|from|my (?:best )?(?:guess|estimate)"
+    r"|i (?:would|will|can|might) (?:\w+ )?(?:guess|say|estimate|infer|assume|conclude)|it "
+    r"(?:is|was) (?:\w+ )?(?:likely|probabl|possible|reasonable|safe|implied|suggested)"
+    r"|(?:it|she|he|they|this) (?:could|may|might|must|probably|likely|seems?|appears?)"
+    r"|most likely|probably|likely|possibly|perhaps|presumably|the (?:most likely|closest|best"
+    r"|correct) )\b"
+)
+"""How a sentence begins that answers after all."""
+
+
+def _kind(sentence: str) -> _Kind:
+    subordinate = english.SUBORDINATE.match(sentence)
+    if subordinate and subordinate.end() < len(sentence):
+        return _kind_of_clauses(sentence[subordinate.end() :])
+    return _kind_of_clauses(sentence)
+
+
+def _kind_of_clauses(sentence: str) -> _Kind:
+    parts = [part for text in english.CONTRAST.split(sentence) if (part := text.strip(_SPACE))]
+    read = [(part, _kind_of_clause(part)) for part in parts]
+    read = [each for each in read if not _is_neutral(*each)] or read
+    clauses, kinds = [part for part, _ in read], [kind for _, kind in read]
+    if not kinds:
+        return _Kind.CONTENT
+    if len(kinds) == 1:
+        return kinds[0]
+
+    if kinds[0] in _REFUSALS:
+        if kinds[-1] is _Kind.CONTENT:
+            return _Kind.ANSWERS_AFTER_ALL
+        return _Kind.DECIDES if _Kind.DECIDES in kinds else kinds[0]
+    if kinds[-1] in _REFUSALS and kinds[0] is _Kind.OTHER_MATTERS:
+        return kinds[-1]
+    decides = kinds[-1] is _Kind.DECIDES and not english.PARTIAL.search(clauses[-1])
+    return _Kind.DECIDES if decides else _Kind.CONTENT
+
+
+def _kind_of_clause(clause: str) -> _Kind:
+    if _REPORTED.match(clause):
+        return _Kind.CONTENT
+    bare = _without_openers(clause)
+    if english.DECISIVE.search(bare):
+        return _Kind.DECIDES
+    if _refuses_plainly(clause, bare):
+        return _Kind.REFUSES
+    return _Kind.OTHER_MATTERS if english.OTHER_MATTERS.match(bare) else _Kind.CONTENT
+
+
+def _refuses_plainly(clause: str, bare: str) -> bool:
+    forms = (bare, clause)
+    if OFFICIAL_PHRASES[0] in clause or any(map(english.PLAIN.match, forms)):
+        return True
+    foreign = not _ENGLISH_LETTERS.fullmatch(clause) or _FOREIGN.search(clause) is not None
+    return foreign and any(map(refuses_in_another_language, forms))
+
+
+_FOREIGN = re.compile(
+    r"\b(?:nicht|keine?|keinerlei|unbekannt|ne|pas|aucune?|inconnue?|impossible de|no|sin"
+    r"|ninguna|imposible|desconocid[oa]|non|nessuna|nenhuma|keine ahnung)\b"
+)
+"""Words of the languages that need no letter beyond the English ones to refuse."""
+
+
+def _without_openers(clause: str) -> str:
+    for _ in range(_OPENERS):
+        opener = english.OPENER.match(clause) or english.OPENER_WITHOUT_COMMA.match(clause)
+        if opener is None or not opener.end():
+            break
+        clause = clause[opener.end() :].lstrip(_SPACE)
+    return clause
+
+
+def _sentences(plain: str) -> Iterator[str]:
+    """The sentences, each of bounded length."""
+    start = 0
+    for border in _BORDER.finditer(plain):
+        sentence = plain[start : border.start()].strip()
+        start = border.end()
+        if len(sentence) > _CLAUSE:
+            sentence = f"{sentence[: _CLAUSE // 2]} {sentence[-_CLAUSE // 2 :]}"
+
+        told = _ASIDE.sub("", sentence)
+        told = told if told.strip(_SPACE) else sentence
+        if told.strip(_SPACE):
+            yield told.strip(_SPACE)
+
+
+def _answer_part(plain: str) -> str:
+    """What stands after the last mark of the answer, where something does."""
+    marks = list(_ANSWER_MARK.finditer(plain))
+    after = plain[marks[-1].end() :] if marks else ""
+    return after if after.strip(_SPACE + "\n") else plain
+
+
+def _shortened(text: str) -> str:
+    """The text's two ends, in plain letters."""
+    if len(text) > 2 * _HALF:
+        text = f"{text[:_HALF]}\n{text[-_HALF:]}"
+    plain = unicodedata.normalize("NFKC", text).lower().translate(_APOSTROPHES)[: 4 * _HALF]
+    plain = _MARKUP.sub("", plain)
+    for pattern, written_out in _WRITTEN_OUT:
+        plain = pattern.sub(written_out, plain)
+    return "\n".join(" ".join(line.split()) for line in plain.splitlines())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass, keywords
-from memeval.metrics.locomo import exact_match, locomo_f1, normalise, stem, token_f1
+from memeval.metrics.locomo import exact_match, locomo_f1, normalise, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1, words
 from memeval.records import EvalQuestion
 
@@ -64,14 +64,6 @@ def test_a_text_is_its_own_best_answer(text: str) -> None:
 @given(st.text(max_size=40))
 def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_parts_of_nltk_are_those_of_the_whole_package() -> None:
-    from nltk.stem.porter import PorterStemmer
-
-    samples = "running runs happily dying skis news innings proceed enjoying lying 2023 café congratulations generously sky".split()
-    assert [stem(word) for word in samples] == [PorterStemmer().stem(word) for word in samples]
 
 
 @pytest.mark.filterwarnings("ignore")

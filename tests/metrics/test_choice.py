@@ -110,6 +110,43 @@ def test_choices_that_read_alike() -> None:
     assert read_index("THE SUN", ("The Sun", "the sun")) is None
 
 
+WORDY = ("The Friday before 2 May", "Best Buy", "Final Fantasy", "the answer to life", "Option trading", "Is it?", "3 - 4 weeks", "2. Liga")
+"""Texts that begin with words which may stand before an index, or look like one."""
+FRAMES = (
+    *("{}", "{}.", '"{}"', "**{}**", "({})", "Answer: {}", "Answer: {}.", "**Answer:** {}", "**Final answer: {}**", "Answer - {}"),
+    *("The answer is {}", "The answer is “{}”.", "The correct answer is: **{}**", "Answer choice: {}", "Answer:\n{}\n", "Answer — {}"),
+    *("Answer: Answer: {}", "I looked.\nAnswer: {}\nThis answer is in session 3.", "{index}. {}", "Choice {index}: {}"),
+    *("({index}) {}", "**{index}. {}**", "Answer: {index}. {}", "The answer is {index} {}", "Answer: {index} - {}."),
+)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("choices", [CHOICES[:9], WORDY])
+def test_each_text_is_found_in_each_frame(choices: tuple[str, ...], frame: str) -> None:
+    found = [read_index(frame.format(text, index=index), choices) for index, text in enumerate(choices)]
+    assert found == list(range(len(choices)))
+
+
+@pytest.mark.parametrize(
+    ("reply", "choices", "index"),
+    [
+        ("Answer: Best Buy", ("Buy", "Best Buy"), 1),
+        ("Answer: the Sun", ("Sun", "The Sun"), 1),
+        ("Answer: the Sun", ("Sun", "Moon"), 0),
+        ("Answer: Best Buy", ("Buy", "Sell"), None),
+        ("Answer: 1", ("1", "2"), 1),
+        ("2", ("1", "2"), 1),
+        ("Answer: 1 - 2 days", ("1 - 2 days", "3 days"), 0),
+        ("1. Liga", ("1. Liga", "Liga"), 1),
+        ("Answer: (unknown)", ("unknown", "(unknown)"), 1),
+        ("Answer: Best Buy, I think", ("Sell", "Best Buy"), None),
+        ("Answer: not the Friday before 2 May", WORDY, None),
+    ],
+)
+def test_a_text_is_compared_before_words_are_passed_over(reply: str, choices: tuple[str, ...], index: int | None) -> None:
+    assert read_index(reply, choices) == index
+
+
 REAL = "locomo_mc10/mc10_real_items_0_49.json"
 
 FIRST, SECOND = "215822", "230737"
@@ -167,3 +204,16 @@ def test_replies_that_no_rule_reads(items: list[dict[str, Any]]) -> None:
     }
     assert unread[FIRST] == ["conv-26_q20", "conv-26_q28", "conv-26_q36", "conv-26_q41", "conv-26_q45"]
     assert unread[SECOND] == ["conv-26_q44"]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("frame", FRAMES)
+def test_each_real_choice_is_found_in_each_frame(items: list[dict[str, Any]], frame: str) -> None:
+    for item in items:
+        choices = [str(choice) for choice in item["choices"]]
+        for index, text in enumerate(choices):
+            read = read_index(frame.format(text, index=index), choices)
+            # Without an index, a digit names the choice of that number, and a text that occurs twice the first.
+            alone = int(text) if len(text) == 1 else choices.index(text)
+            expected = index if "{index}" in frame else alone
+            assert read == expected, (item["question_id"], text)

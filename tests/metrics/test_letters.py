@@ -95,6 +95,64 @@ def test_lines_and_texts_count_together_only_where_several_may_be_chosen(reply: 
     assert read_letters(reply, CHOICES, several=False) != expected
 
 
+FORMATS = ("JSON", "XML", "YAML", "INI, old")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "A. JSON, C. YAML",
+        "A. JSON and C. YAML",
+        "A. JSON, and C. YAML.",
+        "A) JSON; C) YAML",
+        "(A) JSON / (C) YAML",
+        "A: JSON、C: YAML",
+        "A (JSON), C (YAML)",
+        "A - JSON, C - YAML",
+        "a. json, c. yaml",
+        "**A. JSON**, **C. YAML**",
+        "A. JSON C. YAML",
+        "A JSON, C YAML",
+        "A. JSON, C",
+        "A, C. YAML",
+        "Answer: A. JSON, C. YAML",
+        "Answer: Answer: A, C",
+        "The correct answers are: A. JSON and C. YAML",
+        "A. JSON\nC. YAML",
+    ],
+)
+def test_labels_with_their_texts_are_read_whole(reply: str) -> None:
+    assert read_letters(reply, FORMATS, several=True) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "A. JSON, C. YML",
+        "A. JASON, C. YAML",
+        "A. JSON, Z. YAML",
+        "A. JSON, B. YAML",
+        "A. a format, C. another format",
+        "A. JSON, also C.",
+        "A (the first), C",
+        "A. JSON, C. YAML, E. TOML",
+        "Answer: A. JSON or C. YAML",
+        "Answer: A. the first, C. the third",
+        "A, B, C, D, E",
+        "AAC",
+    ],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_list_is_read_whole_or_not_at_all(reply: str, several: bool) -> None:
+    assert read_letters(reply, FORMATS, several=several) is None
+
+
+def test_a_text_with_a_comma_beside_its_label() -> None:
+    assert read_letters("A. JSON, D. INI, old", FORMATS, several=True) == (0, 3)
+    assert read_letters("D. INI, old", FORMATS, several=False) == (3,)
+    assert read_letters("C. YAML, because A is for programs", FORMATS, several=False) == (2,)
+
+
 def test_a_text_that_two_choices_share_chooses_neither() -> None:
     assert read_letters("same", ("same", "same", "other"), several=False) is None
     assert read_letters("A", ("same", "same", "other"), several=False) == (0,)

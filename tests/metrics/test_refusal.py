@@ -1,69 +1,38 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
+from refusal_sentences import ANSWERS, REFUSALS
 
 from memeval.metrics.refusal import is_refusal, officially_refuses
 
+SMALLEST_RECALL = 0.95
+MOST_FALSE_ALARMS = 0.01
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "No information available",
-        "Not mentioned in the conversation.",
-        "I don't know.",
-        "I do not know who she met.",
-        "Sorry, I can't answer that.",
-        "I'm sorry, but I don’t have enough information to answer.",
-        "There is no mention of a car accident.",
-        "No information provided.",
-        "No specific memory found.",
-        "No direct evidence.",
-        "Not specified in memories.",
-        "The memories do not specify Audrey's preferred type of meat.",
-        "The conversation doesn't say when he left.",
-        "Unknown",
-        "**Unknown.**",
-        "Unknown, no specific location mentioned.",
-        "It cannot be determined from the text.",
-        "Her age is not stated in the conversation.",
-        "It is impossible to tell.",
-        "Based on the context, there is not enough information to answer the question.",
-        "I looked at May. I looked at June. I looked at July. I looked at August. There is insufficient information to answer.",
-        "N/A",
-        "It isn't clear.",
-    ],
-)
+
+@pytest.mark.parametrize("text", REFUSALS)
 def test_refusals(text: str) -> None:
     assert is_refusal(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Not much",
-        "She did not go to the party",
-        "He doesn't know how to swim",
-        'She said "I do not know him" to the police',
-        "John told her he didn't know the answer",
-        "No",
-        "No, there's no evidence of religious beliefs.",
-        "No, she has never been to Rome.",
-        "Never",
-        "None",
-        "An unknown artist",
-        "The Great Unknown",
-        "She can't eat gluten",
-        "He is not sure about the job and wants to leave",
-        "Not enough sleep",
-        "No information desk volunteers were hired, so she was",
-        "They gave no answers away",
-        "Recipe, not specific food.",
-        "In May there was no record of rain. In June there was. In July too. So she left. She went in June.",
-    ],
-)
+@pytest.mark.parametrize("text", ["", " ", "...", *ANSWERS])
 def test_answers(text: str) -> None:
     assert not is_refusal(text)
+
+
+@pytest.mark.parametrize("text", REFUSALS[::7])
+@pytest.mark.parametrize("frame", ["Answer: {}", "**{}**", "> {}", '"{}"', "  {}\n", "I looked.\n\n**Final answer:** {}"])
+def test_marks_around_a_refusal_change_nothing(text: str, frame: str) -> None:
+    assert is_refusal(frame.format(text))
+    assert is_refusal(frame.format(text).replace("'", "’"))
+
+
+def test_the_last_answer_counts() -> None:
+    assert not is_refusal("There is no mention of it in May.\nThe conversation does not say.\n\nAnswer: Rome")
+    assert is_refusal("She went in May.\n\nAnswer: I don't know where")
 
 
 def test_the_official_rule_knows_two_phrases_and_no_others() -> None:
@@ -71,3 +40,52 @@ def test_the_official_rule_knows_two_phrases_and_no_others() -> None:
     assert officially_refuses("that was not mentioned")
     assert not officially_refuses("no information")
     assert not officially_refuses("I don't know")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "refusals"), [("full_context_gpt_4o_mini", 9), ("mem0_2025", 212), ("vague_wrong_answers", 0)])
+def test_right_answers_of_real_systems_are_no_refusals(data_dir: Path, name: str, refusals: int) -> None:
+    judged = rows(data_dir.parent / f"outputs/locomo/{name}.jsonl")
+    right = [row for row in judged if sum(row["recorded_judge_labels"]) * 2 > len(row["recorded_judge_labels"])]
+
+    assert sum(is_refusal(row["hypothesis"]) for row in judged) == refusals
+    assert sum(is_refusal(row["hypothesis"]) for row in right) <= MOST_FALSE_ALARMS * len(right)
+
+
+@pytest.mark.real_data
+def test_real_answers_to_questions_without_an_answer(data_dir: Path) -> None:
+    """Against the recorded judgements of chains of reasoning: before, 13 of 27 were found."""
+    folder = data_dir.parent / "outputs/longmemeval"
+    judged = {row["question_id"]: row["autoeval_label"]["label"] for row in rows(folder / "llama31_8b_oracle.judged_by_gpt_4o_mini.jsonl")}
+    answers = {row["question_id"]: row["hypothesis"] for row in rows(folder / "llama31_8b_oracle.jsonl")}
+    abstention = [key for key in answers if "_abs" in key]
+    answered_right = [key for key in answers if judged[key] and key not in abstention]
+
+    found = [key for key in abstention if is_refusal(answers[key])]
+    assert all(judged[key] for key in found)
+    assert (len(found), sum(judged[key] for key in abstention)) == (18, 27)
+    assert sum(is_refusal(answers[key]) for key in answered_right) <= MOST_FALSE_ALARMS * len(answered_right)
+
+
+@pytest.mark.real_data
+def test_refusals_written_as_gold(data_dir: Path) -> None:
+    """LongMemEval's golds of abstention refuse, all others answer; so do LoCoMo's and BEAM's."""
+    longmemeval = json.loads((data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(encoding="utf-8"))
+    refusing = [str(row["answer"]) for row in longmemeval if "_abs" in row["question_id"]]
+    answering = [str(row["answer"]) for row in longmemeval if "_abs" not in row["question_id"]]
+
+    locomo = json.loads((data_dir / "locomo/locomo10.json").read_text(encoding="utf-8"))
+    answering += [str(question["answer"]) for case in locomo for question in case["qa"] if question["category"] != 5]
+
+    for path in (data_dir / "beam/chats").glob("*/*/probing_questions/probing_questions.json"):
+        for kind, questions in json.loads(path.read_text(encoding="utf-8")).items():
+            golds = [question.get("ideal_response") or question.get("answer") for question in questions]
+            (refusing if kind == "abstention" else answering).extend(gold for gold in golds if gold)
+
+    assert len(refusing) >= 60 and len(answering) >= 2000
+    assert sum(map(is_refusal, refusing)) >= SMALLEST_RECALL * len(refusing)
+    assert [gold for gold in answering if is_refusal(gold)] == []

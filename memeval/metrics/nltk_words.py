@@ -1,0 +1,101 @@
+"""The words of a text as NLTK's `word_tokenize` made them in versions 3.8 to 3.9.2.
+
+The rules are written out here, so that a score does not move with what is installed: from 3.9.3 on
+NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash is another.
+They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
+MacIntyre's script for the Penn Treebank) with its optional parts left out. The order of the rules
+matters.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memeval.metrics.punkt import sentences
+
+Rules = tuple[tuple[re.Pattern[str], str], ...]
+
+_STARTING_QUOTES: Rules = (
+    (re.compile(r"([«“‘„]|`+)"), r" \1 "),
+    (re.compile(r"^\""), r"``"),
+    (re.compile(r"(``)"), r" \1 "),
+    (re.compile(r"([ (\[{<])(\"|'{2})"), r"\1 `` "),
+    (re.compile(r"(?i)(')(?!re|ve|ll|m|t|s|d|n)(\w)\b"), r"\1 \2"),
+)
+_MARKS: Rules = (
+    (re.compile(r"([:,])([^\d])"), r" \1 \2"),
+    (re.compile(r"([:,])$"), r" \1 "),
+    (re.compile(r"\.{2,}"), r" \g<0> "),
+    (re.compile(r"[;@#$%&]"), r" \g<0> "),
+)
+_MARKS_AFTER_THE_FULL_STOP: Rules = (
+    (re.compile(r"[?!]"), r" \g<0> "),
+    (re.compile(r"([^'])' "), r"\1 ' "),
+    (re.compile(r"[*]"), r" \g<0> "),
+    (re.compile(r"[\]\[(){}<>]"), r" \g<0> "),
+    (re.compile(r"--"), r" -- "),
+)
+_ENDING_QUOTES: Rules = (
+    (re.compile(r"([»”’])"), r" \1 "),
+    (re.compile(r"''"), " '' "),
+    (re.compile(r'"'), " '' "),
+    (re.compile(r"\s+"), " "),
+    (re.compile(r"([^' ])('[sS]|'[mM]|'[dD]|') "), r"\1 \2 "),
+    (re.compile(r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) "), r"\1 \2 "),
+)
+_CONTRACTIONS: Rules = (
+    (re.compile(r"(?i)\b(can)(not)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(d)('ye)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(gim)(me)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(gon)(na)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(got)(ta)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(lem)(me)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(more)('n)\b"), r" \1 \2 "),
+    (re.compile(r"(?i)\b(wan)(na)(?=\s)"), r" \1 \2 "),
+    (re.compile(r"(?i) ('t)(is)\b"), r" \1 \2 "),
+    (re.compile(r"(?i) ('t)(was)\b"), r" \1 \2 "),
+)
+_SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
+"""What may stand behind the last full stop of a sentence, in NLTK's two rules for it."""
+
+
+def words(text: str) -> list[str]:
+    """Words of the text, which is to be in lower case: sentences by Punkt, then their words."""
+    return [word for sentence in sentences(text) for word in sentence_words(sentence)]
+
+
+def sentence_words(sentence: str) -> list[str]:
+    """Words of one sentence."""
+    text = _apply(_STARTING_QUOTES, sentence)
+
+    text = _set_off_full_stop(text, _SHUT_WIDE, apart=True)
+    text = _apply(_MARKS, text)
+    text = _set_off_full_stop(text, _SHUT, apart=False)
+    text = _apply(_MARKS_AFTER_THE_FULL_STOP, text)
+
+    text = _apply(_ENDING_QUOTES, f" {text} ")
+    return _apply(_CONTRACTIONS, text).split()
+
+
+def _apply(rules: Rules, text: str) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
+    """The text with blanks around its last full stop, where only closing marks and space follow.
+
+    NLTK writes this as `([^.])(\\.)([<shut>]*)\\s*$`, which takes a time that grows with the square
+    of the blanks. What follows a full stop by that pattern holds no other, so it is the last one.
+    """
+    stop = text.rfind(".")
+    if stop < 1 or text[stop - 1] == ".":
+        return text
+
+    tail = text[stop + 1 :]
+    behind = tail.lstrip(shut)
+    if behind.strip():
+        return text
+    closing = tail[: len(tail) - len(behind)]
+    return f"{text[:stop]} .{' ' if apart else ''}{closing} "

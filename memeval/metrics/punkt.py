@@ -1,0 +1,109 @@
+"""Divides lower-cased text into sentences as NLTK's Punkt tokenizer does (Kiss & Strunk, 2006).
+
+Written out for the same reason as the rules of words (see `memeval.metrics.nltk_words`). Of the
+classic English model only the abbreviations are here: its other parts rest on capitals, which
+lower-cased text lacks, but for a few dozen collocations.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Sequence
+
+from memeval.metrics.punkt_words import ABBREVIATIONS
+
+_ENDS = (".", "?", "!")
+_NON_WORD = r"(?:[)\";}\]\*:@'({\[?!])"
+_MULTI = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"
+_BORDER = re.compile(rf"[.?!](?=(?P<after>{_NON_WORD}|\s+(?P<next>\S+)))")
+"""Where a sentence may end, and what comes after it."""
+_TOKEN = re.compile(
+    rf"""(
+    {_MULTI}
+    | (?=[^("`{{\[:;&\#*@)}}\]\-,])\S+?(?=\s|$|{_NON_WORD}|{_MULTI}|,(?=$|\s|{_NON_WORD}|{_MULTI}))
+    | \S
+    )""",
+    re.VERBOSE,
+)
+_REALIGNED = re.compile(r'["\')\]}]+?(?:\s+|(?=--)|$)', re.MULTILINE)
+"""Marks that close the sentence before."""
+_NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*\.?$")
+_INITIAL = re.compile(r"[^\W\d]\.$")
+_ELLIPSIS = re.compile(r"\.\.+$")
+_INNER_MARKS = tuple(";:,.!?")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of the text, in order, without the space between them."""
+    slices = list(_slices(text))
+    divided: list[str] = []
+    skipped = 0
+
+    for place, whole in enumerate(slices):
+        current = slice(whole.start + skipped, whole.stop)
+        after = slices[place + 1] if place + 1 < len(slices) else None
+        closing = _REALIGNED.match(text[after]) if after else None
+
+        skipped = closing.end() if closing else 0
+        if after and closing:
+            current = slice(current.start, after.start + len(closing[0].rstrip()))
+        if closing or text[current]:
+            divided.append(text[current])
+    return divided
+
+
+def _slices(text: str) -> Iterator[slice]:
+    start = 0
+    for border, context in _candidates(text):
+        if _holds_a_border(context):
+            yield slice(start, border.end())
+            start = border.start("next") if border["next"] else border.end()
+    yield slice(start, len(text.rstrip()))
+
+
+def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Possible borders, each with the word before and what comes after; of one word, the last."""
+    previous: re.Match[str] | None = None
+    word = slice(0, 0)
+
+    for border in _BORDER.finditer(text):
+        before = text[word.stop : border.start()]
+        space = _last_space(before)
+        # A blank at the very start of `before` counts as none: so does NLTK.
+        current = slice(word.stop + space + 1 if space > 0 else word.start, border.start())
+        if previous and word.stop <= current.start:
+            yield previous, text[word] + previous[0] + previous["after"]
+        previous, word = border, current
+
+    if previous:
+        yield previous, text[word] + previous[0] + previous["after"]
+
+
+def _last_space(text: str) -> int:
+    """Where the last ASCII white space is; not above 0 where only the first character, or none is."""
+    return max(map(text.rfind, string.whitespace))
+
+
+def _holds_a_border(context: str) -> bool:
+    """Whether a sentence ends before the last token."""
+    tokens = [token for line in context.split("\n") for token in _TOKEN.findall(line)]
+    return any(_ends_sentence(tokens, place) for place in range(len(tokens) - 1))
+
+
+def _ends_sentence(tokens: Sequence[str], place: int) -> bool:
+    """Whether a sentence ends with the token at a place, which has one after it."""
+    token, after = tokens[place], tokens[place + 1]
+    if token in _ENDS:
+        ends = True
+    elif _ELLIPSIS.match(token) or not token.endswith(".") or token.endswith(".."):
+        ends = False
+    else:
+        ends = token[:-1] not in ABBREVIATIONS and token[:-1].split("-")[-1] not in ABBREVIATIONS
+
+    # An initial or a number ends no sentence where the next token can't begin one.
+    initial = _INITIAL.match(token)
+    if ends and token.endswith(".") and (initial or _NUMBER.match(token)):
+        begins_none = after in _INNER_MARKS or after[0].islower()
+        return not (begins_none or (initial and after[0].isupper()))
+    return ends
