@@ -49,7 +49,7 @@ def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
     cache = Cache(path)
     cache.put("k", b"1", "one")
     assert cache.get("k") is not None
-    assert path.with_suffix(".damaged").exists()
+    assert list(tmp_path.glob("c.sqlite.damaged-*"))
 
 
 def test_a_cache_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
