@@ -36,6 +36,10 @@ _KEYS_AT_ONCE = 500
 _WAIT_S = 60.0
 """How long a write waits for those of other processes."""
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_IN_THE_WAY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+"""What SQLite says where a folder lies at the name of one of its files, among other things."""
+_DAMAGE_WORDS = ("no such table", "unsupported file format")
+"""What SQLite says of a damaged schema, without a code of its own."""
 _log = logging.getLogger(__name__)
 
 
@@ -216,6 +220,9 @@ class Cache:
         return kept
 
     def _connect(self) -> sqlite3.Connection:
+        if self.path.is_file() and not self.path.stat().st_size:
+            raise WrongSchema("it is empty")  # SQLite would take it for a new one, and lose the log with it
+
         connection = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
         try:
             connection.text_factory = _text
@@ -230,9 +237,9 @@ class Cache:
     def _is_damage(self, error: sqlite3.Error) -> bool:
         """Whether the file itself is at fault, and not the disk or its rights."""
         code = getattr(error, "sqlite_errorcode", 0)
-        if code & 0xFF == sqlite3.SQLITE_CANTOPEN:
+        if code & 0xFF in _IN_THE_WAY and code != sqlite3.SQLITE_IOERR_SHORT_READ:
             return any(path.is_dir() for path in (self.path, *companions(self.path)))
-        if isinstance(error, WrongSchema) or str(error).startswith("no such table"):
+        if isinstance(error, WrongSchema) or str(error).startswith(_DAMAGE_WORDS):
             return True
         return code & 0xFF in _DAMAGE or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
