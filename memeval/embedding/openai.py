@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
-from memeval.errors import ModelError
-from memeval.llm.cache import Cache, content_key
+from memeval.errors import MemevalError, ModelError
+from memeval.llm.cache import Cache, CachedEntry, content_key
 from memeval.llm.endpoint import Endpoint
+from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
 from memeval.llm.tokens import count_tokens
@@ -21,43 +23,43 @@ if TYPE_CHECKING:
 BATCH = 128
 """Texts sent in one request."""
 
-Vector = bytes
-"""float32 numbers as they lie in memory."""
+BATCHES_AT_ONCE = 8
+"""Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
+by one."""
+
+MOST_TOKENS = 1 << 40
+"""More than any request holds: what reports so many is not believed."""
+
+Flight = Mapping[str, asyncio.Future[None]]
 
 
 class OpenAIEmbedder(Embedder):
-    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache. Vectors are brought to length 1.
+    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache.
+    Vectors are brought to length 1.
 
-    A text that another caller of this embedder has asked for is waited for, and not sent twice. A blank text gets the zero vector: most
-    endpoints refuse it.
+    A text that another caller of this embedder has asked for is waited for, and not sent twice. A
+    blank text gets the zero vector: most endpoints refuse it.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str) -> None:
-        """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own width."""
+        """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own
+        width."""
         self.name = f"{model}/{width}" if width else model
         self.width = width or 0
         self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
         self._requested = width
-        self._under_way: dict[str, asyncio.Future[Vector]] = {}
+        self._claims = Claims.beside(cache.path)
+        self._flights = Flights[CachedEntry](self._claims)
+        self._turns = asyncio.Semaphore(max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
-        found: dict[str, Vector] = {}
-        fresh: list[str] = []
-        awaited: dict[str, asyncio.Future[Vector]] = {}
-        for text in dict.fromkeys(text for text in texts if text.strip()):
-            if (entry := self._cache.get(self._key(text))) is not None:
-                found[text] = entry.value
-                self._meter([text], None, cached=entry.origin != self._origin)
-            elif text in self._under_way:
-                awaited[text] = self._under_way[text]
-            else:
-                fresh.append(text)
-        found |= await self._ask_all(fresh)
-        for text, coming in awaited.items():
-            found[text] = await asyncio.shield(coming)
-            self._meter([text], None, cached=False)  # as if it were read back: whoever came first, the usage is the same
+        keys = {text: self._key(text) for text in texts if text.strip()}
+        entries = await self._entries(keys)
+        self._meter(entries)
+
+        found = {text: entry.value for text, entry in entries.items()}
         self.width = self.width or next((len(vector) // 4 for vector in found.values()), 0)
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
@@ -66,37 +68,82 @@ class OpenAIEmbedder(Embedder):
     def _key(self, text: str) -> str:
         return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
 
-    async def _ask_all(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of texts that nobody has asked for yet; whoever wants one of them meanwhile waits for it, and shares its failure."""
-        loop = asyncio.get_running_loop()
-        self._under_way |= {text: loop.create_future() for text in texts}
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        found: dict[str, Vector] = {}
-        try:
-            for batch, vectors in zip(batches, await asyncio.gather(*map(self._ask, batches)), strict=True):
-                found |= dict(zip(batch, vectors, strict=True))
-        except ModelError as error:
-            self._settle(texts, found, error)
-            raise
-        finally:
-            self._settle(texts, found, ModelError("the call that others waited for was given up"))
+    async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """What the cache holds of the texts, or will hold when those under way have come; in the
+        order of the texts."""
+        found: dict[str, CachedEntry] = {}
+        while missing := [text for text in keys if text not in found]:
+            stored = self._cache.get_all(keys[text] for text in missing)
+            found |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
+
+            open_texts = [text for text in missing if text not in found]
+            others = [flight for text in open_texts if (flight := self._flights.others(keys[text]))]
+            fresh = {text: keys[text] for text in open_texts if not self._flights.others(keys[text])}
+            found |= await self._ask_all(fresh)
+
+            began = time.perf_counter()
+            for flight in others:
+                await asyncio.shield(flight)
+            current_ledger().idle_s += time.perf_counter() - began if others else 0.0
+        return {text: found[text] for text in keys}
+
+    async def _ask_all(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """What comes for texts that nobody here has asked for yet; whoever wants one of them
+        meanwhile waits, and shares a failure.
+
+        The batches depend on the texts alone, and each is stored whole or not at all: after a crash
+        the rest falls into the same batches.
+        """
+        texts = list(keys)
+        batches = [{text: keys[text] for text in texts[start : start + BATCH]} for start in range(0, len(texts), BATCH)]
+        own = [self._flights.begin(batch.values()) for batch in batches]
+        outcomes = await asyncio.gather(*map(self._fly, batches, own), return_exceptions=True)
+
+        found: dict[str, CachedEntry] = {}
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            found |= outcome
         return found
 
-    def _settle(self, texts: Sequence[str], found: Mapping[str, Vector], error: ModelError) -> None:
-        """Tells those who wait for the texts what came, or the error where nothing did."""
-        for coming, text in ((self._under_way.pop(text, None), text) for text in texts):
-            if coming is None or coming.done():
-                continue
-            if text in found:
-                coming.set_result(found[text])
-            else:
-                coming.set_exception(error)
-                coming.exception()  # looked at here: nobody need be waiting
+    async def _fly(self, batch: Mapping[str, str], own: Flight) -> dict[str, CachedEntry]:
+        try:
+            async with self._turns:
+                return await self._claim(batch)
+        except MemevalError as error:
+            self._flights.end(own, error)
+            raise
+        finally:
+            self._flights.end(own)
 
-    async def _ask(self, batch: Sequence[str]) -> list[Vector]:
+    async def _claim(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """What comes for a batch; texts that another process asks for are waited for, and asked for
+        where it fails."""
+        found: dict[str, CachedEntry] = {}
+        pace = Pace()
+        while missing := {text: key for text, key in batch.items() if text not in found}:
+            claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
+            try:
+                stored = self._cache.get_all(missing.values())  # another process may have stored them before it let go
+                found |= {text: stored[key] for text, key in missing.items() if key in stored}
+                to_ask = {text: key for text, key in (missing if pace.over else claimed).items() if text not in found}
+                if to_ask:
+                    found |= await self._ask(to_ask)
+            finally:
+                self._claims.give(claimed.values())
+
+            if len(found) < len(batch):
+                began = time.perf_counter()
+                await pace.wait()
+                current_ledger().idle_s += time.perf_counter() - began
+        return found
+
+    async def _ask(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """The vectors of texts in one request, stored with what it took."""
         import numpy as np
 
-        body: dict[str, Any] = {"model": self._model, "input": list(batch), "encoding_format": "float"}
+        texts = list(batch)
+        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
         reply = await self._endpoint.post("/embeddings", body)
@@ -108,23 +155,56 @@ class OpenAIEmbedder(Embedder):
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ModelError(f"the reply holds no usable embeddings: {error}") from error
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        self._meter(batch, (reply.body.get("usage") or {}).get("prompt_tokens"), cached=False)
-        packed = [vector.tobytes() for vector in vectors]
-        for text, value in zip(batch, packed, strict=True):
-            self._cache.put(self._key(text), value, self._origin)
-        return packed
 
-    def _meter(self, texts: Sequence[str], reported: int | None, *, cached: bool) -> None:
-        """Embedding calls are metered by tokens; a cached text's are counted here, as the endpoint reports batches only."""
-        tokens = reported if reported is not None else sum(map(count_tokens, texts))
-        current_ledger().usages.append(
-            Usage(
-                role=Role.EMBED,
-                model=self._model,
-                provider=provider_of(self._endpoint.settings.base_url),
-                prompt_tokens=tokens,
-                completion_tokens=0,
-                estimated=reported is None,
-                cached=cached,
-            )
+        usage = reply.body.get("usage")
+        parts = shares(usage.get("prompt_tokens") if isinstance(usage, dict) else None, texts)
+        packed = {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
+        self._cache.put_all(
+            {batch[text]: value for text, value in packed.items()},
+            self._origin,
+            {batch[text]: tokens for text, tokens in parts.items()},
         )
+        return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
+
+    def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
+        """Meters what texts took, whether it was now or before: by their parts of the reported
+        tokens, else by counts of our own.
+
+        A call is what one request could carry, whichever texts were sent together: a run that is
+        resumed counts as many.
+        """
+        kinds: dict[tuple[bool, bool], list[int]] = {}
+        for text, entry in entries.items():
+            kind = (entry.tokens is None, entry.origin != self._origin)
+            kinds.setdefault(kind, []).append(count_tokens(text) if entry.tokens is None else entry.tokens)
+
+        for (estimated, cached), tokens in sorted(kinds.items()):
+            current_ledger().usages.append(
+                Usage(
+                    role=Role.EMBED,
+                    model=self._model,
+                    provider=provider_of(self._endpoint.settings.base_url),
+                    prompt_tokens=sum(tokens),
+                    completion_tokens=0,
+                    estimated=estimated,
+                    cached=cached,
+                    calls=-(-len(tokens) // BATCH),
+                )
+            )
+
+
+def shares(reported: Any, texts: Sequence[str]) -> dict[str, int]:
+    """The tokens that an endpoint reported for a request, shared out over its texts by their
+    length: the shares add up to them.
+
+    Nothing where `reported` is no count.
+    """
+    if not isinstance(reported, int) or isinstance(reported, bool) or not 0 <= reported < MOST_TOKENS:
+        return {}
+
+    weights = [max(1, count_tokens(text)) for text in texts]
+    whole, before, parts = sum(weights), 0, {}
+    for text, weight in zip(texts, weights, strict=True):
+        parts[text] = reported * (before + weight) // whole - reported * before // whole
+        before += weight
+    return parts

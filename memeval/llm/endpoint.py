@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.errors import ModelError
 from memeval.llm.metering import current_ledger
+from memeval.llm.places import Places
 
 if TYPE_CHECKING:
     import httpx2
@@ -49,11 +50,20 @@ class Reply:
 class Endpoint:
     """Posts JSON. At most `max_concurrency` requests are under way at once; a wait between tries holds no place."""
 
-    def __init__(self, settings: EndpointSettings, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, seed: int = 0) -> None:
+    def __init__(
+        self,
+        settings: EndpointSettings,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        seed: int = 0,
+        places: Places | None = None,
+    ) -> None:
+        """`places` are those of the home, shared with other processes; without them the limit is this object's own."""
         self.settings = settings
+        self._shared_places = places
         self._sleep = sleep
         self._jitter = random.Random(seed)
-        self._places = asyncio.Semaphore(settings.max_concurrency)
+        self._places = places or asyncio.Semaphore(settings.max_concurrency)
         self._client: AsyncOpenAI | None = None
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Reply:
@@ -104,7 +114,10 @@ class Endpoint:
     def limit(self, max_concurrency: int) -> None:
         """Lowers the number of requests that may be under way at once; called before the first of them."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
-        self._places = asyncio.Semaphore(max_concurrency)
+        if self._shared_places is not None:
+            self._shared_places.lower(max_concurrency)
+        else:
+            self._places = asyncio.Semaphore(max_concurrency)
 
     def client(self) -> AsyncOpenAI:
         if self._client is None:
@@ -122,6 +135,8 @@ class Endpoint:
         return self._client
 
     async def aclose(self) -> None:
+        if self._shared_places is not None:
+            self._shared_places.close()
         if self._client is not None:
             await self._client.close()
             self._client = None

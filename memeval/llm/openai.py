@@ -12,10 +12,14 @@ from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.llm.endpoint import Endpoint
+from memeval.llm.flight import Claims, Flights
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+
+_Entry = tuple[dict[str, Any], bool]
+"""A reply as the cache keeps it, and whether another run paid for it."""
 
 _REASONING = re.compile(r"^(o\d|gpt-5)")
 
@@ -33,28 +37,45 @@ class Sampling:
 
 
 class OpenAIModel(LanguageModel):
-    """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed and scope) is answered from the cache."""
+    """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed
+    and scope) is answered from the cache."""
 
     def __init__(self, endpoint: Endpoint, sampling: Sampling, cache: Cache, origin: str) -> None:
-        """`origin` names the run: replies that this very run paid for earlier, before a crash, still count as billed to it."""
+        """`origin` names the run: replies that this very run paid for earlier, before a crash,
+        still count as billed to it."""
         self.name = sampling.model
         self._endpoint, self._sampling, self._cache, self._origin = endpoint, sampling, cache, origin
         self._provider = provider_of(endpoint.settings.base_url)
+        self._flights = Flights[_Entry](Claims.beside(cache.path))
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         ledger = current_ledger()
         body = self._body(prompt, seed)
         key = content_key({"endpoint": self._endpoint.settings.base_url, "seed": seed, "scope": ledger.scope, **body})
-        stored = self._cache.get(key)
-        if stored is not None:
-            entry, cached = json.loads(stored.value), stored.origin != self._origin
-            ledger.replayed_s += entry["latency_s"]
-        else:
-            entry, cached = await self._ask(body), False
-            self._cache.put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+        entry, cached = await self._flights.once(
+            key,
+            look=lambda: self._stored(key),
+            ask=lambda: self._asked(key, body),
+        )
         usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"])
+
+    def _stored(self, key: str) -> _Entry | None:
+        """The reply in the cache, and whether another run paid for it."""
+        stored = self._cache.get(key)
+        if stored is None:
+            return None
+
+        entry = json.loads(stored.value)
+        current_ledger().replayed_s += entry["latency_s"]
+        return entry, stored.origin != self._origin
+
+    async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
+        """The reply of the endpoint, kept in the cache."""
+        entry = await self._ask(body)
+        self._cache.put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+        return entry, False
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
@@ -84,7 +105,8 @@ class OpenAIModel(LanguageModel):
 
 
 def _content(reply: Mapping[str, Any]) -> str:
-    """The reply's text. Raises `ModelError` where there is none: an empty answer is a failure, not an answer."""
+    """The reply's text. Raises `ModelError` where there is none: an empty answer is a failure, not
+    an answer."""
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelError("the reply has no choices")

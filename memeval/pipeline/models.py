@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.embedding.contract import Embedder
@@ -9,8 +11,10 @@ from memeval.errors import UserError, unknown
 from memeval.llm.cache import Cache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.flight import lock_folder
 from memeval.llm.keys import key_of
 from memeval.llm.metering import MeteredModel
+from memeval.llm.places import Places
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 """What to type without a key."""
@@ -22,9 +26,10 @@ JUDGE_TEMPERATURE = 0.0
 class Models:
     """The models of one cell, made when they are first asked for."""
 
-    def __init__(self, config: RunConfig, origin: str) -> None:
-        self._config, self._origin = config, origin
-        self._endpoints: dict[str, Endpoint] = {}
+    def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
+        """`say` is told of what a user should know of the caches: damage, and what was kept."""
+        self._config, self._origin, self._say = config, origin, say
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
         self.reader = self._model(config.llm.model, config.llm.temperature)
@@ -87,17 +92,22 @@ class Models:
         return MeteredModel(OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin))
 
     def _endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address; where two parts ask for one with different limits, the lower limit holds for both."""
-        known = self._endpoints.get(settings.base_url)
+        """The endpoint at an address under a key; where two parts ask for one with different limits, the lower limit holds for both.
+
+        Its places are those of the home: the limit holds over all processes.
+        """
+        reach = (settings.base_url, settings.api_key)
+        known = self._endpoints.get(reach)
         if known is None:
-            known = self._endpoints[settings.base_url] = Endpoint(settings)
+            places = Places(lock_folder(cache_dir() / "responses.sqlite"), *reach, settings.max_concurrency)
+            known = self._endpoints[reach] = Endpoint(settings, places=places)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
         return known
 
     def _cache(self, name: str) -> Cache:
         if name not in self._caches:
-            self._caches[name] = Cache(cache_dir() / f"{name}.sqlite")
+            self._caches[name] = Cache(cache_dir() / f"{name}.sqlite", self._say)
         return self._caches[name]
 
     async def aclose(self) -> None:

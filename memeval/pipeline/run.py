@@ -77,7 +77,7 @@ class CellRun:
         Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run; finished rows stay in either case.
         """
         started, began = datetime.now().astimezone(), time.perf_counter()
-        self._models = Models(self.cell.config, self.cell.run_key)
+        self._models = Models(self.cell.config, self.cell.run_key, self.progress.say)
         self._builder = Builder(self.cell, self._models)
         try:
             with ExitStack() as stack:

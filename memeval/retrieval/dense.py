@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 VECTORS_FILE = "vectors.npy"
 
 
+async def _fitted(embedder: Embedder, texts: Sequence[str]) -> Embedder:
+    """The embedder fitted on the texts, in a thread where it learns from them.
+
+    One that learns nothing stays on the event loop: cases then ask for their texts in their own
+    order, and the same run asks for the same batches each time.
+    """
+    if type(embedder).fitted is Embedder.fitted:
+        return embedder
+    return await asyncio.to_thread(embedder.fitted, texts)
+
+
 class DenseIndex:
     """Nearest texts by cosine; positions are those of the texts given."""
 
@@ -26,14 +37,14 @@ class DenseIndex:
     @classmethod
     async def build(cls, embedder: Embedder, texts: Sequence[str]) -> Self:
         """Fits the embedder on the texts, embeds them and indexes the vectors."""
-        fitted = await asyncio.to_thread(embedder.fitted, texts)
+        fitted = await _fitted(embedder, texts)
         vectors = await fitted.embed(texts)
         return cls(fitted, await asyncio.to_thread(ChromaIndex, vectors))
 
     @classmethod
     async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
         """What `save` wrote for the same embedder and texts: fitted again, embedded no more. Raises where the folder is damaged."""
-        fitted = await asyncio.to_thread(embedder.fitted, texts)
+        fitted = await _fitted(embedder, texts)
         index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
         if index.size != len(texts):
             index.close()

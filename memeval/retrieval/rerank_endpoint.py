@@ -16,11 +16,16 @@ from memeval.config.paths import cache_dir
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.endpoint import Endpoint, EndpointSettings, Reply
+from memeval.llm.flight import Claims, Flights, lock_folder
 from memeval.llm.keys import key_of
 from memeval.llm.metering import Ledger, current_ledger, metered
+from memeval.llm.places import Places
 from memeval.llm.prices import provider_of
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+
+_Entry = tuple[dict[str, Any], bool]
+"""A ranking as the cache keeps it, and whether another run paid for it."""
 
 PATH = "/rerank"
 MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES = 16, 60.0, 6
@@ -42,6 +47,7 @@ class EndpointReranker:
         key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
         self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES)
         self._reach: _Reach | None = None
+        self._flights = Flights[_Entry](Claims.beside(cache_dir() / "responses.sqlite"))
 
     async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         if not candidates or not query.strip():
@@ -54,20 +60,34 @@ class EndpointReranker:
     async def _scores(self, body: Mapping[str, Any]) -> list[float]:
         if self._reach is None:
             self._reach = _enter(self._settings)
-        ledger, replies = current_ledger(), self._reach.cache
+        ledger, reach = current_ledger(), self._reach
         key = content_key({"endpoint": self._settings.base_url, "path": PATH, **body})
-        stored = replies.get(key)
-        if stored is not None:
-            entry, cached = json.loads(stored.value), stored.origin != self._origin or not self._origin
-            ledger.replayed_s += entry["latency_s"]
-        else:
-            entry, cached = await self._ask(self._reach, body), False
-            replies.put(key, json.dumps(entry).encode(), self._origin)
+        entry, cached = await self._flights.once(
+            key,
+            look=lambda: self._stored(reach, key),
+            ask=lambda: self._asked(reach, key, body),
+        )
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         provider = provider_of(self._settings.base_url)
         ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
         scores: list[float] = entry["scores"]
         return scores
+
+    def _stored(self, reach: _Reach, key: str) -> _Entry | None:
+        """The ranking in the cache, and whether another run paid for it."""
+        stored = reach.cache.get(key)
+        if stored is None:
+            return None
+
+        entry = json.loads(stored.value)
+        current_ledger().replayed_s += entry["latency_s"]
+        return entry, stored.origin != self._origin or not self._origin
+
+    async def _asked(self, reach: _Reach, key: str, body: Mapping[str, Any]) -> _Entry:
+        """The ranking of the endpoint, kept in the cache."""
+        entry = await self._ask(reach, body)
+        reach.cache.put(key, json.dumps(entry).encode(), self._origin)
+        return entry, False
 
     async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await reach.post(body)
@@ -131,7 +151,10 @@ def _enter(settings: EndpointSettings) -> _Reach:
     with _lock:
         reach = _open.get(settings.base_url)
         if reach is None:
-            reach = _open[settings.base_url] = _Reach(Endpoint(settings), Cache(cache_dir() / "responses.sqlite"))
+            replies = Cache(cache_dir() / "responses.sqlite")
+            locks = lock_folder(replies.path)
+            places = Places(locks, settings.base_url, settings.api_key, settings.max_concurrency)
+            reach = _open[settings.base_url] = _Reach(Endpoint(settings, places=places), replies)
         reach.users += 1
     return reach
 

@@ -32,13 +32,24 @@ def test_the_first_writer_of_a_key_wins(tmp_path: Path) -> None:
     assert cache.get("other") is None
 
 
+def test_an_unsound_entry_can_be_replaced(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    cache.put("k", b"unsound", "one")
+    cache.replace("k", b"sound", "two")
+    cache.replace("new", b"sound", "two")
+    for key in ("k", "new"):
+        stored = cache.get(key)
+        assert stored is not None
+        assert (stored.value, stored.origin) == (b"sound", "two")
+
+
 def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(b"no database at all" * 100)
     cache = Cache(path)
     cache.put("k", b"1", "one")
     assert cache.get("k") is not None
-    assert path.with_suffix(".damaged").exists()
+    assert list(tmp_path.glob("c.sqlite.damaged-*"))
 
 
 def test_a_cache_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:

@@ -1,0 +1,176 @@
+"""Rows of a SQLite file read page by page, whatever of it is damaged: what `sqlite3`'s `.recover`
+does, which Python's module lacks.
+
+The layout is that of https://www.sqlite.org/fileformat2.html. Every page that looks like a leaf or
+a node of a tree is read, whether or not the tree still leads there; pages that were not yet moved
+over from the write-ahead log are read from there.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Row = list[Any]
+
+USUAL_PAGE = 4096
+LARGEST_ROW = 64_000_000
+"""Bytes; what claims to be larger is damaged."""
+_NODES = {0x02: 4, 0x0A: 0, 0x0D: 0}
+"""Kinds of pages that hold rows (nodes and leaves of an index, which a table without row ids is,
+and leaves of a table), and the bytes before each cell's size."""
+_TABLE_LEAF = 0x0D
+_FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
+"""Bytes of a value by its serial type; texts and blobs say their own length."""
+
+
+class NoRowError(Exception):
+    """Bytes that are no row."""
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """The rows of all tables of the file, those of the schema and of free pages included, in the
+    order of the pages."""
+    pages = _Pages(path)
+    for number in range(1, pages.count + 1):
+        yield from _rows_of(pages, number)
+
+
+class _Pages:
+    """The pages of a file, the newer ones of its log first."""
+
+    def __init__(self, path: Path) -> None:
+        self._data = _mapped(path)
+        self._log = _mapped(path.with_name(f"{path.name}-wal"))
+        self._newer: dict[int, int] = {}
+
+        told = int.from_bytes(self._data[16:18], "big")
+        self.size = _page_size(told) or _page_size(int.from_bytes(self._log[8:12], "big")) or USUAL_PAGE
+        self._read_log()
+        self.count = max([-(-len(self._data) // self.size), *self._newer])
+
+    def _read_log(self) -> None:
+        """Notes where the log holds pages, up to its last whole transaction."""
+        if len(self._log) < 32 or int.from_bytes(self._log[:4], "big") not in (0x377F0682, 0x377F0683):
+            return
+
+        salt, pending = self._log[16:24], {}
+        for start in range(32, len(self._log) - 24 - self.size + 1, 24 + self.size):
+            number, committed = struct.unpack(">II", self._log[start : start + 8])
+            if self._log[start + 8 : start + 16] != salt:
+                break
+            pending[number] = start + 24
+            if committed:
+                self._newer |= pending
+                pending = {}
+
+    def page(self, number: int) -> bytes:
+        if (start := self._newer.get(number)) is not None:
+            return self._log[start : start + self.size]
+        if not 1 <= number <= self.count:
+            raise NoRowError
+        return self._data[(number - 1) * self.size : number * self.size]
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    """A file's bytes; none where it is not there, is empty or is no file."""
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return b""
+
+
+def _page_size(told: int) -> int | None:
+    """A page size as a header tells it; None for what is no size."""
+    size = 65536 if told == 1 else told
+    return size if 512 <= size <= 65536 and size & (size - 1) == 0 else None
+
+
+def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
+    page = pages.page(number)
+    head = 100 if number == 1 else 0
+    if len(page) < head + 8 or page[head] not in _NODES:
+        return
+
+    kind = page[head]
+    first = head + (12 if kind == 0x02 else 8)
+    for cell in range(int.from_bytes(page[head + 3 : head + 5], "big")):
+        at = int.from_bytes(page[first + 2 * cell : first + 2 * cell + 2], "big")
+        try:
+            yield _record(_payload(pages, page, at + _NODES[kind], kind == _TABLE_LEAF))
+        except (NoRowError, IndexError, UnicodeDecodeError):
+            continue
+
+
+def _payload(pages: _Pages, page: bytes, at: int, of_table: bool) -> bytes:
+    """The bytes of a row, those on overflow pages included."""
+    size, at = _varint(page, at)
+    if of_table:
+        _, at = _varint(page, at)
+    if size > LARGEST_ROW:
+        raise NoRowError
+
+    usable = pages.size
+    most = usable - 35 if of_table else (usable - 12) * 64 // 255 - 23
+    if size <= most:
+        return _whole(page[at : at + size], size)
+
+    least = (usable - 12) * 32 // 255 - 23
+    local = least + (size - least) % (usable - 4)
+    local = local if local <= most else least
+    parts, left = [page[at : at + local]], size - local
+    following = int.from_bytes(page[at + local : at + local + 4], "big")
+    while left > 0:
+        more = pages.page(following)
+        parts.append(more[4 : 4 + left])
+        left -= usable - 4
+        following = int.from_bytes(more[:4], "big")
+    return _whole(b"".join(parts), size)
+
+
+def _whole(payload: bytes, size: int) -> bytes:
+    if len(payload) != size or not size:
+        raise NoRowError
+    return payload
+
+
+def _record(payload: bytes) -> Row:
+    end, at = _varint(payload, 0)
+    types = []
+    while at < end:
+        kind, at = _varint(payload, at)
+        types.append(kind)
+
+    values: Row = []
+    for kind in types:
+        size = _FIXED[kind] if kind in _FIXED else (kind - 12) // 2
+        if kind in (10, 11) or at + size > len(payload):
+            raise NoRowError
+        values.append(_value(kind, payload[at : at + size]))
+        at += size
+    return values
+
+
+def _value(kind: int, data: bytes) -> Any:
+    if kind >= 12:
+        return data.decode() if kind % 2 else data
+    if kind == 7:
+        return struct.unpack(">d", data)[0]
+    if kind in (8, 9):
+        return kind - 8
+    return int.from_bytes(data, "big", signed=True) if kind else None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of one to nine bytes, and where the next one begins."""
+    value = 0
+    for count in range(8):
+        byte = data[at + count]
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            return value, at + count + 1
+    return value << 8 | data[at + 8], at + 9

@@ -1,0 +1,375 @@
+"""What can befall the cache's files: nothing wrong is read, what is sound is kept, and it is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.errors import StorageError
+from memeval.llm.cache import Cache, content_key
+
+PAGE = 4096
+Damage = Callable[[Path], None]
+
+REPLIES = {content_key({"n": number}): json.dumps({"text": f"reply {number} " * (1 + number % 40)}).encode() for number in range(240)}
+VECTORS = {content_key({"vector": number}): random.Random(number).randbytes(6144) for number in range(60)}
+STORED = REPLIES | VECTORS
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of replies and vectors, closed; some of it is still in the log of a second one."""
+    path = tmp_path_factory.mktemp("sound") / "c.sqlite"
+    cache = Cache(path)
+    for key, value in REPLIES.items():
+        cache.put(key, value, "run")
+    cache.put_all(VECTORS, "run", dict.fromkeys(VECTORS, 7))
+    cache.close()
+    return path
+
+
+def fill(start: int, length: int, byte: int | None, seed: int = 0) -> Damage:
+    """Overwrites bytes, with one byte or with noise."""
+
+    def damage(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        count = max(0, min(length, len(content) - start))
+        noise = random.Random(seed).randbytes(count)
+        content[start : start + count] = noise if byte is None else bytes([byte]) * count
+        path.write_bytes(content)
+
+    return damage
+
+
+def flip(seed: int) -> Damage:
+    def damage(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        draw = random.Random(seed)
+        for _ in range(20):
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        path.write_bytes(content)
+
+    return damage
+
+
+def cut(share: float) -> Damage:
+    return lambda path: os.truncate(path, int(path.stat().st_size * share))
+
+
+def sql(*statements: str) -> Damage:
+    def damage(path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    return damage
+
+
+def instead(make: Damage) -> Damage:
+    def damage(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return damage
+
+
+def beside(suffix: str, make: Damage) -> Damage:
+    return lambda path: make(path.with_name(path.name + suffix))
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(random.Random(0).randbytes(100_000))
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+    (path / "something").write_text("of the user's")
+
+
+PAGES = {
+    f"page {page} {name}": fill((page - 1) * PAGE, PAGE, byte, page)
+    for page in (1, 2, 3, 4, 5, 9, 17, 33, 65)
+    for name, byte in (("zeroed", 0), ("ones", 255), ("noise", None))
+}
+HEADERS = {
+    f"header bytes {start}": fill(start, length, byte)
+    for start, length, byte in (
+        (0, 16, 0),
+        (0, 100, 0),
+        (16, 2, 0),
+        (16, 2, 3),
+        (18, 2, 9),
+        (20, 1, 77),
+        (21, 3, 1),
+        (28, 4, 255),
+        (32, 8, 255),
+        (40, 8, 255),
+        (44, 4, 9),
+        (56, 4, 3),
+        (100, 8, 0),
+        (103, 2, 255),
+        (108, 40, 255),
+    )
+}
+CUTS = {f"cut to {share:.1%}": cut(share) for share in (0.0, 0.0003, 0.01, 0.3, 0.5, 0.9, 0.999)}
+FLIPS = {f"20 bits flipped, seed {seed}": flip(seed) for seed in range(12)}
+SCHEMAS = {
+    "no entries": sql("DROP TABLE entries"),
+    "no seals": sql("DROP TABLE seals"),
+    "other columns": sql("DROP TABLE entries", "CREATE TABLE entries (id INTEGER, body TEXT)"),
+    "fewer columns": sql("DROP TABLE entries", "CREATE TABLE entries (key TEXT PRIMARY KEY)"),
+    "a column that needs a value": sql(
+        "ALTER TABLE entries RENAME TO old",
+        "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB, origin TEXT, more TEXT NOT NULL)",
+        "INSERT INTO entries SELECT key, value, origin, 'x' FROM old",
+    ),
+    "no key": sql("ALTER TABLE entries RENAME TO old", "CREATE TABLE entries AS SELECT * FROM old"),
+    "a view": sql("ALTER TABLE entries RENAME TO old", "CREATE VIEW entries AS SELECT * FROM old"),
+    "other seals": sql("DROP TABLE seals", "CREATE TABLE seals (key TEXT PRIMARY KEY)"),
+    "another program's": instead(sql("CREATE TABLE alembic_version (version TEXT)")),
+    "a version to come": sql("PRAGMA user_version=99", "ALTER TABLE entries ADD COLUMN more TEXT"),
+    "values of all kinds": sql(
+        "UPDATE entries SET value = 7 WHERE key < '4'", "UPDATE entries SET value = 'text' WHERE key BETWEEN '4' AND '8'"
+    ),
+    "origins of all kinds": sql("UPDATE entries SET origin = x'ff00'"),
+    "another checksum": sql("UPDATE seals SET crc = crc + 1 WHERE key < '8'"),
+    "no checksum": sql("UPDATE seals SET crc = 'x' WHERE key < '8'"),
+    "other tokens": sql("UPDATE seals SET tokens = -99"),
+    "swapped": sql(
+        "CREATE TEMP TABLE old AS SELECT * FROM entries",
+        "UPDATE entries SET value = "
+        "(SELECT value FROM old WHERE old.key > entries.key ORDER BY old.key LIMIT 1) "
+        "WHERE key < (SELECT max(key) FROM old)",
+    ),
+}
+PLACES = {
+    "empty file": instead(lambda path: path.touch()),
+    "text": instead(lambda path: path.write_text("no database at all\n" * 500) and None),
+    "noise": instead(garbage),
+    "a folder": instead(folder),
+    "nothing": lambda path: path.unlink(),
+    "a link to nothing": instead(lambda path: path.symlink_to(path.with_name("nowhere"))),
+    "a link to a folder": instead(lambda path: path.symlink_to(path.parent)),
+    "log of noise": beside("-wal", garbage),
+    "log is a folder": beside("-wal", folder),
+    "index is a folder": beside("-shm", folder),
+    "index of noise": beside("-shm", garbage),
+    "journal of noise": beside("-journal", garbage),
+    "journal is a folder": beside("-journal", folder),
+    "a note of noise": beside(".salvage", garbage),
+    "a note of elsewhere": beside(".salvage", lambda path: path.write_text('{"damaged": "../x"}') and None),
+    "a new file of noise": beside(".new", garbage),
+}
+MATRIX = {**PAGES, **HEADERS, **CUTS, **FLIPS, **SCHEMAS, **PLACES}
+
+
+def state(path: Path) -> tuple[int, int]:
+    """Entries that the cache finds, and those that are wrong."""
+    cache = Cache(path)
+    found = cache.get_all(STORED)
+    cache.close()
+    return len(found), sum(found[key].value != STORED[key] for key in found)
+
+
+def test_the_matrix_is_large() -> None:
+    assert len(MATRIX) >= 60
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    MATRIX[name](path)
+    said: list[str] = []
+
+    cache = Cache(path, said.append)
+    found = cache.get_all(STORED)
+    for key, value in STORED.items():
+        if key not in found:
+            cache.put(key, value, "again")
+    cache.put("new", b"{}", "run")
+    assert cache.get("new") is not None
+    cache.close()
+
+    assert all(found[key].value == STORED[key] for key in found), "what is read is what was stored"
+    assert all(entry.tokens in (None, 7 if key in VECTORS else None) for key, entry in found.items())
+    assert len(found) == len(STORED) or said or name in ("nothing", "a link to nothing"), "no loss is silent"
+    assert all("\n" not in line for line in said)
+    if any("was damaged" in line for line in said):
+        (kept,) = [entry for entry in tmp_path.glob("c.sqlite.damaged-*") if not entry.name.endswith(("-wal", "-shm", "-journal"))]
+        assert kept.name in said[1]
+
+    said_later: list[str] = []
+    cache = Cache(path, said_later.append)
+    assert {key: entry.value for key, entry in cache.get_all(STORED).items()} == STORED
+    cache.close()
+    assert said_later == []
+
+
+KILLED_WRITER = """
+import os, sys
+from pathlib import Path
+from memeval.llm.cache import Cache
+cache = Cache(Path(sys.argv[1]))
+for number in range(50):
+    cache.put(f"{number:064d}", b'{"in": "the log"}', "run")
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("name", ["header bytes 0", "page 1 noise", "page 2 zeroed", "page 9 noise"])
+def test_what_is_in_the_log_of_a_killed_process_is_kept(sound: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+    assert path.with_name("c.sqlite-wal").stat().st_size > 0
+    MATRIX[name](path)
+    cache = Cache(path, [].append)
+    assert len(cache.get_all(f"{number:064d}" for number in range(50))) == 50
+    assert len(cache.get_all(STORED)) > len(STORED) * 0.8
+    cache.close()
+
+
+def test_only_the_damaged_page_is_lost(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    for page in range(3, sound.stat().st_size // PAGE, 7):
+        shutil.copy(sound, path)
+        fill((page - 1) * PAGE, PAGE, None, page)(path)
+        said: list[str] = []
+        cache = Cache(path, said.append)
+        assert len(cache.get_all(STORED)) >= len(STORED) - 40
+        cache.close()
+
+
+@pytest.mark.parametrize("step", ["noted", "moved", "half written", "in place"])
+def test_a_repair_that_was_killed_is_done_again(sound: Path, tmp_path: Path, step: str) -> None:
+    path = tmp_path / "c.sqlite"
+    aside, note = tmp_path / "c.sqlite.damaged-20260101-000000", tmp_path / "c.sqlite.salvage"
+    shutil.copy(sound, path)
+    note.write_text(json.dumps({"damaged": aside.name}))
+    if step != "noted":
+        fill(0, 100, 0)(path)
+        path.rename(aside)
+    if step == "half written":
+        garbage(tmp_path / "c.sqlite.new")
+    if step == "in place":
+        shutil.copy(sound, path)
+
+    said: list[str] = []
+    cache = Cache(path, said.append)
+    assert len(cache.get_all(STORED)) == len(STORED)
+    cache.close()
+    assert not note.exists()
+    assert len(said) == (step in ("moved", "half written"))
+
+
+READER = """
+import sys, time
+from pathlib import Path
+from memeval.llm.cache import Cache
+path, start = Path(sys.argv[1]), Path(sys.argv[2])
+keys = sys.stdin.read().split()
+while not start.exists():
+    time.sleep(0.001)
+said = []
+cache = Cache(path, said.append)
+found = cache.get_all(keys)
+for number in range(20):
+    cache.put(sys.argv[3] + format(number, "063d"), b"{}", "run")
+cache.close()
+print(len(found), sum("was damaged" in line for line in said))
+"""
+
+
+def test_of_processes_that_find_the_damage_at_once_one_repairs(sound: Path, tmp_path: Path) -> None:
+    path, start = tmp_path / "c.sqlite", tmp_path / "start"
+    shutil.copy(sound, path)
+    fill((9 - 1) * PAGE, PAGE, None)(path)
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", READER, str(path), str(start), str(worker)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for worker in range(4)
+    ]
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("\n".join(STORED))
+        worker.stdin.close()
+    start.touch()
+    told = []
+    for worker in workers:
+        assert worker.stdout is not None
+        with worker.stdout:
+            told.append(worker.stdout.read().split())
+    assert [worker.wait() for worker in workers] == [0] * 4
+
+    assert sum(int(repairs) for _, repairs in told) == 1
+    assert len({found for found, _ in told}) == 1
+    cache = Cache(path, [].append)
+    assert len(cache.get_all(f"{worker}{number:063d}" for worker in range(4) for number in range(20))) == 80
+    cache.close()
+
+
+def test_damage_while_it_is_open_is_mended_under_way(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    said: list[str] = []
+    cache, other = Cache(path, said.append), Cache(path, said.append)
+    other.put("before", b"{}", "run")
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(random.Random(1).randbytes(len(content)))
+
+    for one in (cache, other):
+        one.get_all(STORED)
+    cache.put("one", b"{}", "run")
+    other.put("other", b"{}", "run")
+    assert all(one.get(key) for one in (cache, other) for key in ("one", "other", "before"))
+    cache.close()
+    other.close()
+    assert said
+
+
+def test_a_cache_that_is_deleted_under_way_goes_on(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "home" / "c.sqlite"
+    path.parent.mkdir()
+    shutil.copy(sound, path)
+    cache = Cache(path)
+    assert len(cache.get_all(STORED)) == len(STORED)
+    shutil.rmtree(path.parent)
+    cache.put("new", b"{}", "run")
+    cache.close()
+    cache = Cache(path)
+    assert cache.get("new") is not None
+    cache.close()
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def small(*arguments: Any, **settings: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **settings)
+        connection.execute("PRAGMA max_page_count=20")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    cache = Cache(tmp_path / "c.sqlite")
+    with pytest.raises(StorageError, match=r"c\.sqlite can't be written: no space left on the disk"):
+        for number in range(1000):
+            cache.put(str(number), b"x" * 3000, "run")
+    assert cache.get("0") is not None, "what is stored stays"
+    cache.close()

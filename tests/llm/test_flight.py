@@ -1,0 +1,214 @@
+"""One flight per home: identical requests that are under way at once are asked for and paid once, whoever dies or fails meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from memeval.embedding.openai import OpenAIEmbedder, shares
+from memeval.errors import ModelError
+from memeval.llm.cache import Cache, content_key
+from memeval.llm.contract import ChatPrompt
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.flight import Claims, Flights
+from memeval.llm.metering import Ledger, metered, totals
+from memeval.llm.openai import OpenAIModel, Sampling
+from memeval.records import Role, Usage
+from memeval.testing.endpoint import Faults, ScriptedEndpoint
+
+KEY = content_key({"a": "request"})
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from memeval.embedding.openai import OpenAIEmbedder
+from memeval.llm.cache import Cache
+from memeval.llm.contract import ChatPrompt
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.openai import OpenAIModel, Sampling
+from memeval.llm.places import Places
+from memeval.records import Role
+
+async def main(folder, url, calls, texts, origin):
+    home = Path(folder)
+    places = Places(home / "locks", url, "key", 8)
+    endpoint = Endpoint(EndpointSettings(url, "key", 8, 60.0, 0), places=places)
+    replies, vectors = Cache(home / "responses.sqlite"), Cache(home / "embeddings.sqlite")
+    model = OpenAIModel(endpoint, Sampling("m", 0.0, 10), replies, origin)
+    embedder = OpenAIEmbedder(endpoint, "e", None, vectors, origin)
+    asked = [
+        model.complete(ChatPrompt(({"role": "user", "content": f"question {n}"},)), role=Role.ANSWER)
+        for n in range(int(calls))
+    ]
+    case = [f"text {n}" for n in range(int(texts))]
+    halves = [case, case[len(case) // 2:]] if case else []
+    outcomes = await asyncio.gather(*asked, *map(embedder.embed, halves))
+    await endpoint.aclose()
+    print("done")
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def worker(folder: Path, server: ScriptedEndpoint, calls: int, texts: int, origin: str = "run") -> subprocess.Popen[str]:
+    arguments = [str(folder), server.base_url, str(calls), str(texts), origin]
+    return subprocess.Popen([sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def paid(server: ScriptedEndpoint) -> Counter[str]:
+    """How often each prompt and each text was sent."""
+    asked: Counter[str] = Counter()
+    for _, body in server.requests:
+        asked.update(body["input"] if "input" in body else [json.dumps(body["messages"])])
+    return asked
+
+
+def model_of(server: ScriptedEndpoint, cache: Cache, origin: str = "run") -> tuple[Endpoint, OpenAIModel]:
+    endpoint = Endpoint(EndpointSettings(server.base_url, "key", 4, 5.0, 0))
+    return endpoint, OpenAIModel(endpoint, Sampling("m", 0.0, 10), cache, origin)
+
+
+PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))
+
+
+def test_callers_of_one_process_share_a_flight_and_meter_it_alike(tmp_path: Path) -> None:
+    async def scene(server: ScriptedEndpoint) -> list[Usage]:
+        cache = Cache(tmp_path / "c.sqlite")
+        endpoint, model = model_of(server, cache)
+        replies = await asyncio.gather(*(model.complete(PROMPT, role=Role.ANSWER) for _ in range(9)))
+        await endpoint.aclose()
+        cache.close()
+        return [reply.usage for reply in replies]
+
+    with ScriptedEndpoint(latency_s=0.05) as server:
+        usages = asyncio.run(scene(server))
+        assert server.count() == 1
+    assert len(set(usages)) == 1
+    assert not usages[0].cached
+
+
+def test_who_waits_shares_the_failure_and_a_later_call_asks_again(tmp_path: Path) -> None:
+    async def scene(server: ScriptedEndpoint) -> list[object]:
+        cache = Cache(tmp_path / "c.sqlite")
+        endpoint, model = model_of(server, cache)
+        outcomes = await asyncio.gather(*(model.complete(PROMPT, role=Role.ANSWER) for _ in range(5)), return_exceptions=True)
+        assert server.count() == 1
+        server.faults = Faults()
+        await model.complete(PROMPT, role=Role.ANSWER)
+        await endpoint.aclose()
+        cache.close()
+        return list(outcomes)
+
+    with ScriptedEndpoint(latency_s=0.05, faults=Faults({"bad_request": 1.0})) as server:
+        outcomes = asyncio.run(scene(server))
+        assert [type(outcome) for outcome in outcomes] == [ModelError] * 5
+        assert server.count() == 2
+
+
+@pytest.mark.parametrize("cancelled", [0, 1, 2])
+def test_where_one_is_cancelled_another_takes_over(tmp_path: Path, cancelled: int) -> None:
+    async def scene(server: ScriptedEndpoint) -> int:
+        cache = Cache(tmp_path / "c.sqlite")
+        endpoint, model = model_of(server, cache)
+        tasks = [asyncio.create_task(model.complete(PROMPT, role=Role.ANSWER)) for _ in range(3)]
+        while not server.count():  # noqa: ASYNC110 - the server counts in another thread
+            await asyncio.sleep(0.001)
+        tasks[cancelled].cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        await endpoint.aclose()
+        cache.close()
+        return sum(not isinstance(outcome, BaseException) for outcome in outcomes)
+
+    with ScriptedEndpoint(latency_s=0.1) as server:
+        assert asyncio.run(scene(server)) == 2
+        assert server.count() == (2 if cancelled == 0 else 1)
+
+
+def test_a_claim_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path: Path) -> None:
+    claims = Claims(tmp_path)
+    assert claims.take(KEY)
+    asked: list[str] = []
+
+    async def ask() -> str:
+        asked.append("once")
+        return "reply"
+
+    flights = Flights[str](claims, patience_s=0.0)
+    assert asyncio.run(flights.once(KEY, look=lambda: None, ask=ask)) == "reply"
+    assert asked == ["once"]
+    claims.give([KEY])
+
+
+def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
+    with ScriptedEndpoint(latency_s=0.05) as server, ExitStack() as stack:
+        workers = [stack.enter_context(worker(tmp_path, server, 60, 300, f"run {n}")) for n in range(4)]
+        assert [one.communicate(timeout=120)[0] for one in workers] == ["done\n"] * 4
+        asked = paid(server)
+        assert len(asked) == 360
+        assert sum(asked.values()) == 360
+        assert server.peak <= 8
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    with ScriptedEndpoint(latency_s=0.03) as server, ExitStack() as stack:
+        workers = [stack.enter_context(worker(tmp_path, server, 120, 600)) for _ in range(3)]
+        for doomed, share in ((workers[0], draw.uniform(0.1, 0.4)), (workers[1], draw.uniform(0.4, 0.8))):
+            deadline = time.monotonic() + 60
+            while server.count() < 120 * share and time.monotonic() < deadline:
+                time.sleep(0.002)
+            os.kill(doomed.pid, signal.SIGKILL)
+        for one in workers:
+            one.communicate(timeout=120)
+        assert workers[2].returncode == 0
+
+        prompts = [json.dumps(body["messages"]) for _, body in server.requests if "messages" in body]
+        assert len(set(prompts)) == 120
+        assert len(prompts) - 120 <= 2 * 8, "at most what was under way when a process died"
+
+
+def test_a_flight_over_processes_is_read_back_as_another_runs(tmp_path: Path) -> None:
+    """What two embed at once, in one process or two, is metered by who paid; its tokens are the same."""
+
+    async def scene(server: ScriptedEndpoint, origin: str) -> tuple[Usage, ...]:
+        cache = Cache(tmp_path / "embeddings.sqlite")
+        endpoint = Endpoint(EndpointSettings(server.base_url, "key", 4, 5.0, 0))
+        embedder = OpenAIEmbedder(endpoint, "e", None, cache, origin)
+        with metered(Ledger()) as ledger:
+            await embedder.embed([f"one two text {n}" for n in range(300)])
+        await endpoint.aclose()
+        cache.close()
+        return totals(ledger.usages)
+
+    with ScriptedEndpoint() as server:
+        first, again, other = (asyncio.run(scene(server, origin)) for origin in ("run", "run", "other"))
+        assert server.count() == 3
+    assert first == again
+    assert [(usage.prompt_tokens, usage.calls, usage.estimated) for usage in first] == [(1200, 3, False)]
+    assert [(usage.prompt_tokens, usage.calls, usage.cached) for usage in other] == [(1200, 3, True)]
+
+
+@pytest.mark.parametrize("reported", [0, 1, 7, 100, 12345])
+def test_shares_add_up(reported: int) -> None:
+    texts = [f"text {'word ' * number}" for number in range(17)]
+    parts = shares(reported, texts)
+    assert sum(parts.values()) == reported
+    assert list(parts) == texts
+    assert min(parts.values()) >= 0
+
+
+@pytest.mark.parametrize("reported", [None, True, -1, "7", 7.5, [], {}, 10**400])
+def test_what_is_no_count_is_not_shared_out(reported: object) -> None:
+    assert shares(reported, ["a", "b"]) == {}
