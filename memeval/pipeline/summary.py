@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -14,7 +15,7 @@ from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
 from memeval.pipeline.records import as_lines, hypotheses, ingests, records
-from memeval.pipeline.rows import RETRYABLE
+from memeval.pipeline.rows import RETRYABLE, tries_of
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.records import Status
@@ -47,11 +48,14 @@ def reusable(cell: Cell) -> RunSummary | None:
     """The summary of a cell that was finished before with nothing left to try again; None where there is work to do."""
     try:
         summary = RunSummary.read(cell.folder)
-        lines = (cell.folder / RECORDS_FILE).read_bytes().count(b"\n")
+        lines = (cell.folder / RECORDS_FILE).read_bytes().splitlines()
+        open_verdicts = Status.UNPARSED in summary.statuses and any(tries_of(json.loads(line)) for line in lines)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    whole = lines == sum(summary.statuses.values()) > 0
-    return summary if whole and not RETRYABLE.intersection(map(Status, summary.statuses)) else None
+
+    whole = len(lines) == sum(summary.statuses.values()) > 0
+    left = open_verdicts or RETRYABLE.intersection(map(Status, summary.statuses))
+    return summary if whole and not left else None
 
 
 def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> RunSummary:
