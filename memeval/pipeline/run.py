@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -95,6 +95,10 @@ class CellRun:
         finally:
             await self._models.aclose()
 
+    def cases(self) -> Iterator[EvalCase]:
+        """The cases, with the questions that this run asks."""
+        return self.cell.dataset.cases()
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
         return ()
@@ -120,7 +124,7 @@ class CellRun:
         asked: list[EvalCase] = []
         try:
             async with asyncio.TaskGroup() as group:
-                for case in self.cell.dataset.cases():
+                for case in self.cases():
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
                         await window.enter(self._places(case), text_size(case))

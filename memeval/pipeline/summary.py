@@ -22,7 +22,7 @@ from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
 
 Record = Mapping[str, Any]
-_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
+_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names", "evidence_recall"})
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that mean something for answers that another program gave."""
@@ -140,6 +140,8 @@ def tags(cell: Cell) -> dict[str, str]:
     }
     if cell.facts.judge_prompt_sha256:
         found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
+    if cell.config.system.get("only_listed"):
+        found["partial"] = "true"
     if cell.config.llm.name == "mock":
         found["mock"] = "true"
     if cell.loaded.excerpt:
