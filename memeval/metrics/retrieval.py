@@ -84,9 +84,7 @@ def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, floa
     return metrics
 
 
-def official_evidence_recall(
-    retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False
-) -> float:
+def official_evidence_recall(retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False) -> float:
     """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
 
     `retrieved` holds the turn ids of each unit, `cited` the evidence as the data file writes it: no

@@ -87,8 +87,10 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
         raise UserError(f"{place}: hypothesis is missing")
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(f"{place}: hypothesis is {_KINDS.get(type(hypothesis), 'no text')}, not a text or a number")
-    if any("\ud800" <= character <= "\udfff" for character in f"{question_id}{hypothesis}"):
-        raise UserError(f"{place}: half a character (a lone surrogate), which no text holds")
+    try:
+        f"{question_id}{hypothesis}".encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{place}: half a character (a lone surrogate), which no text holds") from error
     return question_id, None if hypothesis is None else str(hypothesis)
 
 

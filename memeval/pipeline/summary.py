@@ -20,6 +20,7 @@ from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
+from memeval.shown import one_line
 
 Record = Mapping[str, Any]
 _COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names", "evidence_recall"})
@@ -198,8 +199,15 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
 def _failures(rows: Sequence[Record]) -> Iterator[str]:
     for status, count in statuses(rows).items():
         if status != Status.OK:
-            example = next((row["error"] for row in rows if row["status"] == status and row.get("error")), "")
+            example = next(filter(None, (_why(row) for row in rows if row["status"] == status)), "")
             yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
+
+
+def _why(record: Record) -> str:
+    """Why a record has no score, as far as it says."""
+    if tries_of(record):
+        return f"the judge's reply {one_line(record['verdict']['reason'])}; the same command asks again"
+    return str(record.get("error") or "")
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
