@@ -218,6 +218,12 @@ class Verdict:
     reason: str = ""
     chosen: tuple[int, ...] | None = None
     """Positions that a reply to a question with choices was read as; None where it could not be read, and for answers in words."""
+    votes: tuple[Label, ...] = ()
+    """What each judging came to where the answer was judged several times."""
+    tries: int = 0
+    """Replies of a model that could not be read; where the verdict is unscored, the next pass asks
+    beyond them.
+    """
 
 
 class Status(StrEnum):

@@ -13,6 +13,7 @@ from memeval.errors import UserError
 from memeval.results import RunSummary
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
+ONLY_LISTED = "--only-listed"
 
 
 def evaluate(arguments: Sequence[str]) -> int:
@@ -22,24 +23,31 @@ def evaluate(arguments: Sequence[str]) -> int:
     from memeval.pipeline.imported import ImportedRun, read_hypotheses
     from memeval.pipeline.progress import Progress
 
-    for word in arguments:
+    only_listed = ONLY_LISTED in arguments
+    words = [word for word in arguments if word != ONLY_LISTED]
+    for word in words:
         if word.startswith("-"):
-            raise UserError(f"evaluate knows no option '{word}'", f"for example:  {USAGE}")
-    files = [word for word in arguments if "=" not in word or Path(word).is_file()]
+            hint = f"it has {ONLY_LISTED}: ask only the questions that the file lists"
+            raise UserError(f"evaluate knows no option '{word}'", hint, f"for example:  {USAGE}")
+
+    files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
         raise UserError(f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}")
-    overrides = [word for word in arguments if word != files[0]]
+    overrides = [word for word in words if word != files[0]]
     config = composed(overrides)
     if config.num_runs != 1:
         raise UserError("num_runs must be 1 here: the answers are what they are")
     check_writable()
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {"name": IMPORTED, "class": "memeval.systems.imported:Imported", "file": files[0], "sha256": hypotheses.sha256}
+    if only_listed:
+        config.system["only_listed"] = True
     cell = open_cell(config, shlex.join(["python", "-m", "memeval", "evaluate", *arguments]))
     known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
-        return asyncio.run(ImportedRun(cell, progress, hypotheses, known).run(finish))
+        run = ImportedRun(cell, progress, hypotheses, known, only_listed=only_listed)
+        return asyncio.run(run.run(finish))
 
     summary = run_cell(cell, runner=judge)
     show_comparison()

@@ -36,12 +36,14 @@ _LEAST: dict[str, float] = {
     "embedder.max_concurrency": 1,
     "embedder.max_retries": 0,
     "judge.threshold": 0,
+    "judge.repeats": 1,
     "min_coverage": 0,
 }
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
+    "judge.reading": ("first_word", "official"),
 }
 _SPOKEN = {"integer": "a whole number", "int": "a whole number", "float": "a number", "boolean": "true or false", "bool": "true or false"}
 _NOT_OF_TYPE = re.compile(
@@ -121,6 +123,8 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
+    if config.judge.repeats % 2 == 0:
+        raise UserError(f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}")
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
         raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")

@@ -43,6 +43,16 @@ class JudgeConfig:
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
     """A wording of one's own, for the judges that are models; its text enters the judge key."""
+    repeats: int = at(JUDGE, 1)
+    """Judgings of each answer by a model, an odd number; the majority is the verdict."""
+    reading: str = at(JUDGE, "first_word")
+    """How a reply of yes or no is read: its first word, or `official`, as published figures were
+    made: "yes" anywhere in it.
+    """
+    fence: bool | None = at(JUDGE)
+    """Whether the answer is sent between marks of its own; None fences it under our wordings, and
+    leaves those of one's own as they are.
+    """
 
 
 @dataclass

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
 from memeval.datasets.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo_audit import Correction, read_corrections
@@ -18,6 +18,8 @@ from memeval.datasets.locomo_schema import ADVERSARIAL, read_case, repair_eviden
 from memeval.datasets.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
 from memeval.errors import UserError
+from memeval.metrics.retrieval import official_evidence_recall
+from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 
 
@@ -29,8 +31,14 @@ class LocomoSettings(DatasetSettings):
     """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and evidence instead."""
     images: Literal["caption", "none"] = at(PREPARE, "caption")
     """Whether captions of shared images are part of a turn."""
-    category_names: Literal["official", "cogcanvas", "mc10", "zep"] = at(RUN, "official")
-    """Whose names the tables use."""
+    category_names: str = at(RUN, "official")
+    """Whose names the tables use, see `memeval.datasets.names`."""
+    evidence_recall: Literal["none", "official", "official_session"] = at(RUN, "none")
+    """Adds LoCoMo's own recall of evidence to the metrics: of turns, or of sessions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        category_names(self.category_names)
 
 
 class Locomo(Dataset):
@@ -60,6 +68,20 @@ class Locomo(Dataset):
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._whole)
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        form = self.settings.evidence_recall
+        if form == "none":
+            return {}
+
+        cited = self._cited
+        whole_sessions = form == "official_session"
+        rows = [
+            official_evidence_recall(record["retrieved"], cited[record["question_id"]], sessions=whole_sessions)
+            for record in records
+            if record["retrieved"] is not None
+        ]
+        return {"official/evidence_recall": mean(rows)}
 
     def repairs(self) -> Iterator[str]:
         said = {case.case_id: _turn_ids(case) for case in self._whole}
@@ -158,6 +180,16 @@ class Locomo(Dataset):
         if self.settings.labels == "corrected":
             changes = [change for case in self._corrections.values() for change in case.values()]
             yield f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of {len(changes)} questions taken from the audit"
+
+    @cached_property
+    def _cited(self) -> Mapping[str, tuple[str, ...]]:
+        """The evidence of each question as the file writes it, by the question's id."""
+        found: dict[str, tuple[str, ...]] = {}
+        for case, sample in zip(self._whole, self._samples, strict=True):
+            questions = sample.objects("qa", f"{case.case_id} qa[{{}}]")
+            for question, qa in zip(case.questions, questions, strict=True):
+                found[question.question_id] = tuple(qa.texts("evidence"))
+        return found
 
     @cached_property
     def _raw_questions(self) -> list[tuple[EvalCase, Fields]]:

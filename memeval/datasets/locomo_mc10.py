@@ -41,8 +41,12 @@ class LocomoMc10Settings(DatasetSettings):
     derive: bool = at(PREPARE, False)
     """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers; `path` then names that file."""
     derive_seed: int = at(ANSWER, 0)
-    category_names: Literal["official", "cogcanvas", "mc10", "zep"] = at(RUN, "official")
-    """Whose names the tables use."""
+    category_names: str = at(RUN, "official")
+    """Whose names the tables use, see `memeval.datasets.names`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        category_names(self.category_names)
 
 
 class LocomoMc10(Dataset):

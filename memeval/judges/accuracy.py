@@ -23,7 +23,7 @@ class AccuracyJudge(Judge):
     name: ClassVar[str] = "accuracy"
     judges_refusals: ClassVar[bool] = True
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
         chosen = read_choices(question, answer)
         if chosen is None:
             return Verdict(self.name, Label.UNSCORED, None, f"names no choice: {_quoted(answer)}")

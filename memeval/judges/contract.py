@@ -25,10 +25,12 @@ class Judge(ABC):
     """Of a model judge's prompt; None for the others."""
 
     @abstractmethod
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
         """The verdict on an answer; `unscored` where the judge's own reply can't be read.
 
-        Questions without an answer come here only where it `judges_refusals`. Raises `ModelError` where the judge's call failed for good.
+        `tried` says how many replies of a model earlier passes could not read: that many come from
+        the cache, and new ones are asked for. Questions without an answer come here only where it
+        `judges_refusals`. Raises `ModelError` where the judge's call failed for good.
         """
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import ModelJudge
-from memeval.llm.contract import JudgePrompt
+from memeval.judges.model import CUT, WITHHELD, ModelJudge
+from memeval.judges.reading import read_yes
+from memeval.llm.contract import Completion
 from memeval.prompts import Wording, joined, sections_from_file, shipped
-from memeval.records import EvalQuestion, Label, Role, Verdict
+from memeval.records import EvalQuestion, Label, Verdict
 
 ABSTENTION = "abstention"
 KIND_OF = {
@@ -24,15 +25,44 @@ KIND_OF = {
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 
 
-class LongMemEvalJudge(ModelJudge):
-    """Right iff the reply holds "yes", in whatever case; an empty reply leaves the answer unscored. Source: Wu et al., ICLR 2025.
+REPLY_TOKENS = 10
+"""Tokens that the protocol gives a reply."""
+
+
+class YesNoJudge(ModelJudge):
+    """Asks a model for yes or no. The first word is read, or under `judge.reading=official` a "yes"
+    anywhere in the reply.
+    """
+
+    says_yes_or_no: ClassVar[bool] = True
+
+    async def _says_yes(self, kind: str, question: EvalQuestion, answer: str, tried: int) -> Verdict:
+        """The verdict under the words of a kind of question."""
+        prompt = self._prompt(question, answer, self._wording.parts[kind], REPLY_TOKENS)
+
+        def read(reply: Completion) -> Verdict | None:
+            if reply.finish_reason == WITHHELD:
+                return None
+            cut = reply.finish_reason == CUT
+            right = read_yes(reply.text, reading=self._settings.reading, cut=cut, answer=answer)
+            if right is None:
+                return None
+            if question.answerable:
+                return self.verdict(answer, right=right, score=float(right))
+            return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+
+        return await self._voted(prompt, read, tried)
+
+
+class LongMemEvalJudge(YesNoJudge):
+    """Right iff the model says yes, under the words for the question's type. Source: Wu et al.,
+    ICLR 2025.
 
     The protocol's judge is gpt-4o-2024-08-06 at temperature 0, with 10 tokens for its reply.
     """
 
     name = "longmemeval"
     judges_refusals = True
-    reply_tokens: ClassVar[int] = 10
 
     @classmethod
     def wording(cls, prompt_file: str | None) -> Wording:
@@ -41,16 +71,8 @@ class LongMemEvalJudge(ModelJudge):
             return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
         return joined("judge_longmemeval", {kind: shipped(f"judge_longmemeval_{kind}") for kind in KINDS})
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
-        words = self._wording.parts[kind_of(question)]
-        prompt = JudgePrompt(question.text, question.gold, answer, words.system, words.user, self.reply_tokens)
-        reply = (await self._model.complete(prompt, role=Role.JUDGE, seed=self._seed)).text
-        if not reply.strip():
-            return Verdict(self.name, Label.UNSCORED, None, "the judge's reply is empty")
-        right = "yes" in reply.lower()
-        if question.answerable:
-            return self.verdict(answer, right=right, score=float(right))
-        return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+        return await self._says_yes(kind_of(question), question, answer, tried)
 
 
 def kind_of(question: EvalQuestion) -> str:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.longmemeval import ABSTENTION, KIND_OF, KINDS, LongMemEvalJudge
-from memeval.judges.model import ModelJudge
-from memeval.llm.contract import JudgePrompt
+from memeval.judges.longmemeval import ABSTENTION, KIND_OF, KINDS, YesNoJudge
+from memeval.judges.model import is_cut
+from memeval.judges.reading import read_numbers
+from memeval.llm.contract import Completion
 from memeval.metrics.memae import CHAT, RULES, SUMMARY, metric_of
 from memeval.prompts import Wording, joined, sections_from_file, shipped
-from memeval.records import EvalQuestion, Label, Role, Verdict
+from memeval.records import EvalQuestion, Verdict
 
 PASS_MARK = 0.5
 """Score from which on a summary counts as right."""
 TYPE_FACET = "question_type"
-_NUMBER = r'"{name}"\s*:\s*"?(\d+)'
+COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
+"""What a model counts in a summary, by the names of the form."""
 
 
-class MemaeJudge(ModelJudge):
+class MemaeJudge(YesNoJudge):
     """Right by the sub-data set's metric; its value is the score. A model is asked for summaries and for questions about chats alone.
 
     Substring and exact match are right at 1; of recommendations all wanted titles must be among the first five, and recall is the score.
@@ -40,46 +41,45 @@ class MemaeJudge(ModelJudge):
         parts = {kind: shipped(f"judge_longmemeval_{kind}") for kind in KINDS}
         return joined("judge_memae", {**parts, SUMMARY: shipped("judge_memae_summary")})
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
         metric = metric_of(str(question.category))
         if metric in RULES:
             score = RULES[metric](answer, question.gold)
             return self.verdict(answer, right=score == 1.0, score=score, reason=metric)
-        if metric not in (CHAT, SUMMARY):
-            raise UserError(f"judge=memae knows no metric for the sub-data set '{question.category}'")
-        return await (self._summary(question, answer) if metric == SUMMARY else self._chat(question, answer))
+        if metric == CHAT:
+            return await self._says_yes(_kind_of(question), question, answer, tried)
+        if metric == SUMMARY:
+            return await self._summary(question, answer, tried)
+        raise UserError(f"judge=memae knows no metric for the sub-data set '{question.category}'")
 
-    async def _ask(self, kind: str, question: EvalQuestion, answer: str, tokens: int | None) -> str:
-        words = self._wording.parts[kind]
-        prompt = JudgePrompt(question.text, question.gold, answer, words.system, words.user, tokens)
-        return (await self._model.complete(prompt, role=Role.JUDGE, seed=self._seed)).text
+    async def _summary(self, question: EvalQuestion, answer: str, tried: int) -> Verdict:
+        prompt = self._prompt(question, answer, self._wording.parts[SUMMARY])
 
-    async def _chat(self, question: EvalQuestion, answer: str) -> Verdict:
-        kind = KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact") if question.answerable else ABSTENTION
-        reply = await self._ask(kind, question, answer, LongMemEvalJudge.reply_tokens)
-        if not reply.strip():
-            return Verdict(self.name, Label.UNSCORED, None, "the judge's reply is empty")
-        right = "yes" in reply.lower()
-        if question.answerable:
-            return self.verdict(answer, right=right, score=float(right))
-        return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+        def read(reply: Completion) -> Verdict | None:
+            counts = None if is_cut(reply) else read_counts(reply.text, answer)
+            if counts is None:
+                return None
+            score = summary_score(*counts)
+            return self.verdict(answer, right=score >= PASS_MARK, score=score, reason=" ".join(map(str, counts)))
 
-    async def _summary(self, question: EvalQuestion, answer: str) -> Verdict:
-        reply = await self._ask(SUMMARY, question, answer, None)
-        counts = read_counts(reply)
-        if counts is None:
-            return Verdict(self.name, Label.UNSCORED, None, f"no counts in the judge's reply: {reply[:200]}")
-        score = summary_score(*counts)
-        return self.verdict(answer, right=score >= PASS_MARK, score=score, reason=" ".join(map(str, counts)))
+        return await self._voted(prompt, read, tried)
 
 
-def read_counts(reply: str) -> tuple[int, int, int, int, int] | None:
-    """`fluent`, `conveyed` of `points`, `supported` of `sentences`, the last of each in a reply; None if one is missing or impossible."""
-    names = ("fluent", "conveyed", "points", "supported", "sentences")
-    found = [re.findall(_NUMBER.format(name=name), reply) for name in names]
-    if not all(found):
+def _kind_of(question: EvalQuestion) -> str:
+    """The words under which a question about chats is judged."""
+    if not question.answerable:
+        return ABSTENTION
+    return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
+
+
+def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] | None:
+    """The five counts of the one JSON object in a reply; None if one is missing or impossible, or
+    if the object stands in the answer.
+    """
+    counts = read_numbers(reply, COUNTS, answer=answer)
+    if counts is None:
         return None
-    fluent, conveyed, points, supported, sentences = (int(numbers[-1]) for numbers in found)
+    fluent, conveyed, points, supported, sentences = counts
     possible = fluent in (0, 1) and conveyed <= points and supported <= sentences and points > 0
     return (fluent, conveyed, points, supported, sentences) if possible else None
 

@@ -1,52 +1,163 @@
-"""What the judges that are models share: the call, and how a label is read from the reply."""
+"""What the judges that are models share: the call, the votes, and what becomes of a reply that
+can't be read.
+"""
 
 from __future__ import annotations
 
-import json
-import re
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from memeval.judges.contract import Judge, Metrics
-from memeval.llm.contract import JudgePrompt, LanguageModel
+from memeval.judges.fence import fence_for
+from memeval.judges.reading import read_label, read_reason
+from memeval.llm.contract import Completion, JudgePrompt, LanguageModel
+from memeval.llm.metering import current_ledger
 from memeval.prompts import Wording, from_file, shipped
 from memeval.records import EvalQuestion, Label, Role, Verdict
 
-_LABEL = re.compile(r'"label"\s*:\s*"\s*(correct|wrong)\s*"', re.IGNORECASE)
-_REASON = re.compile(r'"reason(?:ing)?"\s*:\s*("(?:[^"\\]|\\.)*")')
+TRIES = 2
+"""Replies that are asked for in one pass before an answer is left unscored."""
+CUT = "length"
+WITHHELD = "content_filter"
+"""Reasons why an endpoint says that a reply is not whole."""
+SHOWN = 200
+"""Characters of an unreadable reply that its reason quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """How a model judge is asked and read."""
+
+    repeats: int = 1
+    """Judgings of each answer, of which the majority counts; odd."""
+    reading: str = "first_word"
+    """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    fence: bool | None = None
+    """Whether the answer is sent between marks. None does so under our wordings, which speak of the
+    marks, and sends a user's as written.
+    """
+
+
+Reader = Callable[[Completion], Verdict | None]
+"""What a reply comes to; None where it can't be read."""
 
 
 class ModelJudge(Judge):
-    """Asks a model for JSON with a `label`; the last label wins, and a reply without one leaves the answer unscored."""
+    """Asks a model for one JSON object with a `label`.
+
+    A reply that is cut or not of that form is asked for once more, and then leaves the answer
+    unscored; no label is ever guessed.
+    """
 
     needs_model = True
+    says_yes_or_no: ClassVar[bool] = False
+    """Whether (some) replies are yes or no, so that `judge.reading` says how they are read."""
 
-    def __init__(self, model: LanguageModel, wording: Wording, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        wording: Wording,
+        seed: int = 0,
+        settings: JudgeSettings | None = None,
+    ) -> None:
         self.wording_sha256 = wording.sha256
         self._model, self._wording, self._seed = model, wording, seed
+        self._settings = settings or JudgeSettings()
+        self._fenced = not wording.own if self._settings.fence is None else self._settings.fence
 
     @classmethod
     def wording(cls, prompt_file: str | None) -> Wording:
         """Our words, or those of a file of the user's. Raises `UserError` where that file can't be read or lacks a field."""
         return from_file(prompt_file, ("question", "gold", "answer")) if prompt_file else shipped(f"judge_{cls.name}")
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics) -> Verdict:
-        prompt = JudgePrompt(question.text, question.gold, answer, self._wording.system, self._wording.user)
-        reply = (await self._model.complete(prompt, role=Role.JUDGE, seed=self._seed)).text
-        label = read_label(reply)
-        if label is None:
-            return Verdict(self.name, Label.UNSCORED, None, f"no label in the judge's reply: {reply[:200]}")
-        right = label is Label.CORRECT
-        return self.verdict(answer, right=right, score=float(right), reason=_reason(reply))
+    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+        prompt = self._prompt(question, answer, self._wording)
+
+        def read(reply: Completion) -> Verdict | None:
+            asked_in = f"{prompt.system_text}\n{prompt.user_template}"
+            label = None if is_cut(reply) else read_label(reply.text, answer=answer, prompt=asked_in)
+            if label is None:
+                return None
+            right = label is Label.CORRECT
+            return self.verdict(answer, right=right, score=float(right), reason=read_reason(reply.text))
+
+        return await self._voted(prompt, read, tried)
+
+    def _prompt(self, question: EvalQuestion, answer: str, words: Wording, max_tokens: int | None = None) -> JudgePrompt:
+        return JudgePrompt(
+            question=question.text,
+            gold=question.gold,
+            answer=answer,
+            system_text=words.system,
+            user_template=words.user,
+            max_tokens=max_tokens,
+            fence=fence_for(question, answer, self._seed) if self._fenced else "",
+        )
+
+    async def _voted(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
+        """The verdict of the majority of all judgings; without a majority the answer is left
+        unscored.
+        """
+        votes = [await self._vote(prompt, read, number, tried + TRIES) for number in range(self._settings.repeats)]
+        tries = max(vote.tries for vote in votes)
+        if len(votes) == 1:
+            return votes[0]
+
+        labels = tuple(vote.label for vote in votes)
+        label, count = Counter(labels).most_common(1)[0]
+        if label is Label.UNSCORED or 2 * count <= len(votes):
+            reason = "no majority: " + ", ".join(labels)
+            return Verdict(self.name, Label.UNSCORED, None, reason, votes=labels, tries=tries)
+
+        own = [vote for vote in votes if vote.label is label]
+        score = sum(vote.score or 0.0 for vote in own) / len(own)
+        return replace(own[0], score=score, votes=labels, tries=tries)
+
+    async def _vote(self, prompt: JudgePrompt, read: Reader, number: int, tries: int) -> Verdict:
+        """One judging: the first reply that can be read, of so many. Those of an earlier pass come
+        from the cache.
+        """
+        text = ""
+        for attempt in range(tries):
+            with _sample(number, attempt):
+                reply = await self._model.complete(prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt))
+            verdict = read(reply)
+            if verdict is not None:
+                return replace(verdict, tries=attempt)
+            text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
+
+        return Verdict(self.name, Label.UNSCORED, None, f"can't be read: {text[:SHOWN]}", tries=tries)
 
 
-def read_label(reply: str) -> Label | None:
-    """The last `"label": "CORRECT"` or `"WRONG"` of a reply; None where there is none. Words outside of such a field are not labels."""
-    found = _LABEL.findall(reply)
-    return None if not found else Label.CORRECT if found[-1].lower() == "correct" else Label.WRONG
-
-
-def _reason(reply: str) -> str:
-    found = _REASON.search(reply)
+@contextmanager
+def _sample(number: int, attempt: int) -> Iterator[None]:
+    """Calls inside are samples of their own: the cache serves neither another vote's reply nor the
+    one that could not be read.
+    """
+    ledger = current_ledger()
+    scope = ledger.scope
+    if number or attempt:
+        ledger.scope = f"{scope} judging {number} attempt {attempt}"
     try:
-        return str(json.loads(found[1])) if found else ""
-    except ValueError:
-        return ""
+        yield
+    finally:
+        ledger.scope = scope
+
+
+def _seed_of(seed: int, number: int, attempt: int) -> int:
+    """The repeat's own seed for the first reply. Others get one of their own, so that an endpoint
+    that minds seeds does not say the same.
+    """
+    if not number and not attempt:
+        return seed
+    digest = hashlib.sha256(f"{seed}/{number}/{attempt}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def is_cut(reply: Completion) -> bool:
+    """Whether the endpoint says that a reply is not whole."""
+    return reply.finish_reason in (CUT, WITHHELD)

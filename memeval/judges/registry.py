@@ -13,7 +13,7 @@ from memeval.judges.llm import StrictJudge
 from memeval.judges.longmemeval import LongMemEvalJudge
 from memeval.judges.mem0 import Mem0Judge
 from memeval.judges.memae import MemaeJudge
-from memeval.judges.model import ModelJudge
+from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.token_f1 import TokenF1Judge
 from memeval.llm.contract import LanguageModel
 from memeval.prompts import Wording
@@ -35,11 +35,21 @@ def wording_of(name: str, prompt_file: str | None) -> Wording | None:
     return _MODELS[name].wording(prompt_file) if name in _MODELS else None
 
 
-def build_judge(name: str, *, threshold: float | None, wording: Wording | None, model: Callable[[], LanguageModel], seed: int) -> Judge:
-    """A judge, ready to judge. Raises `UserError` for a name that there is not."""
+def build_judge(
+    name: str,
+    *,
+    threshold: float | None,
+    wording: Wording | None,
+    model: Callable[[], LanguageModel],
+    seed: int,
+    settings: JudgeSettings | None = None,
+) -> Judge:
+    """A judge, ready to judge; `settings` are for those that are models. Raises `UserError` for a
+    name that there is not.
+    """
     kind = judge_type(name)
     if issubclass(kind, ModelJudge):
         if wording is None:
             raise UserError(f"judge '{name}' needs a wording")
-        return kind(model(), wording, seed)
+        return kind(model(), wording, seed, settings)
     return TokenF1Judge(0.5 if threshold is None else threshold) if kind is TokenF1Judge else kind()

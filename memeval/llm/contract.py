@@ -122,9 +122,14 @@ class JudgePrompt(Prompt):
     """With `{question}`, `{gold}` and `{answer}`."""
     max_tokens: int | None = None
     """Tokens that the protocol gives the reply; None leaves it to the config."""
+    fence: str = ""
+    """Name of the marks that the answer is sent between, see `memeval.judges.fence`; empty sends it
+    bare.
+    """
 
     def messages(self) -> list[Message]:
-        values = {"question": self.question, "gold": " / ".join(self.gold), "answer": self.answer}
+        answer = f"<{self.fence}>\n{self.answer}\n</{self.fence}>" if self.fence else self.answer
+        values = {"question": self.question, "gold": " / ".join(self.gold), "answer": answer}
         system = [{"role": "system", "content": self.system_text}] if self.system_text else []
         return [*system, {"role": "user", "content": fill(self.user_template, values)}]
 

@@ -31,6 +31,7 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
     `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category,
     `characters` the metric with each Chinese character as a token. A question whose right answer is a refusal has no gold to compare with:
     only LoCoMo's official rule scores it, in `token_f1`. An answer that was chosen among others is right or wrong, and has none of these.
+    A blank answer scores 0 in each that is defined.
     """
     if scorer not in SCORERS:
         raise ValueError(f"no scorer {scorer!r}; there is {', '.join(SCORERS)}")
@@ -39,6 +40,8 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
         return scores
     if not question.answerable:
         return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}
+    if not hypothesis.strip():
+        return dict.fromkeys(METRICS, 0.0 if question.gold else None)
     for name, metric in METRICS.items():
         chosen = _scored_by(scorer, question) if name == "token_f1" else metric
         scores[name] = max((chosen(hypothesis, gold) for gold in question.gold), default=None)

@@ -17,6 +17,7 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
+from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.registry import judge_type, wording_of
 from memeval.pipeline.code import stage_code
 from memeval.prompts import Wording, from_file, shipped
@@ -56,6 +57,12 @@ class Cell:
 
     def keys(self, seed: int) -> Keys:
         return keys(self.config, self.facts, seed)
+
+    @property
+    def judge_settings(self) -> JudgeSettings:
+        """How a model judge is asked and read."""
+        judge = self.config.judge
+        return JudgeSettings(repeats=judge.repeats, reading=judge.reading, fence=judge.fence)
 
     @property
     def folder(self) -> Path:
@@ -158,7 +165,7 @@ def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
 def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     """The judge's config, under its own name where it said `auto`. Raises `UserError` for a judge that does not apply to the data set."""
     name = dataset.judges[0] if config.judge.name == "auto" else config.judge.name
-    judge_type(name)
+    _check_judging(config.judge, name)
     if name not in dataset.judges:
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(
@@ -166,6 +173,23 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
             f"take:  {', '.join(f'judge={one}' for one in dataset.judges)}",
         )
     return replace(config.judge, name=name)
+
+
+def _check_judging(judge: JudgeConfig, name: str) -> None:
+    """Raises `UserError` for a judge that there is not, and for settings that mean nothing to it."""
+    kind = judge_type(name)
+    default = JudgeConfig()
+    for field in ("repeats", "fence"):
+        if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
+            raise UserError(
+                f"judge.{field}={getattr(judge, field)} means nothing for judge={name}, which asks no model",
+                f"leave judge.{field} out",
+            )
+    if judge.reading != default.reading and not (issubclass(kind, ModelJudge) and kind.says_yes_or_no):
+        raise UserError(
+            f"judge.reading={judge.reading} means nothing for judge={name}, which is not asked for yes or no",
+            "leave judge.reading out",
+        )
 
 
 def _check_granularity(config: RunConfig, dataset: Dataset) -> None:

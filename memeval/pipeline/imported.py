@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from memeval.pipeline.question import answered, failed
 from memeval.pipeline.run import CellRun, Repeat
 from memeval.pipeline.window import Window
 from memeval.records import Answer, EvalCase, EvalQuestion, Status
+from memeval.shown import one_line
 
 NAMED = 10
 """Ids that a note names before it only counts."""
@@ -30,7 +32,7 @@ class Hypotheses:
     path: Path
     sha256: str
     answers: Mapping[str, str | None]
-    """By question id, the first row of an id; None where the row holds no answer."""
+    """By question id, the first row of an id; None where the row holds no answer. A blank one is an answer."""
     repeated: tuple[str, ...]
     """Ids of further rows of an id that came before."""
 
@@ -56,46 +58,95 @@ def read_hypotheses(path: Path) -> Hypotheses:
     return Hypotheses(path, hashlib.sha256(content).hexdigest(), answers, tuple(repeated))
 
 
+class _Number(str):
+    """A number as the file writes it."""
+
+
+def _as_written(text: str) -> _Number | None:
+    """A number's own text; None for one that is too large for a number, such as 1e400."""
+    return _Number(text) if math.isfinite(float(text)) else None
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None)
+"""Keeps numbers as they are written, so that 7.50 stays "7.50"; NaN and Infinity are no answers."""
+
+
 def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
+    place = f"{one_line(path)}, line {number}"
     try:
-        row: Any = json.loads(line)
+        row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}, line {number}: not JSON ({error})") from error
+        raise UserError(f"{place}: not JSON ({one_line(error)})") from error
     if not isinstance(row, dict):
-        raise UserError(f"{path}, line {number}: not an object with question_id and hypothesis")
+        raise UserError(f"{place}: not an object with question_id and hypothesis")
+
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
-    if not isinstance(question_id, str):
-        raise UserError(f"{path}, line {number}: question_id is missing or no text")
+    if not isinstance(question_id, str) or isinstance(question_id, _Number):
+        raise UserError(f"{place}: question_id is missing or no text")
     if "hypothesis" not in row:
-        raise UserError(f"{path}, line {number}: hypothesis is missing")
-    if hypothesis is not None and (isinstance(hypothesis, bool) or not isinstance(hypothesis, str | int | float)):
-        raise UserError(f"{path}, line {number}: hypothesis is no text")
-    if any("\ud800" <= character <= "\udfff" for character in f"{question_id}{hypothesis}"):
-        raise UserError(f"{path}, line {number}: half a character (a lone surrogate), which no text holds")
-    return question_id, None if hypothesis is None or not str(hypothesis).strip() else str(hypothesis)
+        raise UserError(f"{place}: hypothesis is missing")
+    if hypothesis is not None and not isinstance(hypothesis, str):
+        raise UserError(f"{place}: hypothesis is {_KINDS.get(type(hypothesis), 'no text')}, not a text or a number")
+    try:
+        f"{question_id}{hypothesis}".encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{place}: half a character (a lone surrogate), which no text holds") from error
+    return question_id, None if hypothesis is None else str(hypothesis)
+
+
+_KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedRun(CellRun):
     """Takes answers from a file instead of asking a memory. Ids that fit nowhere are counted and named."""
 
-    def __init__(self, cell: Cell, progress: Progress, hypotheses: Hypotheses, known: frozenset[str]) -> None:
-        """`known` holds the ids of all the data set's questions, those that this run does not ask included."""
+    def __init__(
+        self,
+        cell: Cell,
+        progress: Progress,
+        hypotheses: Hypotheses,
+        known: frozenset[str],
+        *,
+        only_listed: bool = False,
+    ) -> None:
+        """`known` holds the ids of all the data set's questions, those that this run does not ask included.
+
+        `only_listed` asks no question but those that the file has a row for.
+        """
         super().__init__(cell, progress)
-        self._hypotheses, self._known = hypotheses, known
+        self._hypotheses, self._known, self._only_listed = hypotheses, known, only_listed
         self._asked: list[str] = []
+        self._left_out = 0
+
+    def cases(self) -> Iterator[EvalCase]:
+        if not self._only_listed:
+            yield from super().cases()
+            return
+        for case in super().cases():
+            listed = tuple(question for question in case.questions if question.question_id in self._hypotheses.answers)
+            self._left_out += len(case.questions) - len(listed)
+            if listed:
+                yield replace(case, questions=listed)
 
     def notes(self) -> tuple[str, ...]:
-        given = self._hypotheses.answers
-        asked = set(self._asked)
-        empty = [question_id for question_id in self._asked if question_id in given and given[question_id] is None]
+        given, asked = self._hypotheses.answers, dict.fromkeys(self._asked)
+        answered_with = {question_id: given[question_id] for question_id in asked if question_id in given}
         findings = {
             "unknown: ids that the data set does not have, left out": [one for one in given if one not in self._known],
-            "not asked: answers to questions outside of the chosen ones, left out": [o for o in given if o in self._known - asked],
+            "not asked: answers to questions outside of the chosen ones, left out": [
+                one for one in given if one in self._known and one not in asked
+            ],
             "repeated: further rows of an id, of which the first counts": self._hypotheses.repeated,
-            "missing: questions without a row, counted as failed": [one for one in self._asked if one not in given],
-            "empty: rows without an answer, counted as failed": empty,
+            "missing: questions without a row, counted as failed": [one for one in asked if one not in given],
+            "empty: rows without an answer, counted as failed": [one for one, text in answered_with.items() if text is None],
+            "blank: rows with an answer of no words, which is wrong": [
+                one for one, text in answered_with.items() if text is not None and not text.strip()
+            ],
         }
-        return tuple(_found(what, ids) for what, ids in findings.items() if ids)
+        told = [_found(what, ids) for what, ids in findings.items() if ids]
+        if self._only_listed:
+            told.append(f"partial: only questions that the file lists are asked, {self._left_out} others are left out")
+        return tuple(told)
 
     async def _prepare(self, repeat: Repeat, case: EvalCase) -> None:
         return None

@@ -12,7 +12,7 @@ from memeval.metrics.refusal import is_refusal
 from memeval.metrics.retrieval import retrieval_metrics
 from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
 from memeval.pipeline.rows import label_value
-from memeval.records import CategoryId, Role, Status, Usage
+from memeval.records import CategoryId, Label, Role, Status, Usage
 from memeval.results import CategoryResult
 
 Record = Mapping[str, Any]
@@ -32,13 +32,15 @@ def measure_repeat(
     values = [label_value(record) for record in main]
     metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
     metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
-    for name in category_names(records):
-        metrics |= _group(name, [record for record in records if record["category_name"] == name])
+    for name, rows in _by_category_name(records).items():
+        metrics |= _group(name, rows)
+        metrics |= {f"{metric}/{name}": _mean_metric(rows, metric) for metric in _PLAIN_METRICS}
     metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
-    for facet, value in facet_values(records):
-        metrics |= _group(f"{facet}/{value}", [record for record in records if record["facets"].get(facet) == value])
+    for (facet, value), rows in _by_facet(records).items():
+        metrics |= _group(f"{facet}/{value}", rows)
     scored = [label_value(record) is not None for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
+    metrics |= _judging(records)
     metrics["abstention_rate"] = _refusals([record for record in main if record["answerable"]])
     if unanswerable := [record for record in records if not record["answerable"]]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
@@ -91,8 +93,7 @@ def measure_categories(records: Sequence[Record], repeats: Sequence[Metrics], he
 def measure_facets(records: Sequence[Record], repeats: Sequence[Metrics]) -> dict[str, tuple[CategoryResult, ...]]:
     """A row per value of each facet, by facet."""
     results: dict[str, tuple[CategoryResult, ...]] = {}
-    for facet, value in facet_values(records):
-        rows = [record for record in records if record["facets"].get(facet) == value]
+    for (facet, value), rows in _by_facet(records).items():
         results[facet] = (*results.get(facet, ()), _result(rows, repeats, value, f"{facet}/{value}", True))
     return results
 
@@ -114,9 +115,21 @@ def _result(rows: Sequence[Record], repeats: Sequence[Metrics], category: str, n
     )
 
 
-def facet_values(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Every facet with each of its values among the records, sorted."""
-    return sorted({(facet, value) for record in records for facet, value in record["facets"].items()})
+def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each category, in the order of the categories' ids."""
+    rows: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: (str(record["category"]), record["category_name"])):
+        rows.setdefault(record["category_name"], []).append(record)
+    return rows
+
+
+def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """The records of each value of each facet, sorted by both."""
+    rows: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        for facet, value in record["facets"].items():
+            rows.setdefault((facet, value), []).append(record)
+    return dict(sorted(rows.items()))
 
 
 def _in(headline: Headline, record: Record) -> bool:
@@ -139,6 +152,16 @@ def category_names(records: Iterable[Record]) -> list[str]:
 
 def _mean_metric(records: Iterable[Record], name: str) -> float | None:
     return mean(record["metrics"].get(name) for record in records)
+
+
+def _judging(records: Sequence[Record]) -> Metrics:
+    """How sure the judge was: what it could not be read on, and where its judgings of one answer agree."""
+    verdicts = [record["verdict"] for record in records if record["verdict"]]
+    metrics: Metrics = {"unparsed_rate": mean(float(verdict["label"] == Label.UNSCORED) for verdict in verdicts)}
+    votes = [verdict["votes"] for verdict in verdicts if verdict.get("votes")]
+    if votes:
+        metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
+    return metrics
 
 
 def _refusals(records: Sequence[Record]) -> float | None:

@@ -15,8 +15,8 @@ from memeval.llm.metering import Ledger, metered
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.retrieval import ranks_of
 from memeval.pipeline.memory import called
-from memeval.pipeline.rows import usage_rows, verdict_row
-from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Status
+from memeval.pipeline.rows import tries_of, usage_rows, verdict_row
+from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Status, Verdict
 from memeval.systems.contract import MemorySystem
 
 Row = dict[str, Any]
@@ -61,17 +61,20 @@ def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, st
     return row
 
 
-async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]) -> Row:
-    """The verdict row of an answer that there is."""
+async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Row:
+    """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    text, metrics = answer["hypothesis"], answer["metrics"]
     try:
         with metered(ledger):
             if question.choices:  # whatever judges answers in words
-                verdict = await AccuracyJudge().judge(question, answer["hypothesis"], answer["metrics"])
+                verdict = await AccuracyJudge().judge(question, text, metrics)
+            elif not text.strip():  # no model need be asked, and none may guess
+                verdict = Verdict(judge.name, Label.WRONG, 0.0, "the answer is blank")
             elif question.answerable or judge.judges_refusals:
-                verdict = await judge.judge(question, answer["hypothesis"], answer["metrics"])
+                verdict = await judge.judge(question, text, metrics, tried=tries_of(before))
             else:
-                verdict = refusal_verdict(answer["hypothesis"], answer["metrics"])
+                verdict = refusal_verdict(text, metrics)
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row: Row = {"status": status.value, "verdict": verdict_row(verdict)}
     except (asyncio.CancelledError, StorageError, UserError):

@@ -29,12 +29,29 @@ def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     row: dict[str, Any] = {"judge": verdict.judge, "label": verdict.label.value, "score": verdict.score, "reason": verdict.reason}
-    return row | ({"chosen": list(verdict.chosen)} if verdict.chosen is not None else {})
+    if verdict.chosen is not None:
+        row["chosen"] = list(verdict.chosen)
+    if verdict.votes:
+        row["votes"] = [label.value for label in verdict.votes]
+    if verdict.tries:
+        row["tries"] = verdict.tries
+    return row
 
 
 def is_final(row: Mapping[str, Any] | None) -> bool:
     """Whether a stored row need not be made again."""
-    return row is not None and Status(row["status"]) not in RETRYABLE
+    return row is not None and Status(row["status"]) not in RETRYABLE and not tries_of(row)
+
+
+def tries_of(row: Mapping[str, Any] | None) -> int:
+    """Replies that a model gave as a judge and that could not be read, where the answer is unscored
+    for it: the next pass asks for others.
+
+    0 for all other rows: a choice that can't be read is what the system answered, and stays so.
+    """
+    if row is None or row["status"] != Status.UNPARSED:
+        return 0
+    return int((row.get("verdict") or {}).get("tries", 0))
 
 
 def label_value(row: Mapping[str, Any]) -> float | None:

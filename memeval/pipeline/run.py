@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from memeval.errors import StorageError, UserError
+from memeval.errors import ModelError, StorageError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
 from memeval.pipeline.builder import Builder
@@ -19,15 +19,20 @@ from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import ask, failed, judged
-from memeval.pipeline.rows import is_final
+from memeval.pipeline.rows import is_final, tries_of
 from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.shown import one_line
 
 T = TypeVar("T")
 
 QUESTIONS_AHEAD = 3
 """Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound memory."""
+UNREAD_IN_A_ROW = 20
+"""Verdicts in a row for which the judge's model gave no reply that could be read, after which the
+run stops.
+"""
 CASES_AHEAD = 4
 """Cases open at once where there are as many: while some are being read, the questions of others keep the endpoint busy."""
 
@@ -70,6 +75,7 @@ class CellRun:
 
     def __init__(self, cell: Cell, progress: Progress) -> None:
         self.cell, self.progress = cell, progress
+        self._unread = 0
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
@@ -89,6 +95,10 @@ class CellRun:
         finally:
             await self._models.aclose()
 
+    def cases(self) -> Iterator[EvalCase]:
+        """The cases, with the questions that this run asks."""
+        return self.cell.dataset.cases()
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
         return ()
@@ -99,7 +109,14 @@ class CellRun:
         answers = RowStore(cell.answers_file(seed), {"answer": keys.answer, "seed": seed}, lambda path: say(f"waiting for {path}"))
         verdicts = RowStore(cell.verdicts_file(seed), {"judge": keys.judge, "seed": seed}, lambda path: say(f"waiting for {path}"))
         judging = cell.config.judge
-        judge = build_judge(judging.name, threshold=judging.threshold, wording=cell.judge_wording, model=self._models.judge, seed=seed)
+        judge = build_judge(
+            judging.name,
+            threshold=judging.threshold,
+            wording=cell.judge_wording,
+            model=self._models.judge,
+            seed=seed,
+            settings=cell.judge_settings,
+        )
         return Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
 
     async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
@@ -107,7 +124,7 @@ class CellRun:
         asked: list[EvalCase] = []
         try:
             async with asyncio.TaskGroup() as group:
-                for case in self.cell.dataset.cases():
+                for case in self.cases():
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
                         await window.enter(self._places(case), text_size(case))
@@ -185,8 +202,25 @@ class CellRun:
         verdict = repeat.verdicts.rows.get(question.question_id)
         reused = is_final(verdict)
         if not reused and answer["status"] == Status.OK:
-            repeat.verdicts.append({**await judged(repeat.judge, question, answer), "origin": self.cell.run_key})
+            row = {**await judged(repeat.judge, question, answer, verdict), "origin": self.cell.run_key}
+            repeat.verdicts.append(row)
+            self._watch(row)
         self.progress.done("judge", reused=reused)
+
+    def _watch(self, row: Mapping[str, Any]) -> None:
+        """Stops the run where the judge's model never replies in the form that it is asked for:
+        more calls would buy nothing.
+        """
+        if not tries_of(row):
+            self._unread = 0 if row["status"] == Status.OK else self._unread
+            return
+        self._unread += 1
+        if self._unread >= UNREAD_IN_A_ROW:
+            said = one_line(str(row["verdict"]["reason"]))
+            raise ModelError(
+                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not be read ({said}): "
+                "take a model that keeps to the form, or a wording that asks for it"
+            )
 
     async def _answer(
         self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -15,14 +16,15 @@ from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
 from memeval.pipeline.records import as_lines, hypotheses, ingests, records
-from memeval.pipeline.rows import RETRYABLE
+from memeval.pipeline.rows import RETRYABLE, tries_of
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.records import Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
+from memeval.shown import one_line
 
 Record = Mapping[str, Any]
-_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
+_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names", "evidence_recall"})
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 FIGURES_CODE = "figures_code"
 """Tag that holds the identity of the code which made the figures from the rows."""
@@ -50,13 +52,16 @@ def reusable(cell: Cell) -> RunSummary | None:
     """The summary of a cell that was finished before with nothing left to try again; None where there is work to do."""
     try:
         summary = RunSummary.read(cell.folder)
-        lines = (cell.folder / RECORDS_FILE).read_bytes().count(b"\n")
+        lines = (cell.folder / RECORDS_FILE).read_bytes().rstrip(b"\n").split(b"\n")
+        open_verdicts = Status.UNPARSED in summary.statuses and any(tries_of(json.loads(line)) for line in lines)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     if summary.tags.get(FIGURES_CODE) != cell.facts.code[RUN]:
         return None  # the figures are made again from the rows, without a call
-    whole = lines == sum(summary.statuses.values()) > 0
-    return summary if whole and not RETRYABLE.intersection(map(Status, summary.statuses)) else None
+
+    whole = len(lines) == sum(summary.statuses.values()) > 0
+    left = open_verdicts or RETRYABLE.intersection(map(Status, summary.statuses))
+    return summary if whole and not left else None
 
 
 def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> RunSummary:
@@ -142,6 +147,8 @@ def tags(cell: Cell) -> dict[str, str]:
     }
     if cell.facts.judge_prompt_sha256:
         found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
+    if cell.config.system.get("only_listed"):
+        found["partial"] = "true"
     if cell.config.llm.name == "mock":
         found["mock"] = "true"
     if cell.loaded.excerpt:
@@ -198,8 +205,15 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
 def _failures(rows: Sequence[Record]) -> Iterator[str]:
     for status, count in statuses(rows).items():
         if status != Status.OK:
-            example = next((row["error"] for row in rows if row["status"] == status and row.get("error")), "")
+            example = next(filter(None, (_why(row) for row in rows if row["status"] == status)), "")
             yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
+
+
+def _why(record: Record) -> str:
+    """Why a record has no score, as far as it says."""
+    if tries_of(record):
+        return f"the judge's reply {one_line(record['verdict']['reason'])}; the same command asks again"
+    return str(record.get("error") or "")
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
@@ -25,6 +25,8 @@ class Wording:
     """Of the whole text."""
     parts: Mapping[str, Wording] = field(default_factory=dict)
     """The wordings that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
+    own: bool = False
+    """Whether a user wrote it."""
 
 
 def shipped(name: str) -> Wording:
@@ -37,7 +39,7 @@ def shipped(name: str) -> Wording:
 
 def from_file(path: str, needed: tuple[str, ...]) -> Wording:
     """A user's wording. Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as `{question}`."""
-    return _parse(Path(path).name, Path(path), needed)
+    return replace(_parse(Path(path).name, Path(path), needed), own=True)
 
 
 def sections_from_file(path: str, kinds: tuple[str, ...], needed: tuple[str, ...]) -> Wording:
@@ -55,7 +57,8 @@ def sections_from_file(path: str, kinds: tuple[str, ...], needed: tuple[str, ...
         odd = next((kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), "")
         raise UserError(f"the wording {path} has a section '{odd}' too many", f"its sections are:  {', '.join(kinds)}")
     name = Path(path).name
-    return joined(name, {kind: _wording(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds})
+    parts = {kind: _wording(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds}
+    return replace(joined(name, parts), own=True)
 
 
 def joined(name: str, parts: Mapping[str, Wording]) -> Wording:

@@ -78,6 +78,7 @@ def flags(summary: RunSummary) -> list[str]:
         "data_pinned": ("false", "unpinned"),
         "data_derived": ("true", "derived data"),
         "data_excerpt": ("true", "excerpt"),
+        "partial": ("true", "partial"),
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]

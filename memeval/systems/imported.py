@@ -16,6 +16,8 @@ class ImportedSettings(SystemSettings):
 
     file: str = field(default="", metadata={"stage": "runtime"})
     sha256: str = field(default="", metadata=INGEST)
+    only_listed: bool = field(default=False, metadata={"stage": "run"})
+    """Whether no question was asked but those that the file has a row for."""
 
 
 class Imported(MemorySystem):

@@ -51,7 +51,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(tmp_path: Path, asked: list[E
     unknown = [(f"demo-1/q{number}", "something") for number in range(900, 912)]
     rows: list[tuple[str, str | None]] = [
         *right[:2],
-        (right[2][0], ""),
+        (right[2][0], " \n"),
         (right[3][0], None),
         (right[4][0], right[4][1]),
         (right[4][0], "a second answer, and a wrong one"),
@@ -67,17 +67,21 @@ def test_ids_that_do_not_fit_are_counted_and_named(tmp_path: Path, asked: list[E
         "1 not asked: answers to questions outside of the chosen ones, left out: demo-2/q0",
         f"1 repeated: further rows of an id, of which the first counts: {names[4]}",
         f"1 missing: questions without a row, counted as failed: {names[5]}",
-        f"2 empty: rows without an answer, counted as failed: {names[2]}, {names[3]}",
+        f"1 empty: rows without an answer, counted as failed: {names[3]}",
+        f"1 blank: rows with an answer of no words, which is wrong: {names[2]}",
     ]
     assert [note for note in run["notes"] if note in expected] == expected
     assert all(f"note: {note}\n" in done.out for note in expected)
-    assert run["statuses"] == {"ok": 3, "answer_failed": 3}
-    assert (run["metrics"]["coverage"], run["metrics"]["accuracy"], run["valid"]) == (0.5, 1.0, False)
+    assert run["statuses"] == {"ok": 4, "answer_failed": 2}
+    measured = [run["metrics"][name] for name in ("coverage", "accuracy", "exact_match", "bleu1")]
+    assert measured == pytest.approx([4 / 6, 3 / 4, 3 / 4, 3 / 4]) and not run["valid"]
     assert "INVALID" in done.out
     by_id = {row["question_id"]: row for row in records(tmp_path)}
     assert list(by_id) == names
-    assert [by_id[name]["hypothesis"] for name in names] == [right[0][1], right[1][1], None, None, right[4][1], None]
-    assert "its row holds no answer" in by_id[names[2]]["error"] and "no row" in by_id[names[5]]["error"]
+    assert [by_id[name]["hypothesis"] for name in names] == [right[0][1], right[1][1], " \n", None, right[4][1], None]
+    assert set(by_id[names[2]]["metrics"].values()) == {0.0}
+    assert by_id[names[2]]["verdict"] == {"judge": "keyword", "label": "wrong", "score": 0.0, "reason": "the answer is blank"}
+    assert "its row holds no answer" in by_id[names[3]]["error"] and "no row" in by_id[names[5]]["error"]
 
 
 def test_a_file_for_another_data_set_scores_nothing(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
         ({"categories": (1, 6)}, "dataset.categories=[1, 6]: takes one or more of [1, 2, 3, 4, 5]"),
         ({"limit_cases": 0}, "dataset.limit_cases must be at least 1, not 0"),
         ({"limit_questions": -1}, "dataset.limit_questions must be at least 1, not -1"),
-        ({"category_names": "zepp"}, "unknown value of dataset.category_names 'zepp'. Did you mean: zep?"),
+        ({"category_names": "mirx"}, "unknown value of dataset.category_names 'mirx'. Did you mean: mirix"),
+        ({"category_names": "zep"}, "dataset.category_names=zep is gone: no published table has these names"),
         ({"colour": "red"}, "unknown option 'dataset.colour'"),
     ],
 )
@@ -159,6 +160,12 @@ def test_category_names() -> None:
     assert official == {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
     assert all(set(names) == {1, 2, 3, 4, 5} and len(set(names.values())) == 5 for names in LOCOMO_NAMES.values())
     assert category_names("cogcanvas")[3] == category_names("mc10")[2] == official[1]
+    published = {
+        "mem0_paper": ("single_hop", "temporal", "multi_hop", "open_domain"),
+        "mirix": ("single_hop", "multi_hop", "open_domain", "temporal"),
+    }
+    for naming, names in published.items():
+        assert tuple(category_names(naming).values()) == (*names, "adversarial")
     data = Locomo(Path("x"))
     assert (data.category_names, data.headline, data.scorer) == (official, {1, 2, 3, 4}, "locomo")
 

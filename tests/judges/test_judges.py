@@ -41,7 +41,7 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
     [
         ('{"reason": "same day", "label": "CORRECT"}', Label.CORRECT),
         ('{"label":"wrong"}', Label.WRONG),
-        ('first {"label": "CORRECT"} but then {"label": "WRONG"}', Label.WRONG),
+        ('first {"label": "CORRECT"} but then {"label": "WRONG"}', None),
         ('```json\n{"reason": "x", "label" : "CORRECT"}\n```', Label.CORRECT),
         ("CORRECT", None),
         ("The label is not WRONG", None),
@@ -50,7 +50,7 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
         ("", None),
     ],
 )
-def test_the_last_label_wins_and_all_else_is_no_label(reply: str, label: Label | None) -> None:
+def test_the_label_of_the_one_object_is_read_and_nothing_else(reply: str, label: Label | None) -> None:
     assert read_label(reply) is label
 
 

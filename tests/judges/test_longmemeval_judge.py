@@ -42,11 +42,12 @@ def judged(model: Says, asked: EvalQuestion, answer: str = "Five of them.", file
     ("reply", "label", "score"),
     [
         *(("yes", "correct", 1.0), ("Yes.", "correct", 1.0)),
-        *(("no", "wrong", 0.0), ("Nope", "wrong", 0.0), ("well", "wrong", 0.0)),
+        *(("no", "wrong", 0.0), ("**No**", "wrong", 0.0), ("No. The response says: yesterday", "wrong", 0.0)),
+        *(("Nope", "unscored", None), ("well, yes", "unscored", None)),
         *(("", "unscored", None), (" \n", "unscored", None)),
     ],
 )
-def test_the_label_is_a_yes_in_the_reply(reply: str, label: str, score: float | None) -> None:
+def test_the_label_is_the_first_word_of_the_reply(reply: str, label: str, score: float | None) -> None:
     verdict = judged(Says(reply), question())
     assert (verdict.label, verdict.score, verdict.judge) == (Label(label), score, "longmemeval")
 
