@@ -11,11 +11,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
+SEAL = "digest"
+"""Name of the member that holds the digest of a sealed JSON object."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = "run.json", "records.jsonl", "config.yaml", "tracked.json"
 
 
@@ -110,11 +114,34 @@ def hypotheses_file(repeat: int) -> str:
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
 
 
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with a digest of itself, so that damage and edits are seen when it is read.
+
+    The digest is no signature: whoever edits a file on purpose can write a new one.
+    """
+    return {**content, SEAL: _seal_of(content)}
+
+
+def is_sealed(content: Mapping[str, Any]) -> bool:
+    """Whether `content` is as it was when it was sealed."""
+    return content.get(SEAL) == _seal_of(content)
+
+
+def _seal_of(content: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in content.items() if name != SEAL}
+    return sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
+    descriptor, name = mkstemp(prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

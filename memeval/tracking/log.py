@@ -16,6 +16,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
+from memeval.names import file_name
 from memeval.results import CONFIG_FILE, RECORDS_FILE, TRACKED_FILE, RepeatResult, RunSummary, write_atomically
 from memeval.tracking import payload
 from memeval.tracking.payload import PREFIX
@@ -73,7 +74,7 @@ def experiment(client: MlflowClient, store: Store, name: str, tags: Mapping[str,
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            place = f"{store.artifacts}/{name}" if store.artifacts else None
+            place = f"{store.artifacts}/{file_name(name)}" if store.artifacts else None
             return str(client.create_experiment(name, artifact_location=place, tags=dict(tags)))
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
