@@ -23,6 +23,7 @@ from memeval.pipeline.rows import is_final
 from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.shown import one_line
 
 T = TypeVar("T")
 
@@ -65,6 +66,16 @@ def ingest_id(case_id: str) -> str:
     return f"ingest {case_id}"
 
 
+def take_ids(case: EvalCase, taken: set[str]) -> None:
+    """Adds the ids under which the rows of a case are stored. Raises `UserError` for one that can't be stored, or that is taken."""
+    for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
+        if any("\ud800" <= character <= "\udfff" for character in row_id):
+            raise UserError(f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored")
+        if row_id in taken:
+            raise UserError(f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of questions must be unique")
+        taken.add(row_id)
+
+
 class CellRun:
     """One pass over a cell. Rows that an earlier pass finished are taken as they are; failed ones are tried again."""
 
@@ -105,9 +116,11 @@ class CellRun:
     async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
         window = Window(self._limit())
         asked: list[EvalCase] = []
+        taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
                 for case in self.cell.dataset.cases():
+                    take_ids(case, taken)
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
                         await window.enter(self._places(case), text_size(case))

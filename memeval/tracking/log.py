@@ -49,7 +49,7 @@ def log_run(folder: Path, store: Store) -> Tracked:
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = RunSummary.read(folder)
         client = MlflowClient(store.uri)
-        experiment_id = experiment(client, store, summary.dataset, payload.page(summary))
+        experiment_id = experiment(client, store, payload.experiment_name(summary.dataset), payload.page(summary))
         content = payload.fingerprint(summary)
         known = earlier(client, store, folder, experiment_id, summary.run_key)
         current = next((run for run in known if COMPLETE in run.data.tags and run.data.tags.get(CONTENT) == content), None)
