@@ -26,6 +26,8 @@ LOCK_WAIT_S = 120.0
 
 
 SQLITE = "sqlite:///"
+SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
+"""The same by the name of its driver. MLflow makes folders of the quoted path where it reads `sqlite:///`, and here it does not."""
 DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
 MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
 """Tables that every MLflow store has, of whatever version."""
@@ -45,9 +47,10 @@ class Store:
     @property
     def database(self) -> Path | None:
         """The file of an SQLite store; None for any other."""
-        if not self.uri.startswith(SQLITE):
+        scheme, mark, rest = self.uri.partition(":///")
+        if scheme + mark not in (SQLITE, SQLITE_BY_DRIVER):
             return None
-        return Path(unquote(self.uri.removeprefix(SQLITE).partition("?")[0]))
+        return Path(unquote(rest.partition("?")[0]))
 
     @property
     def remote(self) -> bool:
@@ -145,7 +148,8 @@ def locate(root: Path, uri: str | None) -> Store:
 def sqlite_uri(database: Path) -> str:
     """The address of an SQLite file. `%`, `#` and `?` mean something in an address: in a path they are quoted."""
     path = str(database)
-    return SQLITE + (quote(path) if any(character in path for character in "%#?") else path)
+    plain = not any(character in path for character in "%#?")
+    return SQLITE + path if plain else SQLITE_BY_DRIVER + quote(path)
 
 
 def create(database: Path, artifacts: str | None) -> None:
