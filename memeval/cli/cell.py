@@ -15,7 +15,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import OFFLINE
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
-from memeval.pipeline.summary import finish, reusable
+from memeval.pipeline.summary import earlier, finish
 from memeval.results import RunSummary
 
 Finish = Callable[[Finished], RunSummary]
@@ -25,12 +25,15 @@ Runner = Callable[[Cell, Progress, Finish], RunSummary]
 
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
-    summary = reusable(cell)
+    before = earlier(cell)
+    summary = before.summary
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
     publisher = start_publisher(cell.config.tracking)
     with progress_for(cell.name) as progress:
+        for damage in before.damage:
+            progress.say(f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows")
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
         else:

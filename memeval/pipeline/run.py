@@ -8,8 +8,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
+from memeval.config.identity import Keys
 from memeval.errors import StorageError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
@@ -19,7 +21,15 @@ from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import ask, failed, judged
-from memeval.pipeline.rows import is_final
+from memeval.pipeline.rows import (
+    INGEST_PREFIX,
+    check_answer_row,
+    check_verdict_row,
+    is_about,
+    is_final,
+    problem_of,
+    text_digest,
+)
 from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -63,7 +73,17 @@ def text_size(case: EvalCase) -> int:
 
 def ingest_id(case_id: str) -> str:
     """Id of the row that tells what a case's ingest took."""
-    return f"ingest {case_id}"
+    return f"{INGEST_PREFIX}{case_id}"
+
+
+def answers_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of answers."""
+    return {"answer": keys.answer, "seed": seed}
+
+
+def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of verdicts."""
+    return {"judge": keys.judge, "seed": seed}
 
 
 def take_ids(case: EvalCase, taken: set[str]) -> None:
@@ -106,12 +126,18 @@ class CellRun:
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
-        say = self.progress.say
-        answers = RowStore(cell.answers_file(seed), {"answer": keys.answer, "seed": seed}, lambda path: say(f"waiting for {path}"))
-        verdicts = RowStore(cell.verdicts_file(seed), {"judge": keys.judge, "seed": seed}, lambda path: say(f"waiting for {path}"))
+        answers = RowStore(cell.answers_file(seed), answers_header(keys, seed), self._waiting, check_answer_row)
+        verdicts = RowStore(cell.verdicts_file(seed), verdicts_header(keys, seed), self._waiting, check_verdict_row)
         judging = cell.config.judge
         judge = build_judge(judging.name, threshold=judging.threshold, wording=cell.judge_wording, model=self._models.judge, seed=seed)
-        return Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
+        repeat = Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
+        for store in (answers, verdicts):
+            if store.dropped:
+                self.progress.say(f"  {store.dropped} lines of {store.path} are torn, damaged, edited or of another key: left out")
+        return repeat
+
+    def _waiting(self, path: Path) -> None:
+        self.progress.say(f"waiting for {path}")
 
     async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
         window = Window(self._limit())
@@ -196,9 +222,12 @@ class CellRun:
             self.progress.done("answer", reused=True)
         assert answer is not None
         verdict = repeat.verdicts.rows.get(question.question_id)
-        reused = is_final(verdict)
+        reused = is_final(verdict) and (answer["status"] != Status.OK or is_about(verdict, answer))
         if not reused and answer["status"] == Status.OK:
-            repeat.verdicts.append({**await judged(repeat.judge, question, answer), "origin": self.cell.run_key})
+            row = await judged(repeat.judge, question, answer)
+            if problem := problem_of(row, check_verdict_row):
+                row = {"id": question.question_id, **failed(Status.JUDGE_FAILED, problem), "usage": [], "times": {}}
+            repeat.verdicts.append({**row, "judged": text_digest(answer["hypothesis"]), "origin": self.cell.run_key})
         self.progress.done("judge", reused=reused)
 
     async def _answer(
@@ -206,6 +235,8 @@ class CellRun:
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
             row = await ask(memory.system, question, session_of, self.cell.dataset)
+            if problem := problem_of(row, check_answer_row):
+                row = {"id": question.question_id, **failed(Status.ANSWER_FAILED, problem), "usage": [], "times": {}}
         else:
             assert memory is not None, "a case with open questions is prepared"
             row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}
