@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 
 DIGEST_LENGTH = 24
 """Hexadecimal digits: 96 bits, so that no two ids of one folder meet."""
@@ -11,3 +15,9 @@ DIGEST_LENGTH = 24
 def digest_name(identifier: str) -> str:
     """A name for the file or folder that belongs to `identifier`: the same for the same id, and safe on every file system."""
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+
+
+def file_name(name: str) -> str:
+    """A name that may stand in a path: `name` where it is plain, else its digest. For names of a user's own, such as a data set's."""
+    plain = _PLAIN.fullmatch(name) and not _DEVICES.fullmatch(name)
+    return name if plain else digest_name(name)

@@ -7,15 +7,22 @@ A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
+_RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+SEAL = "digest"
+"""Name of the member that holds the digest of a sealed JSON object."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = "run.json", "records.jsonl", "config.yaml", "tracked.json"
 
 
@@ -88,20 +95,98 @@ class RunSummary:
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
+    files: Mapping[str, str] = field(default_factory=dict)
+    """sha256 of the run folder's other files by name, but for what the publisher adds; empty in a run of version 0.1."""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    """Digest of the rows that the run was made of, by their file below outputs/."""
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`."""
+
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
-        write_atomically(folder / RUN_FILE, json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+        content = json.loads(json.dumps(asdict(self)))
+        write_atomically(folder / RUN_FILE, as_json(sealed(content), indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:
-        """Reads `run.json` of a run folder. Raises OSError or ValueError where it is missing or damaged."""
-        fields: dict[str, Any] = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        """Reads `run.json` of a run folder. Raises `OSError` where it is missing, `ValueError` where it is damaged or was edited."""
+        content = json.loads((folder / RUN_FILE).read_bytes())
+        if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
+            raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
+        content.pop(SEAL, None)
+        try:
+            summary = cls._of(content)
+            _check_types(summary)
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{folder / RUN_FILE} is damaged: {type(error).__name__}: {error}") from error
+        return summary
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> RunSummary:
         fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
-        fields["facets"] = {facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in fields.get("facets", {}).items()}
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
+        facets = fields.get("facets", {})
+        fields["facets"] = {facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in facets.items()}
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
+
+    def misfits(self, folder: Path) -> list[str]:
+        """What of the run folder is not as this summary tells, a line each; nothing where all fits."""
+        found = []
+        for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
+            if name not in self.files:
+                found.append(f"{RUN_FILE} tells no digest of {name}: it is of an earlier version, or was edited")
+                continue
+            try:
+                digest = file_digest(folder / name)
+            except FileNotFoundError:
+                found.append(f"{name} is missing")
+            except OSError as error:
+                found.append(f"{name} can't be read: {error.strerror or error}")
+            else:
+                if digest != self.files[name]:
+                    found.append(f"{name} is damaged or was edited")
+        return found
+
+
+def _check_types(summary: RunSummary) -> None:
+    """Raises `TypeError` for the fields that decide what is taken or shown, where they hold another type."""
+    texts = [summary.run_key, summary.name, summary.dataset, summary.command, summary.started_at, summary.finished_at]
+    numbers = [*summary.metrics.values(), *(value for repeat in summary.repeats for value in repeat.metrics.values())]
+    counts = [*summary.statuses.values(), *(row.n for row in summary.categories), *(row.asked for row in summary.categories)]
+    digests = [*summary.files.values(), *summary.rows.values(), *summary.tags.values(), *summary.notes]
+    if not all(isinstance(value, str) for value in (*texts, *digests)) or not isinstance(summary.valid, bool):
+        raise TypeError("a text is missing")
+    if not all(value is None or isinstance(value, int | float) for value in numbers):
+        raise TypeError("a metric is not a number")
+    if not all(isinstance(value, int) for value in counts):
+        raise TypeError("a count is not an integer")
+    if not _RUN_KEY.fullmatch(summary.run_key):
+        raise TypeError("run_key is not a key")
+    for time in (summary.started_at, summary.finished_at):
+        datetime.fromisoformat(time)
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """sha256 of a text as it is written to a file."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
 
 
 def hypotheses_file(repeat: int) -> str:
@@ -110,11 +195,34 @@ def hypotheses_file(repeat: int) -> str:
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
 
 
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with a digest of itself, so that damage and edits are seen when it is read.
+
+    The digest is no signature: whoever edits a file on purpose can write a new one.
+    """
+    return {**content, SEAL: _seal_of(content)}
+
+
+def is_sealed(content: Mapping[str, Any]) -> bool:
+    """Whether `content` is as it was when it was sealed."""
+    return content.get(SEAL) == _seal_of(content)
+
+
+def _seal_of(content: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in content.items() if name != SEAL}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
+    descriptor, name = mkstemp(prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

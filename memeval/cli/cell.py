@@ -17,7 +17,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import OFFLINE
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
-from memeval.pipeline.summary import finish, reusable
+from memeval.pipeline.summary import earlier, finish
 from memeval.results import RunSummary
 
 Finish = Callable[[Finished], RunSummary]
@@ -49,12 +49,15 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
 
 def complete_cell(cell: Cell, progress: Progress, runner: Runner | None = None) -> Completed:
     """Runs and publishes a cell. Raises `UserError` and `StorageError`."""
-    summary = reusable(cell)
+    before = earlier(cell)
+    summary = before.summary
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
     publisher = start_publisher(cell.config.tracking)
 
+    for damage in before.damage:
+        progress.say(f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows")
     if summary is None:
         summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
     else:

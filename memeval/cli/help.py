@@ -15,6 +15,7 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge answers of another program
   python -m memeval data list | fetch NAME | verify NAME     data sets: what there is, what is here, whether it is right
   python -m memeval data stats NAME | make NAME FILE         what one holds; a generated or derived one as a file
+  python -m memeval verify [RUN ...]                         whether finished runs are as they were measured
   python -m memeval ui                                       MLflow's page of the runs
 """
 INTEGERS = ("top_k", "compression_turn")

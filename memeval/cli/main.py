@@ -10,15 +10,17 @@ from collections.abc import Callable, Sequence
 from memeval import __version__
 from memeval.cli.errors import report_error
 from memeval.errors import UserError, WorldError, unknown
+from memeval.private import private_umask
 
 COMMANDS = {
     "run": "memeval.cli.run:run",
     "prepare": "memeval.cli.prepare:prepare",
     "evaluate": "memeval.cli.evaluate:evaluate",
     "data": "memeval.cli.data:data",
+    "verify": "memeval.cli.verify:verify",
     "ui": "memeval.cli.ui:ui",
 }
-OWN_HELP = ("data", "ui")
+OWN_HELP = ("data", "ui", "verify")
 """Commands that describe their own arguments."""
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -40,6 +42,8 @@ def run_command(arguments: list[str]) -> int:
         if _informed(arguments):
             return 0
         name, rest = _command(arguments)
+        if name != "data":  # data sets are public, and may be shared on a machine
+            private_umask()
         module, _, function = COMMANDS[name].partition(":")
         command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
         return command(rest)

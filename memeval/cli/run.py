@@ -14,6 +14,7 @@ from memeval.cli.errors import report_error
 from memeval.cli.session import FailedCell, any_publisher, done_cells, failed_cells, note_failed, session_folder
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.errors import StorageError, UserError, WorldError, unknown
+from memeval.names import file_name
 from memeval.results import RunSummary
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def show_comparison() -> None:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
     for name, group in groups.items():
         if len(group) > 1:
-            plot = "comparison.png" if len(groups) == 1 else f"comparison_{name}.png"
+            plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
             any_publisher().compare([outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot)
     for summary in summaries:
         if not summary.valid:

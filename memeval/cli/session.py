@@ -14,7 +14,8 @@ from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import StorageError
-from memeval.tracking.store import locate
+from memeval.private import make_folder
+from memeval.tracking.store import check_store, locate
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""
@@ -74,7 +75,7 @@ def failed_cells() -> list[FailedCell]:
 def _append(name: str, cell: DoneCell | FailedCell) -> None:
     folder = session_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with (folder / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(cell)) + "\n")
     except OSError as error:
@@ -83,7 +84,7 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
 
 def _rows(name: str) -> list[dict[str, Any]]:
     path = session_folder() / name
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
 
 
 _publishers: dict[tuple[str, str | None], Publisher] = {}
@@ -97,7 +98,7 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
     key = (tracking.name, tracking.uri)
     if key not in _publishers:
         if tracking.name == "mlflow":
-            locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
+            check_store(locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")))
         publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
         publisher.start()
         atexit.register(publisher.close)

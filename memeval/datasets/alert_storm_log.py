@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memeval.datasets.alert_storm_generate import Alert
-from memeval.datasets.fields import Fields
+from memeval.datasets.fields import Fields, quoted
 from memeval.datasets.netops import one_word
 from memeval.datasets.tables import read_table
 from memeval.errors import UserError
@@ -41,7 +41,7 @@ def _alert(row: Fields) -> Alert:
     try:
         time = datetime.strptime(text, TIME)
     except ValueError:
-        raise row.wrong("Time", f"is '{text}', no time like 2005-06-03-15.42.50.675872") from None
+        raise row.wrong("Time", f"is {quoted(text)}, no time like 2005-06-03-15.42.50.675872") from None
     message = re.sub(r"\s+", " ", row.answer("Content")).strip()
     return Alert(time, _word(row, "Node"), row.answer("Level").strip().lower(), _word(row, "Label"), "", message)
 

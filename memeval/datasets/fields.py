@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
+from memeval.shown import one_line
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -19,6 +20,8 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "an object": (dict,),
 }
 
+SHOWN = 100
+"""Characters of a value that a message quotes."""
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair."""
 
@@ -34,6 +37,11 @@ def parse_json(content: bytes, path: Path) -> Any:
         raise UserError(f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{end}.", REPLACE) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
+
+
+def quoted(value: object) -> str:
+    """A value of a file as a message quotes it: cut, and on one line."""
+    return f"'{one_line(value, SHOWN)}'"
 
 
 REPLACE = "get the file again, or check how it was written"
@@ -52,7 +60,7 @@ class Fields:
     def of(cls, path: Path, record: str, value: Any) -> Fields:
         """Raises `UserError` where `value` is no object."""
         if not isinstance(value, dict):
-            raise UserError(f"{path}: {record} is {kind_of(value)}, not an object.")
+            raise UserError(f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object.")
         return cls(path, record, value)
 
     def text(self, name: str) -> str:
@@ -85,7 +93,9 @@ class Fields:
 
     def objects(self, name: str, record: str) -> list[Fields]:
         """A field that must be a list of objects; `record` names one by its index, `conv-26 qa[{}]`."""
-        return [Fields.of(self.path, record.format(index), item) for index, item in enumerate(self.items(name))]
+        # The id of a conversation may hold braces of its own: the last pair is ours.
+        before, _, after = record.rpartition("{}")
+        return [Fields.of(self.path, f"{before}{index}{after}", item) for index, item in enumerate(self.items(name))]
 
     def get(self, name: str, kind: str) -> Any:
         """A field of one of `KINDS`. Raises `UserError` where it is missing or of another type; a truth value is no number."""
@@ -98,7 +108,8 @@ class Fields:
 
     def wrong(self, name: str, what: str) -> UserError:
         """The error for a field: file, record, field, and what is wrong with it."""
-        return UserError(f"{self.path}: {self.record}: field '{name}' {what}.")
+        record = one_line(self.record, 3 * SHOWN)
+        return UserError(f"{self.path}: {record}: field {quoted(name)} {one_line(what, 8 * SHOWN)}.")
 
     def _whole(self, name: str, text: str) -> str:
         if HALF_CHARACTER.search(text):

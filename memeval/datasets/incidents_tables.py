@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.fields import Fields, parse_json
+from memeval.datasets.fields import Fields, parse_json, quoted
 from memeval.datasets.locate import digest_of, missing, read_file
 from memeval.datasets.netops import one_word
 from memeval.datasets.tables import header, read_table
@@ -147,9 +147,9 @@ def _time(row: Fields, name: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise row.wrong(name, f"is '{text}', no time like 2021-03-04 14:57:00") from None
+        raise row.wrong(name, f"is {quoted(text)}, no time like 2021-03-04 14:57:00") from None
     if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
-        raise row.wrong(name, f"is '{text}', no local time like 2021-03-04 14:57:00")
+        raise row.wrong(name, f"is {quoted(text)}, no local time like 2021-03-04 14:57:00")
     return time.replace(microsecond=0)
 
 
@@ -158,7 +158,7 @@ def _epoch(row: Fields, name: str) -> datetime:
     try:
         return datetime.fromtimestamp(int(float(text)), UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
-        raise row.wrong(name, f"is '{text}', not seconds since 1970") from None
+        raise row.wrong(name, f"is {quoted(text)}, not seconds since 1970") from None
 
 
 def _seconds(row: Fields, name: str) -> int | None:
@@ -169,9 +169,9 @@ def _seconds(row: Fields, name: str) -> int | None:
     try:
         seconds = float(text)
     except ValueError:
-        raise row.wrong(name, f"is '{text}', not a number of seconds") from None
+        raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
     if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
-        raise row.wrong(name, f"is '{text}', no length of time")
+        raise row.wrong(name, f"is {quoted(text)}, no length of time")
     return max(1, round(seconds))
 
 
@@ -182,10 +182,10 @@ def _check_names(path: Path, incidents: list[Incident]) -> None:
         for kind, name in [*(("component", name) for name in row.components), *([("fault", row.fault)] if row.fault else [])]:
             shown = one_word(name)
             if not shown:
-                raise UserError(f"{path}: the name '{name}' holds neither letters nor digits.")
+                raise UserError(f"{path}: the name {quoted(name)} holds neither letters nor digits.")
             first = spelt.setdefault((row.system, kind, shown.lower()), name)
             if first != name:
-                raise UserError(f"{path}: the names '{first}' and '{name}' would both be shown as '{shown}'.")
+                raise UserError(f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as {quoted(shown)}.")
 
 
 def _shown(row: Incident) -> Incident:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
-from memeval.datasets.fields import Fields, kind_of, parse_json
+from memeval.datasets.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo_audit import Correction, read_corrections
 from memeval.datasets.locomo_schema import ADVERSARIAL, read_case, repair_evidence
@@ -117,7 +117,7 @@ class Locomo(Dataset):
         cases = [read_case(sample, captions=self.settings.images == "caption") for sample in self._samples]
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
-                raise UserError(f"{self.path}: sample_id '{case_id}' occurs {count} times; it must be unique.")
+                raise UserError(f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be unique.")
         return [_corrected(case, corrections.get(index, {})) for index, case in enumerate(cases)]
 
     @cached_property

@@ -12,11 +12,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.fields import REPLACE, Fields
+from memeval.datasets.fields import REPLACE, SHOWN, Fields, quoted
 from memeval.datasets.locomo_schema import ADVERSARIAL
 from memeval.datasets.names import LOCOMO_NAMES
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
+from memeval.shown import one_line
 
 TYPES: Mapping[str, CategoryId] = {name: category for category, name in LOCOMO_NAMES["mc10"].items()}
 """LoCoMo's category by the `question_type` that the file gives it, which is one of the wrong namings."""
@@ -74,7 +75,9 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
         rows = iter(group)
         first = next(rows)
         if conversation in ended:
-            raise first.fields.wrong("question_id", f"goes back to '{conversation}', whose lines ended before: they must stand together")
+            raise first.fields.wrong(
+                "question_id", f"goes back to {quoted(conversation)}, whose lines ended before: they must stand together"
+            )
         ended.add(conversation)
         yield _case(first, rows)
 
@@ -84,7 +87,7 @@ def read_row(fields: Fields) -> Row:
     question_id = fields.text("question_id")
     match = _ID.fullmatch(question_id)
     if match is None:
-        raise fields.wrong("question_id", f"is '{question_id}', not written like conv-26_q0")
+        raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
     named = replace(fields, record=f"{fields.record}, {question_id}")
     return Row(named, question_id, match["conversation"], int(match["index"]))
 
@@ -98,7 +101,9 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
             raise row.fields.wrong("question_id", "is there twice; it must be unique")
         for name in HAYSTACK:
             if row.fields.items(name) != first.fields.values[name]:
-                raise row.fields.wrong(name, f"is not that of {first.question_id}: all questions of a conversation share one haystack")
+                raise row.fields.wrong(
+                    name, f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a conversation share one haystack"
+                )
         questions[row.question_id] = _question(row)
     return EvalCase(first.conversation, sessions, tuple(questions.values()), tuple(speakers))
 
@@ -125,7 +130,7 @@ def _sessions(row: Fields) -> Iterator[Session]:
 def _number(row: Fields, session_id: str) -> int:
     match = _SESSION.fullmatch(session_id)
     if match is None:
-        raise row.wrong("haystack_session_ids", f"holds '{session_id}', which is not written like session_1")
+        raise row.wrong("haystack_session_ids", f"holds {quoted(session_id)}, which is not written like session_1")
     return int(match[1])
 
 
@@ -133,14 +138,14 @@ def _time(row: Fields, date: str) -> datetime:
     try:
         return datetime.fromisoformat(date)
     except ValueError:
-        raise row.wrong("haystack_session_datetimes", f"holds '{date}', which is no date like 2023-05-08T13:56:00") from None
+        raise row.wrong("haystack_session_datetimes", f"holds {quoted(date)}, which is no date like 2023-05-08T13:56:00") from None
 
 
 def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
     """`[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is the role."""
     role, content = turn.text("role"), turn.text("content")
     if role not in ROLES:
-        raise turn.wrong("role", f"is '{role}', not one of {list(ROLES)}")
+        raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
     match = _SPEAKER.match(content)
     return Turn(turn_id, match[1].title(), content[match.end() :], time) if match else Turn(turn_id, role, content, time)
 
@@ -150,7 +155,7 @@ def _question(row: Row) -> EvalQuestion:
     kind, choices, right = fields.text("question_type"), fields.texts("choices"), fields.integer("correct_choice_index")
     answer = fields.answer("answer")
     if kind not in TYPES:
-        raise fields.wrong("question_type", f"is '{kind}', not one of {list(TYPES)}")
+        raise fields.wrong("question_type", f"is {quoted(kind)}, not one of {list(TYPES)}")
     if not 2 <= len(choices) <= MOST_CHOICES:
         raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
     if not all(choice.strip() for choice in choices):
@@ -164,7 +169,7 @@ def _question(row: Row) -> EvalQuestion:
     if not 0 <= right < len(choices):
         raise fields.wrong("correct_choice_index", f"is {right}, and there are {len(choices)} choices")
     if choices[right] != answer:
-        raise fields.wrong("answer", f"is '{answer}', and correct_choice_index={right} points at '{choices[right]}'")
+        raise fields.wrong("answer", f"is {quoted(answer)}, and correct_choice_index={right} points at {quoted(choices[right])}")
     answerable = TYPES[kind] != ADVERSARIAL
     return EvalQuestion(
         question_id=row.question_id,

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
-from memeval.datasets.fields import Fields
+from memeval.datasets.fields import SHOWN, Fields, quoted
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.shown import one_line
 
 ADVERSARIAL = 5
 CATEGORIES = (1, 2, 3, 4, 5)
@@ -28,17 +29,16 @@ MONTHS = {
 def read_case(sample: Fields, *, captions: bool) -> EvalCase:
     """One conversation with its questions."""
     case_id = sample.text("sample_id")
+    shown = one_line(case_id, SHOWN)
     if not case_id.strip():
         raise sample.wrong("sample_id", "is empty")
-    talk = Fields.of(sample.path, f"{case_id} conversation", sample.get("conversation", "an object"))
+    talk = Fields.of(sample.path, f"{shown} conversation", sample.get("conversation", "an object"))
     sessions = tuple(_sessions(talk, case_id, captions))
     turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
     for turn_id, count in turn_ids.items():
         if count > 1:
-            raise talk.wrong("dia_id", f"'{turn_id}' occurs {count} times; it must be unique within the conversation")
-    questions = tuple(
-        _question(qa, f"{case_id}/q{index}", turn_ids) for index, qa in enumerate(sample.objects("qa", f"{case_id} qa[{{}}]"))
-    )
+            raise talk.wrong("dia_id", f"{quoted(turn_id)} occurs {count} times; it must be unique within the conversation")
+    questions = tuple(_question(qa, f"{case_id}/q{index}", turn_ids) for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]")))
     return EvalCase(case_id, sessions, questions, speakers=(talk.text("speaker_a"), talk.text("speaker_b")))
 
 
@@ -73,7 +73,7 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
         started_at = parse_date(talk.text(f"{key}_date_time"))
         if started_at is None:
             raise talk.wrong(f"{key}_date_time", "is no date like '1:56 pm on 8 May, 2023'")
-        turns = [_turn(turn, started_at, captions) for turn in talk.objects(key, f"{case_id} {key}[{{}}]")]
+        turns = [_turn(turn, started_at, captions) for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")]
         if turns:
             yield Session(f"s{number}", started_at, tuple(turns))
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import GRANULARITIES, Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
 from memeval.datasets.fetch import file_digest
-from memeval.datasets.fields import Fields
+from memeval.datasets.fields import Fields, quoted
 from memeval.datasets.json_stream import stream_list
 from memeval.datasets.locate import check_pin, excerpt_notes, missing
 from memeval.datasets.longmemeval_schema import ABILITIES, Item, read_item
@@ -72,7 +72,7 @@ class LongMemEval(Dataset):
             item = read_item(Fields.of(self.path, f"record {index}", value), index, self.settings.roles)
             (question,) = item.case.questions
             if question.question_id in seen:
-                raise UserError(f"{self.path}: record {index}: question_id '{question.question_id}' occurs twice; it must be unique.")
+                raise UserError(f"{self.path}: record {index}: question_id {quoted(question.question_id)} occurs twice; it must be unique.")
             seen.add(question.question_id)
             self._count(item, question)
             yield item.case

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from memeval.datasets.fields import Fields, kind_of
+from memeval.datasets.fields import Fields, kind_of, quoted
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 
 DATE = re.compile(r"\s*([0-9]{4})/([0-9]{1,2})/([0-9]{1,2}) \([A-Za-z]{3}\) ([0-9]{1,2}):([0-9]{2})\s*")
@@ -97,7 +97,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
 def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) -> _Dated:
     started_at = parse_date(date)
     if started_at is None:
-        raise item.wrong(f"haystack_dates[{number}]", f"is '{date}', no date like '2023/05/30 (Tue) 23:40'")
+        raise item.wrong(f"haystack_dates[{number}]", f"is {quoted(date)}, no date like '2023/05/30 (Tue) 23:40'")
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
     read = [
@@ -127,7 +127,7 @@ def _flagged(turn: Fields) -> bool:
 def _question(item: Fields, question_id: str, answerable: bool, evidence: tuple[str, ...]) -> EvalQuestion:
     kind = item.text("question_type")
     if kind not in ABILITIES:
-        raise item.wrong("question_type", f"is '{kind}', not one of {', '.join(ABILITIES)}")
+        raise item.wrong("question_type", f"is {quoted(kind)}, not one of {', '.join(ABILITIES)}")
     return EvalQuestion(
         question_id=question_id,
         text=item.text("question"),
@@ -146,5 +146,5 @@ def _asked_at(item: Fields) -> datetime | None:
         return None
     asked_at = parse_date(item.text("question_date"))
     if asked_at is None:
-        raise item.wrong("question_date", f"is '{item.values['question_date']}', no date like '2023/05/30 (Tue) 23:40'")
+        raise item.wrong("question_date", f"is {quoted(item.values['question_date'])}, no date like '2023/05/30 (Tue) 23:40'")
     return asked_at

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from memeval.datasets.fields import KINDS, Fields, kind_of, parse_json
+from memeval.datasets.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.json_stream import stream_list
 from memeval.datasets.longmemeval_schema import ABSTENTION, parse_date
 from memeval.datasets.memae_text import chunks
@@ -73,7 +73,7 @@ def _row(index: int, row: Fields) -> Row:
     source = metadata.text("source")
     metric = metric_of(source)
     if metric is None:
-        raise metadata.wrong("source", f"is '{source}', a sub-data set without a known metric")
+        raise metadata.wrong("source", f"is {quoted(source)}, a sub-data set without a known metric")
     count = len(row.texts("questions"))
     if not count:
         raise row.wrong("questions", "is empty")
@@ -170,5 +170,5 @@ def _date(metadata: Fields, text: str | None) -> datetime | None:
         return None
     date = parse_date(text)
     if date is None:
-        raise metadata.wrong("question_dates", f"holds '{text}', no date like 2023/05/20 (Sat) 02:21")
+        raise metadata.wrong("question_dates", f"holds {quoted(text)}, no date like 2023/05/20 (Sat) 02:21")
     return date

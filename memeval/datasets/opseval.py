@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.fields import quoted
 from memeval.datasets.folder import FolderContent, read_folder
 from memeval.datasets.opseval_groups import groups
 from memeval.datasets.opseval_schema import FILES, REPAIRS, Item, Rows, read_file_of
@@ -85,7 +86,7 @@ class OpsEval(Dataset):
                 raise unknown("value of dataset.topics", topic, topics)
         for row_id, count in Counter(item.row_id for item in rows.items).items():
             if count > 1:
-                raise UserError(f"{self.path}: id '{row_id}' occurs in {count} files; it must be unique.")
+                raise UserError(f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique.")
         return rows
 
     def read(self) -> Iterator[EvalCase]:

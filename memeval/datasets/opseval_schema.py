@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memeval.datasets.fields import Fields, kind_of, parse_json
+from memeval.datasets.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.opseval_letters import CLEAN_LETTERS, MARKED, gold_letters, split_choices, without_answer
 from memeval.errors import UserError
 
@@ -98,7 +98,7 @@ def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
         row = Fields.of(path, f"record {index}", value)
         row_id = row.answer("id")
         if row_id in seen:
-            raise row.wrong("id", f"'{row_id}' occurs twice; it must be unique")
+            raise row.wrong("id", f"{quoted(row_id)} occurs twice; it must be unique")
         seen.add(row_id)
         item = _READERS[domain](row, row_id, rows)
         if item:

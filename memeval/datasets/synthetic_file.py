@@ -14,13 +14,14 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from memeval.datasets.fields import Fields, kind_of, parse_json
+from memeval.datasets.fields import SHOWN, Fields, kind_of, parse_json, quoted
 from memeval.datasets.locomo_schema import ADVERSARIAL, read_case
 from memeval.datasets.synthetic_case import bucket
 from memeval.datasets.synthetic_plan import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
+from memeval.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
 """LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop twice more, adversarial."""
@@ -73,7 +74,9 @@ def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
         case = _read_case(fields)
         known[case.case_id] += 1
         if known[case.case_id] > 1:
-            raise UserError(f"{path}: record {index}: field 'sample_id' is '{case.case_id}', as an earlier record's; it must be unique.")
+            raise UserError(
+                f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an earlier record's; it must be unique."
+            )
         yield case
 
 
@@ -95,12 +98,12 @@ def _read_case(fields: Fields) -> EvalCase:
 def _question(qa: Fields, question: EvalQuestion, starts: Mapping[str, int], total: int) -> EvalQuestion:
     ability = qa.text("ability")
     if ability not in ABILITIES:
-        raise qa.wrong("ability", f"is '{ability}', not one of {list(ABILITIES)}")
+        raise qa.wrong("ability", f"is {quoted(ability)}, not one of {list(ABILITIES)}")
     if LOCOMO_IDS[ability] != question.category:
         raise qa.wrong("category", f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability {ability}")
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
-        raise qa.wrong("evidence", f"holds {cited}, which are not the ids of turns" if cited else "is empty")
+        raise qa.wrong("evidence", f"holds {one_line(cited, SHOWN)}, which are not the ids of turns" if cited else "is empty")
     gold = tuple(qa.texts("answers"))
     if bool(gold) != question.answerable or gold[:1] != question.gold:
         raise qa.wrong("answers", "does not begin with the field 'answer'")

@@ -7,8 +7,9 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memeval.datasets.fields import REPLACE, Fields
+from memeval.datasets.fields import REPLACE, SHOWN, Fields, quoted
 from memeval.errors import UserError
+from memeval.shown import one_line
 
 
 def header(content: bytes, path: Path) -> tuple[str, ...]:
@@ -25,9 +26,9 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
     lines = _rows(content, path)
     _, names = next(lines)
     if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{path}: line 1: column '{doubled}' occurs {names.count(doubled)} times.")
+        raise UserError(f"{path}: line 1: column {quoted(doubled)} occurs {names.count(doubled)} times.")
     if missing := next((name for name in columns if name not in names), None):
-        raise UserError(f"{path}: line 1: column '{missing}' is missing; there is {', '.join(names)}.")
+        raise UserError(f"{path}: line 1: column '{missing}' is missing; there is {one_line(', '.join(names), 4 * SHOWN)}.")
     rows = [_row(path, number, names, cells) for number, cells in lines if cells]
     if not rows:
         raise UserError(f"{path} holds no row below its header.")

@@ -45,7 +45,7 @@ def read_hypotheses(path: Path) -> Hypotheses:
         raise UserError(f"{path} can't be read: {error.strerror}") from error
     answers: dict[str, str | None] = {}
     repeated = []
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         question_id, hypothesis = _row(path, number, line)

@@ -9,25 +9,29 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
+from memeval.errors import StorageError
 from memeval.llm.metering import Ledger, metered
+from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.rows import usage_rows
+from memeval.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, MemoryChunk
-from memeval.results import write_atomically
+from memeval.results import is_sealed, sealed, write_atomically
 from memeval.systems.contract import MemorySystem
 
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses after every so many units."""
 MANIFEST = "memory.json"
+TOLD = ("chunks", "compressions", "usage", "seconds", "origin")
+"""What a manifest tells of the ingest, by the names of `Memory`."""
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""
 
@@ -64,12 +68,16 @@ def compression_points(turn: int | str, chunks: int) -> list[int]:
 
 async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk], fresh: Callable[[], MemorySystem], seed: int) -> Memory:
     """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be."""
-    folder = cell.memory_folder(seed) / quote(case.case_id, safe="")
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the manifest tells the id.
+    folder = cell.memory_folder(seed) / digest_name(case.case_id)
+    identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
+
     async with _building(folder):
-        return await _load(folder, fresh) or await _build(cell, chunks, fresh(), folder)
+        found = await _load(folder, identity, fresh)
+        return found or await _build(cell, chunks, fresh(), folder, identity)
 
 
-async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem, folder: Path) -> Memory:
+async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem, folder: Path, identity: Mapping[str, str]) -> Memory:
     """Ingests a case, and saves what came of it."""
     ledger, started = Ledger(), time.perf_counter()
     points = compression_points(cell.config.compression_turn, len(chunks))
@@ -81,20 +89,22 @@ async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem
         raise
     seconds = time.perf_counter() - started
     memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key)
-    return replace(memory, saved=await _save(memory, folder))
+    return replace(memory, saved=await _save(memory, folder, identity))
 
 
 @asynccontextmanager
 async def _building(folder: Path) -> AsyncIterator[None]:
     """One builder per memory, in this process and in others: who comes second finds it saved."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(f"{folder}.lock", thread_local=False, is_singleton=False)
+    lock = FileLock(f"{folder}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
     while True:
         try:
+            make_folder(folder.parent)
             lock.acquire(timeout=0)
             break
         except Timeout:
             await asyncio.sleep(WAIT_S)
+        except OSError as error:
+            raise StorageError(f"{folder}.lock can't be opened: {error.strerror or error}") from error
     try:
         yield
     finally:
@@ -140,31 +150,34 @@ async def called(system: MemorySystem, method: Callable[..., Any], *arguments: A
     return await awaited(method(*arguments))
 
 
-async def _load(folder: Path, fresh: Callable[[], MemorySystem]) -> Memory | None:
-    """None where nothing was saved, or where what was saved is damaged: it is then built again."""
+async def _load(folder: Path, identity: Mapping[str, str], fresh: Callable[[], MemorySystem]) -> Memory | None:
+    """None where nothing was saved, or where what was saved is damaged or another's: it is then built again."""
+    if not folder.exists():
+        return None
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if manifest["files"] != await asyncio.to_thread(_digests, folder):
-            raise ValueError("a file is damaged")
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = await asyncio.to_thread(read_manifest, folder)
+    except ValueError:
+        return None
+    if any(manifest.get(name) != value for name, value in identity.items()):
         return None
     system = fresh()
     try:
         await called(system, system.load, folder)
-        told = {name: manifest[name] for name in ("chunks", "compressions", "usage", "seconds", "origin")}
+        told = {name: manifest[name] for name in TOLD}
         return Memory(system, found=True, saved=True, **told)
     except Exception:  # noqa: BLE001 - a system of the user's own may fail in any way on a memory that it can't read; it is built again
         system.close()
         return None
 
 
-async def _save(memory: Memory, folder: Path) -> bool:
+async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> bool:
     """Saves whole or not at all: written beside, renamed. A memory that can't be saved is built again next time; nothing is lost by it."""
     beside = folder.with_name(f".{folder.name}.{os.getpid()}.{id(memory)}.tmp")
     try:
-        beside.mkdir(parents=True)
+        make_folder(beside)
         await called(memory.system, memory.system.save, beside)
         manifest = {
+            **identity,
             "chunks": memory.chunks,
             "compressions": memory.compressions,
             "usage": memory.usage,
@@ -172,14 +185,44 @@ async def _save(memory: Memory, folder: Path) -> bool:
             "origin": memory.origin,
             "files": await asyncio.to_thread(_digests, beside),
         }
-        write_atomically(beside / MANIFEST, json.dumps(manifest))
-        shutil.rmtree(folder, ignore_errors=True)
+        write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
+        _remove(folder)
         beside.replace(folder)
         return True
     except (NotImplementedError, OSError):
         return False
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Makes room for a memory: takes away its old folder, or what stands in its place. Never follows a link."""
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        folder.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a saved memory, whose files are all as it tells. Raises `ValueError` naming what does not fit."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{MANIFEST} can't be read") from error
+    if not isinstance(manifest, dict) or not is_sealed(manifest):
+        raise ValueError(f"{MANIFEST} is damaged or was edited")
+
+    lacking = [name for name in ("case_id", "key", "files", *TOLD) if name not in manifest]
+    if lacking:
+        raise ValueError(f"{MANIFEST} lacks {', '.join(lacking)}")
+
+    try:
+        files = _digests(folder)
+    except OSError as error:
+        raise ValueError(f"a file can't be read: {error.strerror or error}") from error
+    if manifest["files"] != files:
+        raise ValueError("its files are not those that were saved")
+    return manifest
 
 
 def _digests(folder: Path) -> dict[str, str]:

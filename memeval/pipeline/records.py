@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memeval.llm.metering import totals
@@ -11,6 +11,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.rows import usage_rows, usages_of
 from memeval.pipeline.run import Finished, Repeat
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import as_json
 
 Record = dict[str, Any]
 TIMES = "times"
@@ -87,4 +88,20 @@ def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
 
 def as_lines(rows: list[Record]) -> str:
     """Records as JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(as_json(row) + "\n" for row in rows)
+
+
+def rows_digests(finished: Finished) -> dict[str, str]:
+    """A digest of the rows that a run is made of, by their file below outputs/."""
+    ids = [question.question_id for case in finished.cases for question in case.questions]
+    digests = {}
+    for repeat in finished.repeats:
+        for store in (repeat.answers, repeat.verdicts):
+            digests[f"{store.path.parent.name}/{store.path.name}"] = rows_digest(ids, store.seals)
+    return digests
+
+
+def rows_digest(ids: Iterable[str], seals: Mapping[str, str]) -> str:
+    """Digest of the rows of these ids, in this order, by their seals; a row that there is not counts as such."""
+    listed = "".join(f"{row_id} {seals.get(row_id, '-')}\n" for row_id in ids)
+    return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
+from memeval.config.identity import Keys
 from memeval.errors import ModelError, StorageError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
@@ -19,7 +21,16 @@ from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import ask, failed, judged
-from memeval.pipeline.rows import is_final, tries_of
+from memeval.pipeline.rows import (
+    INGEST_PREFIX,
+    check_answer_row,
+    check_verdict_row,
+    is_about,
+    is_final,
+    problem_of,
+    text_digest,
+    tries_of,
+)
 from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -67,7 +78,27 @@ def text_size(case: EvalCase) -> int:
 
 def ingest_id(case_id: str) -> str:
     """Id of the row that tells what a case's ingest took."""
-    return f"ingest {case_id}"
+    return f"{INGEST_PREFIX}{case_id}"
+
+
+def answers_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of answers."""
+    return {"answer": keys.answer, "seed": seed}
+
+
+def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of verdicts."""
+    return {"judge": keys.judge, "seed": seed}
+
+
+def take_ids(case: EvalCase, taken: set[str]) -> None:
+    """Adds the ids under which the rows of a case are stored. Raises `UserError` for one that can't be stored, or that is taken."""
+    for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
+        if any("\ud800" <= character <= "\udfff" for character in row_id):
+            raise UserError(f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored")
+        if row_id in taken:
+            raise UserError(f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of questions must be unique")
+        taken.add(row_id)
 
 
 class CellRun:
@@ -105,9 +136,8 @@ class CellRun:
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
-        say = self.progress.say
-        answers = RowStore(cell.answers_file(seed), {"answer": keys.answer, "seed": seed}, lambda path: say(f"waiting for {path}"))
-        verdicts = RowStore(cell.verdicts_file(seed), {"judge": keys.judge, "seed": seed}, lambda path: say(f"waiting for {path}"))
+        answers = RowStore(cell.answers_file(seed), answers_header(keys, seed), self._waiting, check_answer_row)
+        verdicts = RowStore(cell.verdicts_file(seed), verdicts_header(keys, seed), self._waiting, check_verdict_row)
         judging = cell.config.judge
         judge = build_judge(
             judging.name,
@@ -117,14 +147,23 @@ class CellRun:
             seed=seed,
             settings=cell.judge_settings,
         )
-        return Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
+        repeat = Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
+        for store in (answers, verdicts):
+            if store.dropped:
+                self.progress.say(f"  {store.dropped} lines of {store.path} are torn, damaged, edited or of another key: left out")
+        return repeat
+
+    def _waiting(self, path: Path) -> None:
+        self.progress.say(f"waiting for {path}")
 
     async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
         window = Window(self._limit())
         asked: list[EvalCase] = []
+        taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
                 for case in self.cases():
+                    take_ids(case, taken)
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
                         await window.enter(self._places(case), text_size(case))
@@ -200,9 +239,12 @@ class CellRun:
             self.progress.done("answer", reused=True)
         assert answer is not None
         verdict = repeat.verdicts.rows.get(question.question_id)
-        reused = is_final(verdict)
+        reused = is_final(verdict) and (answer["status"] != Status.OK or is_about(verdict, answer))
         if not reused and answer["status"] == Status.OK:
-            row = {**await judged(repeat.judge, question, answer, verdict), "origin": self.cell.run_key}
+            row = await judged(repeat.judge, question, answer, verdict)
+            if problem := problem_of(row, check_verdict_row):
+                row = {"id": question.question_id, **failed(Status.JUDGE_FAILED, problem), "usage": [], "times": {}}
+            row |= {"judged": text_digest(answer["hypothesis"]), "origin": self.cell.run_key}
             repeat.verdicts.append(row)
             self._watch(row)
         self.progress.done("judge", reused=reused)
@@ -227,6 +269,8 @@ class CellRun:
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
             row = await ask(memory.system, question, session_of, self.cell.dataset)
+            if problem := problem_of(row, check_answer_row):
+                row = {"id": question.question_id, **failed(Status.ANSWER_FAILED, problem), "usage": [], "times": {}}
         else:
             assert memory is not None, "a case with open questions is prepared"
             row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}

@@ -1,10 +1,17 @@
-"""Rows on disk, appended as soon as they exist. A killed run leaves whole rows and at most one torn one, which is dropped on reading."""
+"""Rows on disk, appended as soon as they exist. A killed run leaves whole rows and at most one torn one, which is dropped on reading.
+
+Each line ends in a seal: a digest of the line and of the file's header, which tells the key. So a line that was damaged, edited, or
+carried over from the file of another key is seen, left out and counted, and the row is made again.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,8 +19,96 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
+from memeval.private import FILE_MODE, make_folder, open_private
 
 Row = Mapping[str, Any]
+Check = Callable[[Row], None]
+"""Raises `ValueError` for a row that holds something that its readers can't take."""
+_SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
+
+
+def unchecked(row: Row) -> None:
+    """The check of rows that may hold anything."""
+
+
+@dataclass
+class Rows:
+    """What a file of rows holds."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    """By id; the last sound row of an id counts."""
+    seals: dict[str, str] = field(default_factory=dict)
+    """The seal of each of them."""
+    dropped: int = 0
+    """Lines that are torn, damaged, edited, of another key, or hold what no row may."""
+    unsealed: int = 0
+    """Rows without a seal, as version 0.1 wrote them: an edit of them would not be seen."""
+    headed: bool = False
+    """Whether there is the header that belongs to the file."""
+
+
+def sealed_line(header: Row, row: Row) -> bytes:
+    """A row as a line of the file with this header."""
+    body = _as_json(row)
+    comma = b"," if len(body) > 2 else b""
+    return body[:-1] + comma + b'"seal":"' + _seal(header, body).encode() + b'"}\n'
+
+
+def _as_json(row: Row) -> bytes:
+    try:
+        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has no bytes for
+        return json.dumps(row, separators=(",", ":")).encode()
+
+
+def _seal(header: Row, body: bytes) -> str:
+    return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
+
+
+def read_rows(content: bytes, header: Row, check: Check = unchecked) -> Rows:
+    """The sound rows in the whole lines of a file's content."""
+    found = Rows()
+    seals_began = False
+    expected = {"header": dict(header)}
+    lines = content.split(b"\n")
+    found.dropped += lines.pop() != b""
+
+    for number, line in enumerate(lines):
+        match = _SEAL.search(line)
+        body = line[: match.start()] + b"}" if match else line
+        seal = _seal(header, body)
+        sound = match[1].decode() == seal if match else number == 0 or (found.headed and not seals_began)
+        seals_began = seals_began or match is not None
+        row = _parsed(body) if sound else None
+
+        if row == expected:
+            found.headed = True
+        elif row is None or "header" in row or not _passes(row, check):
+            found.dropped += 1
+        elif match or found.headed:
+            found.rows[row["id"]], found.seals[row["id"]] = row, seal
+            found.unsealed += match is None
+        else:
+            found.dropped += 1
+    return found
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _passes(row: Row, check: Check) -> bool:
+    if not isinstance(row.get("id"), str):
+        return False
+    try:
+        check(row)
+    except ValueError:
+        return False
+    return True
 
 
 class RowStore:
@@ -22,25 +117,49 @@ class RowStore:
     Open in one process at a time: a second one waits, and then finds the first one's rows.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any], on_wait: Callable[[Path], None] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        header: Row,
+        on_wait: Callable[[Path], None] | None = None,
+        check: Check = unchecked,
+    ) -> None:
         self.path, self.header = path, header
-        self.rows: dict[str, Row] = {}
-        self.dropped = 0
-        """Lines that could not be read."""
+        self._found, self._check = Rows(), check
         self._on_wait = on_wait
-        self._lock = FileLock(f"{path}.lock")
+        self._lock = FileLock(f"{path}.lock", mode=FILE_MODE)
         self._file: int | None = None
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """The sound rows by id."""
+        return self._found.rows
+
+    @property
+    def seals(self) -> Mapping[str, str]:
+        """The seal of each row by its id."""
+        return self._found.seals
+
+    @property
+    def dropped(self) -> int:
+        """Lines that were left out: torn, damaged, edited, of another key, or holding what no row may."""
+        return self._found.dropped
+
+    @property
+    def unsealed(self) -> int:
+        """Rows that an earlier version wrote without a seal."""
+        return self._found.unsealed
 
     def __enter__(self) -> Self:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             self._acquire()
             self._read()
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             self._lock.release()
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
-        if not self.path.stat().st_size:
+        if not self._found.headed:
             self._write({"header": dict(self.header)})
         return self
 
@@ -57,26 +176,18 @@ class RowStore:
             return
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
+        self._found = read_rows(data, self.header, self._check)
         if whole < len(data):
-            self.dropped += 1
             os.truncate(self.path, whole)
-        for line in data[:whole].splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:
-                self.dropped += 1
-                continue
-            if isinstance(row, dict) and isinstance(row.get("id"), str):
-                self.rows[row["id"]] = row
 
     def append(self, row: Row) -> None:
         """Writes a row, whole, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
-        self._write(row)
-        self.rows[row["id"]] = row
+        seal = self._write(row)
+        self._found.rows[row["id"]], self._found.seals[row["id"]] = row, seal
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Row) -> str:
         assert self._file is not None, "the store is not open"
-        line = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        line = sealed_line(self.header, row)
         before = os.fstat(self._file).st_size
         try:
             written = os.write(self._file, line)
@@ -85,6 +196,7 @@ class RowStore:
         except OSError as error:
             os.ftruncate(self._file, before)
             raise StorageError(f"{self.path} can't be written: {error.strerror or error}") from error
+        return line[-19:-3].decode()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._file is not None:

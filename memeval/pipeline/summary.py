@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from memeval import __version__
 from memeval.config.resolve import fields_of, flatten
 from memeval.config.schema import RUN
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
-from memeval.pipeline.records import as_lines, hypotheses, ingests, records
+from memeval.pipeline.records import as_lines, hypotheses, ingests, records, rows_digests
 from memeval.pipeline.rows import RETRYABLE, tries_of
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
+from memeval.private import make_folder
 from memeval.records import Status
-from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    RUN_FILE,
+    RepeatResult,
+    RunSummary,
+    hypotheses_file,
+    text_digest,
+    write_atomically,
+)
 from memeval.shown import one_line
 
 Record = Mapping[str, Any]
@@ -36,32 +47,69 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
     """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError` where the disk refuses."""
     rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
     summary = summarise(cell, finished, rows, ingest_rows)
+    files = {CONFIG_FILE: config_yaml(cell), RECORDS_FILE: as_lines(rows)}
+    for repeat in summary.repeats:
+        files[hypotheses_file(repeat.repeat)] = as_lines(hypotheses(rows, repeat.repeat))
+    summary = replace(
+        summary,
+        files={name: text_digest(text) for name, text in files.items()},
+        rows=rows_digests(finished),
+        identity=identity(cell),
+    )
     try:
-        cell.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(cell.folder / CONFIG_FILE, config_yaml(cell))
-        write_atomically(cell.folder / RECORDS_FILE, as_lines(rows))
-        for repeat in summary.repeats:
-            write_atomically(cell.folder / hypotheses_file(repeat.repeat), as_lines(hypotheses(rows, repeat.repeat)))
+        make_folder(cell.folder)
+        for name, text in files.items():
+            write_atomically(cell.folder / name, text)
         summary.write(cell.folder)
     except OSError as error:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
     return summary
 
 
-def reusable(cell: Cell) -> RunSummary | None:
-    """The summary of a cell that was finished before with nothing left to try again; None where there is work to do."""
+def identity(cell: Cell) -> dict[str, Any]:
+    """What the run key is made of beside the config, so that it can be made again without the data."""
+    keys = [{"seed": seed, **asdict(cell.keys(seed))} for seed in cell.seeds]
+    return {"version": __version__, "facts": asdict(cell.facts), "keys": keys}
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an earlier run of a cell left."""
+
+    summary: RunSummary | None = None
+    """Its summary, where it is whole and nothing is left to try again."""
+    damage: tuple[str, ...] = ()
+    """What does not fit, and so is made again from the rows, a line each."""
+
+
+def earlier(cell: Cell) -> Earlier:
+    """What there is of a cell that was finished before."""
     try:
         summary = RunSummary.read(cell.folder)
-        lines = (cell.folder / RECORDS_FILE).read_bytes().rstrip(b"\n").split(b"\n")
-        open_verdicts = Status.UNPARSED in summary.statuses and any(tries_of(json.loads(line)) for line in lines)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    if summary.tags.get(FIGURES_CODE) != cell.facts.code[RUN]:
-        return None  # the figures are made again from the rows, without a call
+    except FileNotFoundError:
+        return Earlier()
+    except (OSError, ValueError, RecursionError) as error:
+        return Earlier(damage=(one_line(error.strerror if isinstance(error, OSError) else error),))
 
-    whole = len(lines) == sum(summary.statuses.values()) > 0
-    left = open_verdicts or RETRYABLE.intersection(map(Status, summary.statuses))
-    return summary if whole and not left else None
+    misfits = summary.misfits(cell.folder)
+    if summary.run_key != cell.run_key:
+        misfits.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
+    if misfits:
+        return Earlier(damage=tuple(misfits))
+
+    if summary.tags.get(FIGURES_CODE) != cell.facts.code[RUN]:
+        return Earlier()  # the figures are made again from the rows, without a call
+    left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
+    whole = sum(summary.statuses.values()) > 0 and not left
+    return Earlier(summary if whole else None)
+
+
+def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
+    """Whether a judge's reply could not be read, and is to be asked for again."""
+    if Status.UNPARSED not in summary.statuses:
+        return False
+    lines = (cell.folder / RECORDS_FILE).read_bytes().split(b"\n")
+    return any(tries_of(json.loads(line)) for line in lines if line)
 
 
 def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> RunSummary:
@@ -196,7 +244,10 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     yield from sorted(said)[:20]
     dropped = sum(store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
     if dropped:
-        yield f"{dropped} half-written or damaged lines of an earlier pass were dropped and made anew."
+        yield f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: they were left out and made again."
+    unsealed = sum(store.unsealed for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
+    if unsealed:
+        yield f"{unsealed} rows were written by an earlier version without a seal: had they been edited, it would not be seen."
     yield from finished.notes
     yield from cell.loaded.notes
     yield from cell.dataset.notes()

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import getpass
 import json
-import socket
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
+from math import isclose
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TypeVar
+from uuid import uuid4
 
 from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
+from memeval.names import file_name
 from memeval.results import CONFIG_FILE, RECORDS_FILE, TRACKED_FILE, RepeatResult, RunSummary, write_atomically
 from memeval.tracking import payload
 from memeval.tracking.payload import PREFIX
@@ -25,6 +30,8 @@ RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (PREFIX + name for name in ("run_key
 PARENT = "mlflow.parentRunId"
 FILES = (CONFIG_FILE, RECORDS_FILE, "report.md")
 HYPOTHESES = "hypotheses*.jsonl"
+HOME_FILE = ".home-id"
+HOME_ID = re.compile(r"[0-9a-f]{32}")
 Item = TypeVar("Item")
 
 
@@ -48,13 +55,14 @@ def log_run(folder: Path, store: Store) -> Tracked:
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = RunSummary.read(folder)
         client = MlflowClient(store.uri)
-        experiment_id = experiment(client, store, summary.dataset, payload.page(summary))
+        experiment_id = experiment(client, store, payload.experiment_name(summary.dataset), payload.page(summary))
         content = payload.fingerprint(summary)
-        known = earlier(client, store, folder, experiment_id, summary.run_key)
-        current = next((run for run in known if COMPLETE in run.data.tags and run.data.tags.get(CONTENT) == content), None)
+        home = home_id(folder)
+        known = earlier(client, store, folder, experiment_id=experiment_id, run_key=summary.run_key)
+        current = next((run for run in known if is_as_logged(run, summary, content)), None)
         sweeps = ",".join(dict.fromkeys(name for name in [*sweeps_of(known), summary.sweep] if name))
         if current is None:
-            identity = {RUN_KEY: summary.run_key, CONTENT: content, ORIGIN: origin(folder), **({SWEEP: sweeps} if sweeps else {})}
+            identity = {RUN_KEY: summary.run_key, CONTENT: content, ORIGIN: home, **({SWEEP: sweeps} if sweeps else {})}
             run_id = log_cell(client, experiment_id, folder, summary, identity)
         else:
             run_id = current.info.run_id
@@ -62,7 +70,7 @@ def log_run(folder: Path, store: Store) -> Tracked:
                 client.set_tag(run_id, SWEEP, sweeps)
         for run in known:
             if run is not current:
-                delete(client, run)
+                delete(client, run, home)
         remember(folder, store, run_id)
         url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
         return Tracked(run_id, experiment_id, url, created=current is None)
@@ -73,7 +81,7 @@ def experiment(client: MlflowClient, store: Store, name: str, tags: Mapping[str,
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            place = f"{store.artifacts}/{name}" if store.artifacts else None
+            place = f"{store.artifacts}/{file_name(name)}" if store.artifacts else None
             return str(client.create_experiment(name, artifact_location=place, tags=dict(tags)))
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
@@ -87,22 +95,49 @@ def experiment(client: MlflowClient, store: Store, name: str, tags: Mapping[str,
     return str(found.experiment_id)
 
 
-def earlier(client: MlflowClient, store: Store, folder: Path, experiment_id: str, run_key: str) -> list[Run]:
-    """The cell's runs in the store that are not deleted. On a server that others share, only those logged from this folder."""
-    ours = f" and tags.`{ORIGIN}` = '{origin(folder)}'" if store.remote else ""
-    query = f"tags.`{RUN_KEY}` = '{run_key}'{ours}"
+def earlier(client: MlflowClient, store: Store, folder: Path, *, experiment_id: str, run_key: str) -> list[Run]:
+    """The cell's runs in the store that are not deleted and that this home logged: others log the same cell to the same store.
+
+    Runs of memeval 0.1 name their folder, and not their home. In the home's own store those of this folder count as well.
+    """
+    home, key = home_id(folder), f"tags.`{RUN_KEY}` = '{run_key}'"
+    query = key if store.own else f"{key} and tags.`{ORIGIN}` = '{home}'"
     runs = {run.info.run_id: run for run in client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY)}
+
     remembered = memory(folder).get(store.name)
     if remembered is not None and remembered not in runs:
-        try:
-            run = client.get_run(remembered)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-        else:
-            if run.info.lifecycle_stage == "active" and run.data.tags.get(RUN_KEY) == run_key:
-                runs[remembered] = run
-    return list(runs.values())
+        run = active_run(client, remembered)
+        if run is not None and run.data.tags.get(RUN_KEY) == run_key:
+            runs[remembered] = run
+    return [run for run in runs.values() if is_ours(run, folder, home, in_own_store=store.own)]
+
+
+def active_run(client: MlflowClient, run_id: str) -> Run | None:
+    """A run by its id; None where there is none, or where it was deleted."""
+    try:
+        run = client.get_run(run_id)
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise
+        return None
+    return run if run.info.lifecycle_stage == "active" else None
+
+
+def is_ours(run: Run, folder: Path, home: str, *, in_own_store: bool) -> bool:
+    """Whether this home logged a run, and may replace it."""
+    logged_by = run.data.tags.get(ORIGIN)
+    if logged_by == home:
+        return True
+    of_this_folder = logged_by is None or logged_by.endswith(f":{folder.resolve()}".replace("'", "_"))
+    return in_own_store and of_this_folder
+
+
+def is_as_logged(run: Run, summary: RunSummary, content: str) -> bool:
+    """Whether a run is whole and still tells the results of `summary`: a store may be damaged or edited."""
+    if COMPLETE not in run.data.tags or run.data.tags.get(CONTENT) != content:
+        return False
+    expected, found = payload.metrics(summary.metrics), run.data.metrics
+    return expected.keys() == found.keys() and all(isclose(value, found[name], rel_tol=1e-9) for name, value in expected.items())
 
 
 def log_cell(client: MlflowClient, experiment_id: str, folder: Path, summary: RunSummary, identity: Mapping[str, str]) -> str:
@@ -122,7 +157,7 @@ def log_cell(client: MlflowClient, experiment_id: str, folder: Path, summary: Ru
     if (folder / RECORDS_FILE).exists():
         client.log_text(run_id, payload.records_table(folder), payload.TABLE_FILE)
     for repeat in summary.repeats:
-        child = log_repeat(client, experiment_id, summary, repeat, {PARENT: run_id, **who})
+        child = log_repeat(client, experiment_id, summary, repeat, {PARENT: run_id, ORIGIN: identity[ORIGIN], **who})
         client.set_terminated(child, status, ended)
     client.set_terminated(run_id, status, ended)
     client.set_tag(run_id, COMPLETE, "true")
@@ -157,11 +192,13 @@ def batches(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
         yield part
 
 
-def delete(client: MlflowClient, run: Run) -> None:
-    """Deletes a run and its repeats, as the page's own button does: they can be brought back."""
+def delete(client: MlflowClient, run: Run, home: str) -> None:
+    """Deletes a run of this home and its repeats, as the page's own button does: they can be brought back."""
     query = f"tags.`{PARENT}` = '{run.info.run_id}'"
     for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
-        client.delete_run(child.info.run_id)
+        # Runs that somebody else put below ours stay. Version 0.1 left the repeats without an origin.
+        if child.data.tags.get(ORIGIN, home) == home and f"{PREFIX}repeat" in child.data.tags:
+            client.delete_run(child.info.run_id)
     client.delete_run(run.info.run_id)
 
 
@@ -173,9 +210,9 @@ def sweeps_of(runs: Sequence[Run]) -> list[str]:
 def memory(folder: Path) -> dict[str, str]:
     """The run of this folder in each store that it was logged to; a damaged file is none."""
     try:
-        known = json.loads((folder / TRACKED_FILE).read_text(encoding="utf-8"))
-        return {store: str(run_id) for store, run_id in known.items()}
-    except (FileNotFoundError, ValueError, AttributeError):
+        known = json.loads((folder / TRACKED_FILE).read_bytes())
+        return {store: run_id for store, run_id in known.items() if isinstance(run_id, str)}
+    except (FileNotFoundError, ValueError, AttributeError, RecursionError):
         return {}
 
 
@@ -186,9 +223,47 @@ def remember(folder: Path, store: Store, run_id: str) -> None:
         write_atomically(folder / TRACKED_FILE, json.dumps({**known, store.name: run_id}, indent=1) + "\n")
 
 
-def origin(folder: Path) -> str:
-    """Which folder on which machine a run was logged from."""
-    return f"{socket.gethostname()}:{folder.resolve()}".replace("'", "_")
+def home_id(folder: Path) -> str:
+    """The random id of the home that a run folder lies in, which tells its runs from those of others in a shared store.
+
+    It lies beside the run folders, together with the number of its file on the disk: a copy of a home is another home.
+    """
+    file = folder.resolve().parent.parent / HOME_FILE
+    for _ in range(2):
+        known = read_home_id(file)
+        if known:
+            return known
+        make_home_id(file)
+    return read_home_id(file) or uuid4().hex
+
+
+def read_home_id(file: Path) -> str | None:
+    """The id in a home's file; None where there is none, or where it was written for another file."""
+    try:
+        with file.open(encoding="utf-8") as opened:
+            content = json.load(opened)
+            inode = os.fstat(opened.fileno()).st_ino
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("inode") != inode:
+        return None
+    known = content.get("id")
+    return known if isinstance(known, str) and HOME_ID.fullmatch(known) else None
+
+
+def make_home_id(file: Path) -> None:
+    """Writes a new id; of several processes that do so at once, the first one's stays. Raises `OSError` where the disk refuses."""
+    with FileLock(file.with_name(f"{file.name}.lock"), timeout=LOCK_WAIT_S):
+        if read_home_id(file):
+            return
+        descriptor, name = mkstemp(prefix=f"{file.name}.", dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as written:
+                json.dump({"id": uuid4().hex, "inode": os.fstat(descriptor).st_ino}, written)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
 
 def user() -> str:

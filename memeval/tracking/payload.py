@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memeval.names import digest_name
 from memeval.results import RECORDS_FILE, RunSummary
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
@@ -29,6 +30,11 @@ def legal(name: str) -> str:
     """A name that MLflow takes for a metric, a param or a tag: what it refuses becomes `_`."""
     path = re.sub(r"[^\w\-. /]", "_", name)
     return "/".join(part for part in path.split("/") if part not in {"", ".", ".."})[:250] or "_"
+
+
+def experiment_name(dataset: str) -> str:
+    """The experiment of a data set: its name, or a digest of a name that MLflow or its page would not take."""
+    return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
 
 
 def params(summary: RunSummary) -> dict[str, str]:
@@ -93,8 +99,8 @@ def records_table(folder: Path) -> str:
 
 def records(path: Path) -> Iterator[Mapping[str, Any]]:
     """The rows of `records.jsonl`."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
+    for line in path.read_bytes().split(b"\n"):
+        if line:
             yield json.loads(line)
 
 

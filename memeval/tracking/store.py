@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from memeval.errors import UserError, WorldError
+from memeval.private import FILE_MODE, make_folder
+from memeval.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where `python -m memeval ui` serves a local store unless told otherwise."""
@@ -21,6 +25,14 @@ LOCK_WAIT_S = 120.0
 """How long one process waits for another that is making the store or logging the same run."""
 
 
+SQLITE = "sqlite:///"
+SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
+"""The same by the name of its driver. MLflow makes folders of the quoted path where it reads `sqlite:///`, and here it does not."""
+DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
+MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
+"""Tables that every MLflow store has, of whatever version."""
+
+
 @dataclass(frozen=True)
 class Store:
     """An MLflow tracking store."""
@@ -28,6 +40,17 @@ class Store:
     uri: str
     artifacts: str | None
     """Where new experiments put their artifacts; None where the server decides."""
+
+    own: bool = field(default=False, compare=False)
+    """Whether it is the home's own store, which no other home is meant to log to."""
+
+    @property
+    def database(self) -> Path | None:
+        """The file of an SQLite store; None for any other."""
+        scheme, mark, rest = self.uri.partition(":///")
+        if scheme + mark not in (SQLITE, SQLITE_BY_DRIVER):
+            return None
+        return Path(unquote(rest.partition("?")[0]))
 
     @property
     def remote(self) -> bool:
@@ -52,25 +75,68 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     Raises UserError for an address that can't be a store, WorldError where it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
-    database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:") else None
-    if database is not None and not exists(database):
+    check_store(store)
+    if store.database is not None and not exists(store.database):
         with faults(store):
-            create(database, store.artifacts)
+            create(store.database, store.artifacts)
+    elif store.uri.partition(":")[0].split("+")[0] in DATABASE_SERVERS:
+        with faults(store):
+            refuse_foreign(store, tables_on_server(store.uri))
     return store
+
+
+def check_store(store: Store) -> None:
+    """Raises `UserError` where an SQLite file is another program's, before MLflow puts its tables into it. Loads nothing heavy."""
+    if store.database is not None and exists(store.database):
+        refuse_foreign(store, tables_in(store.database))
+
+
+def refuse_foreign(store: Store, tables: Collection[str]) -> None:
+    """Raises `UserError` for a database that holds tables, but not MLflow's."""
+    if tables and not set(tables) >= MLFLOW_TABLES:
+        named = one_line(", ".join(sorted(tables)[:3]), 60)
+        raise UserError(
+            f"tracking.uri: {store.name} is another program's database: it holds tables ({named}), but not MLflow's",
+            "use a database of its own:  tracking.uri=sqlite:///runs/mlflow.db",
+        )
+
+
+def tables_in(database: Path) -> set[str]:
+    """Names of the tables in an SQLite file, which is only read; none where it can't be read as one."""
+    for options in ("mode=ro", "immutable=1"):  # the second reads a file that another process has locked
+        try:
+            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?{options}", uri=True)) as connection:
+                return {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        except sqlite3.Error:
+            continue
+    return set()
+
+
+def tables_on_server(uri: str) -> set[str]:
+    """Names of the tables in a database on a server."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(uri)
+    try:
+        return set(sqlalchemy.inspect(engine).get_table_names())
+    finally:
+        engine.dispose()
 
 
 def locate(root: Path, uri: str | None) -> Store:
     """Which store an address means; nothing is touched."""
     local = root / "mlruns"
     if uri is None:
-        return Store(f"sqlite:///{local / 'mlflow.db'}", (local / "artifacts").as_uri())
+        return Store(sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True)
     scheme, found, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
-        path = root / rest.removeprefix("///")
-        return Store(f"sqlite:///{path}", (path.parent / "artifacts").as_uri())
+        path, mark, options = rest.removeprefix("///").partition("?")
+        database = root / (path if (root / path).parent.is_dir() else unquote(path))
+        own = not mark and database.absolute() == local.absolute() / "mlflow.db"
+        return Store(sqlite_uri(database) + mark + options, (database.parent / "artifacts").as_uri(), own)
     if scheme in {"http", "https", "databricks"}:
         return Store(uri, None)
-    if found and scheme.split("+")[0] in {"postgresql", "mysql", "mssql"}:
+    if found and scheme.split("+")[0] in DATABASE_SERVERS:
         return Store(uri, (local / "artifacts").as_uri())
     raise UserError(
         f"tracking.uri '{uri}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
@@ -79,11 +145,18 @@ def locate(root: Path, uri: str | None) -> Store:
     )
 
 
+def sqlite_uri(database: Path) -> str:
+    """The address of an SQLite file. `%`, `#` and `?` mean something in an address: in a path they are quoted."""
+    path = str(database)
+    plain = not any(character in path for character in "%#?")
+    return SQLITE + path if plain else SQLITE_BY_DRIVER + quote(path)
+
+
 def create(database: Path, artifacts: str | None) -> None:
     """Makes an SQLite store where there is none. MLflow's migrations, half run, ruin a file for good: so no other process sees them."""
     from filelock import FileLock
 
-    database.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(database.parent)
     with FileLock(database.with_name(f".{database.name}.lock"), timeout=LOCK_WAIT_S):
         if exists(database):
             return
@@ -92,8 +165,9 @@ def create(database: Path, artifacts: str | None) -> None:
         unfinished = database.with_name(f".{database.name}.new")
         unfinished.unlink(missing_ok=True)
         unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
-        made = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
+        made = SqlAlchemyStore(sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
         made.engine.dispose()
+        unfinished.chmod(FILE_MODE)
         unfinished.replace(database)
 
 
@@ -112,7 +186,7 @@ def faults(store: Store) -> Iterator[None]:
 
     try:
         yield
-    except (MlflowException, SQLAlchemyError, requests.RequestException, Timeout, OSError) as error:
+    except (MlflowException, SQLAlchemyError, requests.RequestException, Timeout, OSError, ValueError) as error:
         raise WorldError(f"MLflow store {store.name}: {plainly(error)}") from error
 
 
@@ -130,11 +204,11 @@ CAUSES = (
 
 def plainly(error: Exception) -> str:
     """The cause on one line; the error's own first line where the cause is not a known one."""
-    said = " ".join(str(error).split())
+    said = one_line(error, 4000)
     for phrases, cause in CAUSES:
         if any(phrase in said.lower() for phrase in phrases):
             detail = getattr(error, "filename", None)
             return f"{cause} ({detail})" if detail else cause
     if "disk i/o error" in said.lower():
         return "the disk refused to write; is it full?"
-    return said[:300] or type(error).__name__
+    return one_line(said, 300) or type(error).__name__

@@ -54,7 +54,7 @@ def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
     path.write_text('{"header": {}}\n{"id": "a"}\n{"id": \n{"id": "b"}\n[1]\n', encoding="utf-8")
     with RowStore(path, {}) as store:
         assert list(store.rows) == ["a", "b"]
-        assert store.dropped == 1
+        assert store.dropped == 2
 
 
 def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:

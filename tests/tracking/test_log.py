@@ -198,3 +198,16 @@ def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folde
     tracked = log_run(folder, store)
     listed = {file.path for file in MlflowClient(store.uri).list_artifacts(tracked.run_id)}
     assert {"hypotheses.jsonl", "hypotheses_1.jsonl"} <= listed
+
+
+@pytest.mark.parametrize("name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"])
+def test_the_name_of_a_data_set_leads_artifacts_nowhere_else(store: Store, tmp_path: Path, name: str) -> None:
+    made = write_folder(tmp_path / "outputs" / "runs", summary("rag", dataset=name))
+    before = {path for path in tmp_path.rglob("*") if tmp_path / "mlruns" not in path.parents}
+    tracked = log_run(made, store)
+    (place,) = (tmp_path / "mlruns" / "artifacts").iterdir()
+    assert place.name.isalnum()
+    assert (place / tracked.run_id / "artifacts" / "records.jsonl").is_file()
+    after = {path for path in tmp_path.rglob("*") if tmp_path / "mlruns" not in path.parents}
+    ours = {"tracked.json", ".tracked.json.lock", ".home-id", ".home-id.lock"}
+    assert {path.name for path in after - before} <= ours

@@ -1,0 +1,78 @@
+"""`python -m memeval verify [RUN ...]`: whether finished runs are as they were measured."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.cli.data import Parser
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError
+from memeval.shown import one_line, printable
+
+_KEY = re.compile(r"[0-9a-f]{1,64}")
+
+
+def verify(arguments: Sequence[str]) -> int:
+    """Says of each run what does not fit. Exit status 0 where all fits, 1 where something does not."""
+    options = parser().parse_args(list(arguments))
+    folders = [named_run(word) for word in options.runs] or all_runs()
+    from memeval.pipeline.verify import verify_run
+
+    wrong = 0
+    for folder in dict.fromkeys(folders):
+        found = verify_run(folder)
+        wrong += bool(found.problems)
+        outcome = f"{len(found.problems)} things do NOT fit" if found.problems else "fits"
+        print(printable(f"{folder.name}  {one_line(found.name)}: {outcome}"))
+        for line in found.problems:
+            print(f"  {printable(line)}")
+        for line in found.unchecked:
+            print(f"  not compared: {printable(line)}")
+
+    if wrong:
+        print("the same command as before makes a run again from what is sound")
+    elif not folders:
+        print(f"no finished run below {printable(str(outputs_dir()))}")
+    return 1 if wrong else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval verify",
+        description="whether finished runs are as they were measured: their files, rows, keys and memories against digests",
+    )
+    options.add_argument(
+        "runs", nargs="*", metavar="RUN", help="a run key, its beginning, or a run folder (default: all runs of this home)"
+    )
+    return options
+
+
+def all_runs() -> list[Path]:
+    """Every run folder of this home."""
+    runs = outputs_dir() / "runs"
+    return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+
+
+def named_run(word: str) -> Path:
+    """The run folder that a word names. Raises `UserError` where there is none, or more than one."""
+    known = [path for path in all_runs() if _KEY.fullmatch(word) and path.name.startswith(word)]
+    exact = [path for path in known if path.name == word]
+    if len(exact or known) == 1:
+        return (exact or known)[0]
+    if known:
+        names = ", ".join(path.name for path in known[:5])
+        raise UserError(f"verify: {len(known)} runs begin with '{one_line(word)}': {names}")
+
+    try:
+        if word and Path(word).is_dir():
+            return Path(word)
+    except (OSError, ValueError):
+        pass
+    raise UserError(
+        f"verify: there is no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
+        "all runs of this home:  python -m memeval verify",
+    )

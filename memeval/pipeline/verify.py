@@ -1,0 +1,219 @@
+"""Compares a finished run with its digests: what was damaged or edited since, is of another key, or is missing.
+
+The digests are no signatures. They tell damage and careless edits; whoever means to deceive can write new ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval import __version__
+from memeval.config.identity import Facts, keys, run_key
+from memeval.config.resolve import resolve
+from memeval.config.schema import RunConfig
+from memeval.names import digest_name
+from memeval.pipeline.memory import MANIFEST, read_manifest
+from memeval.pipeline.records import rows_digest
+from memeval.pipeline.rows import check_answer_row, check_verdict_row
+from memeval.pipeline.store import Check, Rows, read_rows
+from memeval.records import Status
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary
+from memeval.shown import one_line
+
+NAMED = 3
+"""Ids that a line names before it only counts."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a look at a run folder found."""
+
+    name: str
+    problems: tuple[str, ...]
+    """What does not fit, a line each."""
+    unchecked: tuple[str, ...]
+    """What could not be compared, and why."""
+
+
+def verify_run(folder: Path) -> Verified:
+    """Compares a run folder, its rows and its memories with what `run.json` tells. Only reads."""
+    look = Look(folder)
+    look.run()
+    return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
+
+
+class Look:
+    """One look at one run folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.outputs = self.folder.parent.parent
+        self.name = ""
+        self.problems: list[str] = []
+        self.unchecked: list[str] = []
+
+    def run(self) -> None:
+        """Looks at everything; what is damaged hides nothing but itself."""
+        try:
+            summary = RunSummary.read(self.folder)
+        except OSError as error:
+            self.problems.append(f"{RUN_FILE} can't be read: {error.strerror or error}")
+            return
+        except (ValueError, RecursionError) as error:
+            self.problems.append(one_line(error))
+            return
+
+        self.name = summary.name
+        self.problems += summary.misfits(self.folder)
+        if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
+            self.problems.append(f"the folder is named {self.folder.name}, and holds the run {summary.run_key}")
+        records = self._records(summary)
+        repeats = self._keys(summary)
+        self._rows(summary, repeats, records)
+        for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
+            self.problems += memory_problems(self.outputs.parent / "data" / "prepared" / key)
+
+    def _records(self, summary: RunSummary) -> list[dict[str, Any]]:
+        records = []
+        try:
+            content = (self.folder / RECORDS_FILE).read_bytes()
+        except OSError:
+            return []  # already among the misfits
+        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+            try:
+                record = json.loads(line)
+                records.append({**record, "question_id": str(record["question_id"]), "repeat": int(record["repeat"])})
+            except (ValueError, KeyError, TypeError, RecursionError):
+                self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
+
+        statuses = Counter(str(record.get("status")) for record in records)
+        if statuses != Counter(summary.statuses):
+            self.problems.append(f"{RECORDS_FILE} holds {spoken(statuses)}, and {RUN_FILE} tells {spoken(summary.statuses)}")
+        return records
+
+    def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
+        """The keys of each repeat, as `run.json` tells them, compared with those that the config makes."""
+        identity = summary.identity
+        if not identity:
+            self.unchecked.append(f"{RUN_FILE} is of version 0.1, and tells no digests of rows and no keys: the same command adds them")
+            return []
+        try:
+            told = [{name: repeat[name] for name in ("seed", "prepare", "answer", "judge")} for repeat in identity["keys"]]
+            facts, version = Facts(**identity["facts"]), identity["version"]
+        except (KeyError, TypeError) as error:
+            self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
+            return []
+
+        if version != __version__:
+            self.unchecked.append(f"memeval {one_line(version, 20)} made it: whether {CONFIG_FILE} makes this key can't be told")
+            return told
+        try:
+            config = read_config(self.folder / CONFIG_FILE)
+            made = [{"seed": repeat["seed"], **dataclasses.asdict(keys(config, facts, repeat["seed"]))} for repeat in told]
+            if made != told or run_key(config, facts) != summary.run_key:
+                self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
+        except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
+            self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
+        return told
+
+    def _rows(self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
+        for number, repeat in enumerate(repeats):
+            own = [record for record in records if record["repeat"] == number]
+            ids = [record["question_id"] for record in own]
+            answers_header = {"answer": repeat["answer"], "seed": repeat["seed"]}
+            verdicts_header = {"judge": repeat["judge"], "seed": repeat["seed"]}
+            answers = self._file(f"answers/{repeat['answer']}.jsonl", answers_header, check_answer_row, ids, summary)
+            verdicts = self._file(f"verdicts/{repeat['judge']}.jsonl", verdicts_header, check_verdict_row, ids, summary)
+            if answers and verdicts:
+                unlike = [record["question_id"] for record in own if not agrees(record, answers.rows, verdicts.rows)]
+                if unlike:
+                    self.problems.append(f"{RECORDS_FILE}: {counted('record', unlike)} not as the rows tell: {named(unlike)}")
+
+    def _file(self, name: str, header: Mapping[str, Any], check: Check, ids: list[str], summary: RunSummary) -> Rows | None:
+        path = self.outputs / name
+        try:
+            found = read_rows(path.read_bytes(), header, check)
+        except FileNotFoundError:
+            if (self.outputs / "answers").is_dir():
+                self.problems.append(f"{name} is missing")
+            else:
+                self.unchecked.append(f"{name} is not here: the records are compared with no rows")
+            return None
+        except OSError as error:
+            self.problems.append(f"{name} can't be read: {error.strerror or error}")
+            return None
+
+        if found.dropped:
+            self.problems.append(f"{name}: {found.dropped} lines are torn, damaged, edited or of another key")
+        if found.unsealed:
+            self.unchecked.append(f"{name}: {found.unsealed} rows of version 0.1 have no seal")
+        if not found.headed:
+            self.problems.append(f"{name}: the header of its key is missing")
+        if rows_digest(ids, found.seals) != summary.rows.get(name):
+            self.problems.append(f"{name}: the rows are not those that the run was made of")
+        return found
+
+
+def read_config(path: Path) -> RunConfig:
+    """The config of a run folder. Nothing that it names is imported or opened."""
+    from omegaconf import DictConfig, OmegaConf
+
+    loaded = OmegaConf.load(path)
+    if not isinstance(loaded, DictConfig):
+        raise ValueError("not a mapping")
+    return resolve(loaded)
+
+
+def agrees(record: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]], verdicts: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a record tells what the rows of its question tell."""
+    answer = answers.get(record["question_id"])
+    if answer is None:
+        return False
+    verdict = verdicts.get(record["question_id"], {}) if answer["status"] == Status.OK else {}
+    expected = {
+        "hypothesis": answer.get("hypothesis"),
+        "metrics": answer.get("metrics", {}),
+        "retrieved": answer.get("retrieved"),
+        "status": verdict.get("status", answer["status"]),
+        "verdict": verdict.get("verdict"),
+    }
+    return all(record.get(name) == value for name, value in expected.items())
+
+
+def memory_problems(folder: Path) -> Iterator[str]:
+    """What does not fit of the memories saved under a key; a memory that is not there is built when it is needed."""
+    if not folder.is_dir():
+        return
+    for memory in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        place = f"data/prepared/{folder.name}/{one_line(memory.name, 60)}"
+        if not (memory / MANIFEST).exists() and digest_name(memory.name) != memory.name and len(memory.name) != len(digest_name("")):
+            continue  # a folder that version 0.1 named by the id itself
+        try:
+            manifest = read_manifest(memory)
+        except ValueError as error:
+            yield f"{place}: {error}"
+            continue
+        if manifest["key"] != folder.name or digest_name(str(manifest["case_id"])) != memory.name:
+            yield f"{place}: it is the memory of another key or case"
+
+
+def counted(noun: str, ids: list[str]) -> str:
+    """`1 record is`, `3 records are`."""
+    return f"{len(ids)} {noun}s are" if len(ids) != 1 else f"1 {noun} is"
+
+
+def named(ids: list[str]) -> str:
+    """The first ids, and how many more there are."""
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return ", ".join(one_line(one, 60) for one in ids[:NAMED]) + more
+
+
+def spoken(statuses: Mapping[str, int]) -> str:
+    """`24 ok, 1 answer_failed`."""
+    return ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items())) or "nothing"

@@ -1,0 +1,39 @@
+"""Files that hold conversations: only their owner may read what is created here, whatever the umask.
+
+Folders and files that are there already keep the permissions that their owner gave them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+
+def private_umask() -> None:
+    """From here on, whatever this process and those that it starts create is their owner's alone.
+
+    This covers what other libraries create: databases with their journals, artifacts, locks, plots.
+    """
+    os.umask(0o777 & ~FOLDER_MODE)
+
+
+def make_folder(folder: Path) -> Path:
+    """Creates a folder, and those above it that are missing, for its owner alone. Raises `OSError` as `mkdir` does."""
+    missing = []
+    for place in (folder, *folder.parents):
+        if place.exists():
+            break
+        missing.append(place)
+
+    for place in reversed(missing):
+        place.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # tells of a file in the folder's place
+    return folder
+
+
+def open_private(path: Path, flags: int) -> int:
+    """A descriptor of a file, as `os.open` returns it; a file that it creates is for its owner alone."""
+    return os.open(path, flags, FILE_MODE)

@@ -1,0 +1,281 @@
+"""Stores that several homes log to, files that are no store, and homes whose paths mean something in an address."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run, ViewType
+from sample_runs import summary, write_folder
+
+from memeval.errors import UserError
+from memeval.results import RunSummary
+from memeval.tracking.log import HOME_FILE, home_id, log_run
+from memeval.tracking.store import Store, check_store, locate, prepare_store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+from command_line import completed, memeval
+
+ODD_HOMES = ["a%20b", "a b", "a#b", "a?b", "über", "a%b%s", "100%", "a&b;c", "a:b@c", "%2e%2e", "'"]
+ALL = "tags.`memeval.run_key` LIKE '%'"
+CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
+
+
+@pytest.fixture
+def shared(tmp_path: Path, empty_database: Path) -> Store:
+    (tmp_path / "shared").mkdir()
+    shutil.copy(empty_database, tmp_path / "shared" / "mlflow.db")
+    return prepare_store(tmp_path, f"sqlite:///{tmp_path}/shared/mlflow.db")
+
+
+@pytest.fixture(params=["sqlite", "http"])
+def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) -> Iterator[Store]:
+    """One store for two homes: an SQLite file, and a server before it."""
+    if request.param == "sqlite":
+        yield shared
+        return
+    from memeval.cli.ui import claim, end, server, wait_for
+
+    port = free_port()
+    claim("127.0.0.1", port)
+    command = server(shared.uri, shared.artifacts or "", "127.0.0.1", port)
+    log = tmp_path / "server.log"
+    with log.open("w") as output:
+        process = subprocess.Popen([*command, "--serve-artifacts"], stdout=output, stderr=output, process_group=0)
+        try:
+            wait_for(f"http://127.0.0.1:{port}", process, log)
+            yield prepare_store(tmp_path, f"http://127.0.0.1:{port}")
+        finally:
+            end(process)
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def runs(store: Store, query: str = ALL) -> list[Run]:
+    client = MlflowClient(store.uri)
+    ids = [experiment.experiment_id for experiment in client.search_experiments()]
+    return list(client.search_runs(ids, query, ViewType.ACTIVE_ONLY))
+
+
+def home(tmp_path: Path, name: str, accuracy: float = 0.5) -> Path:
+    """The run folder of one cell in a home of its own."""
+    cell = summary("rag", repeats=2)
+    return write_folder(tmp_path / name / "outputs" / "runs", replace(cell, metrics={**cell.metrics, "accuracy": accuracy}))
+
+
+def change(folder: Path, accuracy: float) -> None:
+    cell = RunSummary.read(folder)
+    replace(cell, metrics={**cell.metrics, "accuracy": accuracy}).write(folder)
+
+
+def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) -> None:
+    mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
+    first, other = log_run(mine, any_shared), log_run(yours, any_shared)
+    assert {run.info.run_id for run in runs(any_shared)} == {first.run_id, other.run_id}
+
+    change(mine, 0.3)
+    second = log_run(mine, any_shared)
+
+    assert {run.info.run_id for run in runs(any_shared)} == {second.run_id, other.run_id}
+    assert not log_run(yours, any_shared).created
+    children = runs(any_shared, f"tags.`mlflow.parentRunId` = '{other.run_id}'")
+    assert len(children) == 2
+
+
+def test_two_homes_log_the_same_cell_through_the_command_line(shared: Store, tmp_path: Path) -> None:
+    for name in ("one", "two", "one"):
+        completed(tmp_path / name, *CELL, f"tracking.uri={shared.uri}")
+    assert len(runs(shared)) == 2
+    assert len({run.data.tags["memeval.origin"] for run in runs(shared)}) == 2
+
+
+def test_a_copied_home_is_another_home(shared: Store, tmp_path: Path) -> None:
+    mine = home(tmp_path, "mine")
+    first = log_run(mine, shared)
+    shutil.copytree(tmp_path / "mine", tmp_path / "copy")
+    copy = tmp_path / "copy" / "outputs" / "runs" / mine.name
+
+    change(copy, 0.9)
+    second = log_run(copy, shared)
+
+    assert {run.info.run_id for run in runs(shared)} == {first.run_id, second.run_id}
+    assert home_id(copy) != home_id(mine)
+
+
+def test_a_moved_home_stays_the_same(shared: Store, tmp_path: Path) -> None:
+    mine = home(tmp_path, "mine")
+    first = log_run(mine, shared)
+    (tmp_path / "mine").rename(tmp_path / "moved")
+    assert log_run(tmp_path / "moved" / "outputs" / "runs" / mine.name, shared).run_id == first.run_id
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}'])
+def test_a_damaged_id_of_a_home_deletes_nothing(shared: Store, tmp_path: Path, content: str) -> None:
+    mine = home(tmp_path, "mine")
+    first = log_run(mine, shared)
+    (tmp_path / "mine" / "outputs" / HOME_FILE).write_text(content)
+    change(mine, 0.9)
+    second = log_run(mine, shared)
+    assert {run.info.run_id for run in runs(shared)} == {first.run_id, second.run_id}
+
+
+@pytest.mark.parametrize("origin", [None, "elsewhere:/other/outputs/runs/key", "{folder}"])
+def test_runs_of_an_earlier_version_stay_in_a_shared_store(shared: Store, tmp_path: Path, origin: str | None) -> None:
+    mine = home(tmp_path, "mine")
+    old = as_of_0_1(shared, mine, origin)
+    change(mine, 0.9)
+    log_run(mine, shared)
+    assert old in {run.info.run_id for run in runs(shared)}
+
+
+@pytest.mark.parametrize(("origin", "replaced"), [(None, True), ("{folder}", True), ("elsewhere:/other/outputs/runs/key", False)])
+def test_runs_of_an_earlier_version_are_replaced_in_the_own_store(store: Store, tmp_path: Path, origin: str | None, replaced: bool) -> None:
+    mine = home(tmp_path, "mine")
+    old = as_of_0_1(store, mine, origin)
+    change(mine, 0.9)
+    log_run(mine, store)
+    assert (old not in {run.info.run_id for run in runs(store)}) == replaced
+
+
+def as_of_0_1(store: Store, folder: Path, origin: str | None) -> str:
+    """Logs a folder and gives the run the origin that version 0.1 gave it."""
+    run_id = log_run(folder, store).run_id
+    client = MlflowClient(store.uri)
+    client.delete_tag(run_id, "memeval.origin")
+    if origin:
+        client.set_tag(run_id, "memeval.origin", origin.format(folder=f"some-host:{folder.resolve()}"))
+    return run_id
+
+
+def test_a_remembered_run_of_somebody_else_stays(shared: Store, tmp_path: Path) -> None:
+    mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
+    other = log_run(yours, shared)
+    (mine / "tracked.json").write_text((yours / "tracked.json").read_text())
+    log_run(mine, shared)
+    assert other.run_id in {run.info.run_id for run in runs(shared)}
+
+
+def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -> None:
+    mine = home(tmp_path, "mine")
+    tracked = log_run(mine, shared)
+    client = MlflowClient(shared.uri)
+    notes = client.create_run(tracked.experiment_id, tags={"mlflow.parentRunId": tracked.run_id}).info.run_id
+    change(mine, 0.9)
+    log_run(mine, shared)
+    assert client.get_run(notes).info.lifecycle_stage == "active"
+
+
+def test_a_figure_that_was_changed_in_the_store_is_logged_again(shared: Store, tmp_path: Path) -> None:
+    mine = home(tmp_path, "mine")
+    first = log_run(mine, shared)
+    with closing(sqlite3.connect(tmp_path / "shared" / "mlflow.db")) as database:
+        database.execute("UPDATE latest_metrics SET value = 0.99 WHERE key = 'accuracy' AND run_uuid = ?", (first.run_id,))
+        database.commit()
+    assert log_run(mine, shared).created
+    assert len(runs(shared)) == 1
+
+
+@pytest.mark.parametrize("name", ODD_HOMES)
+def test_homes_whose_paths_mean_something_in_an_address(tmp_path: Path, empty_database: Path, name: str) -> None:
+    root = tmp_path / name
+    (root / "mlruns").mkdir(parents=True)
+    shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
+    store = prepare_store(root)
+    assert store.database == root / "mlruns" / "mlflow.db"
+
+    tracked = log_run(home(tmp_path, name), store)
+
+    (records,) = root.glob(f"mlruns/artifacts/locomo/{tracked.run_id}/artifacts/records.jsonl")
+    assert records.stat().st_size > 0
+    assert not [path for path in tmp_path.iterdir() if path.name != name]
+
+
+def test_a_store_is_made_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
+    store = prepare_store(tmp_path / "100%20 #1?")
+    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == ["Default"]
+    assert (tmp_path / "100%20 #1?" / "mlruns" / "mlflow.db").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["100%20 #1?"]
+
+
+def test_an_address_may_be_quoted_or_plain(tmp_path: Path) -> None:
+    (tmp_path / "a%20b").mkdir()
+    (tmp_path / "c d").mkdir()
+    assert locate(tmp_path, f"sqlite:///{tmp_path}/a%20b/x.db").database == tmp_path / "a%20b" / "x.db"
+    assert locate(tmp_path, f"sqlite:///{tmp_path}/c%20d/x.db").database == tmp_path / "c d" / "x.db"
+    assert locate(tmp_path, "sqlite:///x.db?timeout=5").database == tmp_path / "x.db"
+    assert locate(tmp_path, "sqlite:///mlruns/mlflow.db").own and not locate(tmp_path, "sqlite:///x.db").own
+
+
+def another_program(path: Path, journal: str = "delete", tables: tuple[str, ...] = ("moz_places",)) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA journal_mode={journal}")
+        for table in tables:
+            database.execute(f'CREATE TABLE "{table}" (id INTEGER)')
+        database.commit()
+
+
+@pytest.mark.parametrize(
+    ("journal", "tables"),
+    [
+        ("delete", ("moz_places",)),
+        ("wal", ("moz_places", "moz_hosts")),
+        ("delete", ("alembic_version", "users")),
+        ("delete", ("runs", "metrics")),
+        ("delete", ("\x1b[2J\n",)),
+    ],
+)
+def test_the_database_of_another_program_is_refused(tmp_path: Path, journal: str, tables: tuple[str, ...]) -> None:
+    file = tmp_path / "places.sqlite"
+    another_program(file, journal, tables)
+    before = file.read_bytes()
+    with pytest.raises(UserError, match="another program's database") as caught:
+        prepare_store(tmp_path, f"sqlite:///{file}")
+    assert "\n" not in caught.value.message and "\x1b" not in caught.value.message
+    assert file.read_bytes() == before
+
+
+def test_a_locked_database_of_another_program_is_refused_too(tmp_path: Path) -> None:
+    file = tmp_path / "places.sqlite"
+    another_program(file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UserError, match="another program's database"):
+            check_store(locate(tmp_path, f"sqlite:///{file}"))
+
+
+def test_the_refusal_comes_before_the_run_and_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "places.sqlite"
+    another_program(file)
+    done = memeval(tmp_path / "home", *CELL, f"tracking.uri=sqlite:///{file}")
+    assert done.status == 2
+    assert "another program's database" in done.told and len(done.err.splitlines()) == 2
+    assert not list((tmp_path / "home").glob("outputs/runs/*"))
+
+
+def test_an_empty_file_and_a_store_of_mlflow_are_taken(tmp_path: Path, empty_database: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    check_store(locate(tmp_path, "sqlite:///empty.db"))
+    shutil.copy(empty_database, tmp_path / "mlflow.db")
+    check_store(locate(tmp_path, "sqlite:///mlflow.db"))
+
+
+def test_the_id_of_a_home_is_random_and_private(tmp_path: Path) -> None:
+    mine, yours = home(tmp_path, "mine"), home(tmp_path, "yours")
+    assert home_id(mine) == home_id(mine) != home_id(yours)
+    file = tmp_path / "mine" / "outputs" / HOME_FILE
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["id"] == home_id(mine)
