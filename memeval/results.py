@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memeval.redaction import redacted_in, without_known_in
+
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = "run.json", "records.jsonl", "config.yaml", "tracked.json"
@@ -90,7 +92,7 @@ class RunSummary:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
-        write_atomically(folder / RUN_FILE, json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+        write_atomically(folder / RUN_FILE, json.dumps(_clean(asdict(self)), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:
@@ -102,6 +104,12 @@ class RunSummary:
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
+
+
+def _clean(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks like one."""
+    clean: dict[str, Any] = without_known_in(summary)
+    return {**clean, **{name: redacted_in(clean[name]) for name in ("command", "params", "tags", "notes")}}
 
 
 def hypotheses_file(repeat: int) -> str:

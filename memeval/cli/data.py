@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import fetch, verify
@@ -109,7 +110,7 @@ def _fetch(info: DatasetInfo) -> int:
 def _show(done: int, total: int | None) -> None:
     if sys.stderr.isatty():
         of = f" of {total:,}" if total else ""
-        print(f"\r{done:,}{of} bytes", end="", file=sys.stderr, flush=True)
+        print(f"\r{done:,}{of} bytes", end="", file=drawn(sys.stderr), flush=True)
         if done == total:
             print(file=sys.stderr)
 

@@ -14,6 +14,7 @@ from memeval.cli.publish import Publisher, PublishResult
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import StorageError
+from memeval.redaction import redacted_in
 from memeval.tracking.store import locate
 
 VARIABLE = "MEMEVAL_SESSION"
@@ -76,7 +77,7 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(cell)) + "\n")
+            file.write(json.dumps(redacted_in(asdict(cell))) + "\n")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 

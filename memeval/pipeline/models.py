@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.embedding.contract import Embedder
@@ -9,7 +12,7 @@ from memeval.errors import UserError, unknown
 from memeval.llm.cache import Cache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import key_of
+from memeval.llm.keys import NO_KEY, headers_of, key_of
 from memeval.llm.metering import MeteredModel
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
@@ -19,12 +22,19 @@ JUDGE_TEMPERATURE = 0.0
 """Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
 
 
+def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
+    """The key that is sent to an address. Where further headers are, one of them may be the gateway's key: none is asked for besides."""
+    if headers and not os.environ.get(variable):
+        return NO_KEY
+    return key_of(variable, address, option, OFFLINE)
+
+
 class Models:
     """The models of one cell, made when they are first asked for."""
 
     def __init__(self, config: RunConfig, origin: str) -> None:
         self._config, self._origin = config, origin
-        self._endpoints: dict[str, Endpoint] = {}
+        self._endpoints: dict[tuple[str, tuple[tuple[str, str], ...]], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
         self.reader = self._model(config.llm.model, config.llm.temperature)
@@ -53,10 +63,11 @@ class Models:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
         reach = EndpointSettings(
             settings.base_url,
-            key_of(settings.api_key_env, settings.base_url, "embedder=openai", OFFLINE),
+            key_for(settings.api_key_env, settings.base_url, "embedder=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
+            headers_of(settings.headers, "embedder.headers"),
         )
         return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
 
@@ -78,19 +89,21 @@ class Models:
             raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
         reach = EndpointSettings(
             settings.base_url,
-            key_of(settings.api_key_env, settings.base_url, "llm=openai", OFFLINE),
+            key_for(settings.api_key_env, settings.base_url, "llm=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
+            headers_of(settings.headers, "llm.headers"),
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
         return MeteredModel(OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin))
 
     def _endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address; where two parts ask for one with different limits, the lower limit holds for both."""
-        known = self._endpoints.get(settings.base_url)
+        reached = (settings.base_url, tuple(sorted(settings.headers.items())))
+        known = self._endpoints.get(reached)
         if known is None:
-            known = self._endpoints[settings.base_url] = Endpoint(settings)
+            known = self._endpoints[reached] = Endpoint(settings)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
         return known

@@ -11,6 +11,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.rows import usage_rows, usages_of
 from memeval.pipeline.run import Finished, Repeat
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.redaction import without_known_in
 
 Record = dict[str, Any]
 TIMES = "times"
@@ -87,4 +88,4 @@ def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
 
 def as_lines(rows: list[Record]) -> str:
     """Records as JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(json.dumps(without_known_in(row), ensure_ascii=False) + "\n" for row in rows)

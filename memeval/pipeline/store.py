@@ -12,6 +12,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
+from memeval.redaction import redacted_in, without_known_in
 
 Row = Mapping[str, Any]
 
@@ -70,9 +71,10 @@ class RowStore:
                 self.rows[row["id"]] = row
 
     def append(self, row: Row) -> None:
-        """Writes a row, whole, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
-        self._write(row)
-        self.rows[row["id"]] = row
+        """Writes a row, whole and without secrets, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
+        clean = _clean(row)
+        self._write(clean)
+        self.rows[row["id"]] = clean
 
     def _write(self, row: Mapping[str, Any]) -> None:
         assert self._file is not None, "the store is not open"
@@ -91,3 +93,10 @@ class RowStore:
             os.close(self._file)
             self._file = None
         self._lock.release()
+
+
+def _clean(row: Row) -> Row:
+    """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing that looks like one."""
+    clean: dict[str, Any] = without_known_in(row)
+    own: dict[str, Any] = {name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean}
+    return {**clean, **own}

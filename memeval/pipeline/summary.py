@@ -18,9 +18,13 @@ from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.records import Status
+from memeval.redaction import redacted_in
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
+from memeval.shown import one_line
 
 Record = Mapping[str, Any]
+LONGEST_NOTE = 1000
+"""Characters of a note: what follows in an error or a note of a system is in the records."""
 _COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names"})
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
@@ -80,7 +84,7 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         facets=measure_facets(rows, measured),
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(repeats),
-        notes=tuple(notes(cell, finished, rows, ingest_rows)),
+        notes=tuple(one_line(note, LONGEST_NOTE) for note in notes(cell, finished, rows, ingest_rows)),
         valid=coverage is not None and coverage >= cell.config.min_coverage,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
         finished_at=_end(finished).isoformat(timespec="milliseconds"),
@@ -206,10 +210,11 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML."""
+    """The resolved config as YAML, but for where runs are logged: it changes no result."""
     from omegaconf import OmegaConf
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
     if "class" in cell.config.system:
         system["class"] = cell.config.system["class"]
-    return OmegaConf.to_yaml(OmegaConf.create({**asdict(cell.config), "system": system}))
+    settings = {name: value for name, value in asdict(cell.config).items() if name != "tracking"}
+    return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))
