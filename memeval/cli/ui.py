@@ -9,14 +9,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from memeval.errors import UserError, WorldError
+from memeval.redaction import redacted
 
 STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
@@ -29,8 +32,11 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         from memeval.config.paths import project_root
 
         root = project_root()
+    from memeval.config.checks import check_tracking
     from memeval.tracking.store import Store, locate, prepare_store
 
+    if options.uri and not options.uri.startswith(("http://", "https://")):
+        check_tracking("--uri", options.uri)
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}")
         return 0
@@ -41,8 +47,11 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     log = root / "mlruns" / "server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as output:
-        command = server(store.uri, store.artifacts or "", options.host, options.port)
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
+        command, place = server(options.host, options.port), surroundings(store.uri, store.artifacts or "")
+        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, **pipes, process_group=0, env=place)
+        writer = threading.Thread(target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True)
+        writer.start()
         try:
             page = f"http://{options.host}:{options.port}"
             wait_for(page, process, log)
@@ -60,6 +69,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             return 0
         finally:
             end(process)
+            writer.join(5)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -83,10 +93,22 @@ def claim(host: str, port: int) -> None:
         raise UserError(f"can't listen on {host}:{port}: {reason}", f"another port:  python -m memeval ui --port {port + 1}") from error
 
 
-def server(uri: str, artifacts: str, host: str, port: int) -> list[str]:
+def server(host: str, port: int) -> list[str]:
     """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
-    places = ["--backend-store-uri", uri, "--default-artifact-root", artifacts]
-    return [sys.executable, "-m", "mlflow", "server", *places, "--host", host, "--port", str(port), "--workers", "1"]
+    return [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
+
+
+def surroundings(uri: str, artifacts: str) -> dict[str, str]:
+    """The server's environment. The store's address may hold a password: on a command line every user of the machine could read it."""
+    return {**os.environ, "MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_DEFAULT_ARTIFACT_ROOT": artifacts}
+
+
+def write_log(said: IO[bytes], log: IO[str]) -> None:
+    """Writes down what the server says, line by line, without secrets, until it ends or the log is closed."""
+    with said, suppress(ValueError, OSError):
+        for line in said:
+            log.write(redacted(line.decode("utf-8", "replace")))
+            log.flush()
 
 
 def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -173,7 +173,9 @@ def protocol(cell: Cell) -> str:
 def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> Iterator[str]:
     """What a reader of the figures must know."""
     if not cell.loaded.pinned:
-        yield f"The data file is not the registered one (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
+        pin = cell.loaded.info.sha256 or cell.loaded.info.files
+        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        yield f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
     if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
     if cell.config.llm.name == "mock":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from memeval.errors import UserError, WorldError
+from memeval.redaction import keep_address, redacted, without_userinfo
+from memeval.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where `python -m memeval ui` serves a local store unless told otherwise."""
@@ -37,7 +38,7 @@ class Store:
     @property
     def name(self) -> str:
         """The address as it may be shown and stored: without user and password."""
-        return re.sub(r"//[^/@]*@", "//", self.uri)
+        return without_userinfo(self.uri) if "://" in self.uri and not self.uri.startswith("sqlite:") else self.uri
 
     @property
     def page(self) -> str:
@@ -52,6 +53,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     Raises UserError for an address that can't be a store, WorldError where it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
+    keep_address(store.uri)
     database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:") else None
     if database is not None and not exists(database):
         with faults(store):
@@ -73,7 +75,7 @@ def locate(root: Path, uri: str | None) -> Store:
     if found and scheme.split("+")[0] in {"postgresql", "mysql", "mssql"}:
         return Store(uri, (local / "artifacts").as_uri())
     raise UserError(
-        f"tracking.uri '{uri}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
+        f"tracking.uri '{one_line(uri)}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
         "on this machine:  leave tracking.uri out, or tracking.uri=sqlite:///runs/mlflow.db",
         "on a server:      tracking.uri=http://host:5000",
     )
@@ -137,4 +139,4 @@ def plainly(error: Exception) -> str:
             return f"{cause} ({detail})" if detail else cause
     if "disk i/o error" in said.lower():
         return "the disk refused to write; is it full?"
-    return said[:300] or type(error).__name__
+    return redacted(said)[:300] or type(error).__name__
