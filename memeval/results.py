@@ -18,6 +18,8 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
 
+from memeval.redaction import redacted_in, without_known_in
+
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
 _RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -104,7 +106,7 @@ class RunSummary:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
-        content = json.loads(json.dumps(asdict(self)))
+        content = json.loads(json.dumps(_clean(asdict(self))))
         write_atomically(folder / RUN_FILE, as_json(sealed(content), indent=1) + "\n")
 
     @classmethod
@@ -187,6 +189,12 @@ def as_json(value: Any, indent: int | None = None) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent)
     return text
+
+
+def _clean(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks like one."""
+    clean: dict[str, Any] = without_known_in(summary)
+    return {**clean, **{name: redacted_in(clean[name]) for name in ("command", "params", "tags", "notes")}}
 
 
 def hypotheses_file(repeat: int) -> str:

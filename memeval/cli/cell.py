@@ -12,9 +12,9 @@ from memeval.cli.publish import PublishResult
 from memeval.cli.session import DoneCell, described, note_done, start_publisher
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
-from memeval.llm.keys import key_of
+from memeval.llm.keys import headers_of
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.models import OFFLINE
+from memeval.pipeline.models import key_for
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
 from memeval.pipeline.summary import earlier, finish
@@ -72,7 +72,8 @@ def check_keys(config: RunConfig) -> None:
     """Raises `UserError` where an endpoint needs a key that is not set, before anything is started."""
     for option, endpoint in (("llm=openai", config.llm), ("embedder=openai", config.embedder)):
         if endpoint.name == "openai" and endpoint.base_url:
-            key_of(endpoint.api_key_env, endpoint.base_url, option, OFFLINE)
+            headers_of(endpoint.headers, f"{option.partition('=')[0]}.headers")
+            key_for(endpoint.api_key_env, endpoint.base_url, option, endpoint.headers)
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:

@@ -17,12 +17,14 @@ def composed(words: Sequence[str]) -> RunConfig:
     from hydra import compose, initialize_config_dir
 
     from memeval.cli.hydra_errors import explained, is_about_configs
+    from memeval.config.checks import check_overrides
     from memeval.config.integers import quote_integers, register
     from memeval.config.paths import conf_dir
     from memeval.config.resolve import check_choices, resolve
 
     register()
     folder, overrides = _config_dir(words)
+    check_overrides(overrides)
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):

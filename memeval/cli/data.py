@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.fetch import fetch, verify
+from memeval.datasets.fetch import FetchLimits, fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import ADAPTERS, DATASETS, dataset_info
 from memeval.errors import UserError
@@ -39,7 +41,15 @@ def data(arguments: Sequence[str]) -> int:
 
         return make(chosen.name, Path(chosen.file), chosen.settings)
     info = dataset_info(chosen.name)
-    return _fetch(info) if chosen.action == "fetch" else _verify(info)
+    if chosen.action == "verify":
+        return _verify(info)
+    if chosen.max_bytes is not None and chosen.max_bytes < 1:
+        raise UserError(f"--max-bytes must be at least 1, not {chosen.max_bytes}")
+    if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
+        raise UserError("--sha256 must be 64 hexadecimal digits")
+    if chosen.sha256 is not None and (info.sha256 or info.files):
+        raise UserError(f"--sha256: one is registered for '{info.name}' already", f"python -m memeval data fetch {info.name}")
+    return _fetch(info, FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower()))
 
 
 def parser() -> Parser:
@@ -57,6 +67,9 @@ def parser() -> Parser:
         own.add_argument("name")
         if action == "make":
             own.add_argument("file")
+        if action == "fetch":
+            own.add_argument("--max-bytes", type=int, metavar="N", help="bytes that may arrive (default: the registered size and 1 % more)")
+            own.add_argument("--sha256", metavar="HEX", help="what to expect of a data set for which no sha256 is registered")
         if action in ("stats", "make"):
             own.add_argument("settings", nargs="*", metavar="dataset.field=value")
     return whole
@@ -98,18 +111,21 @@ def _size(info: DatasetInfo) -> str:
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 
-def _fetch(info: DatasetInfo) -> int:
+def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
     if info.url is not None or info.files:
         print(f"{info.name}: licence {info.licence}. {info.citation}")
-    path = fetch(info, data_dir(), _show)
-    print(f"{path}: sha256 {info.sha256}, as registered" if info.sha256 else f"{path}")
+    path = fetch(info, data_dir(), _show, limits)
+    checked = f"sha256 {info.sha256}, as registered"
+    if not info.sha256:
+        checked = f"sha256 {limits.sha256}, as given; unpinned, as none is registered"
+    print(f"{path}" if info.files else f"{path}: {checked}")
     return 0
 
 
 def _show(done: int, total: int | None) -> None:
     if sys.stderr.isatty():
         of = f" of {total:,}" if total else ""
-        print(f"\r{done:,}{of} bytes", end="", file=sys.stderr, flush=True)
+        print(f"\r{done:,}{of} bytes", end="", file=drawn(sys.stderr), flush=True)
         if done == total:
             print(file=sys.stderr)
 
@@ -134,4 +150,6 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
         return "NOT as registered"
     if info.sha256 or info.files:
         return "as registered"
+    if info.url:
+        return "unpinned: no sha256 is registered to compare it with"
     return "right" if info.name in ADAPTERS else "there; nothing is registered to compare it with"

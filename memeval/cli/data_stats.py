@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from memeval.cli.data_settings import chosen_dataset
+from memeval.cli.terminal import drawn
 from memeval.datasets.contract import Dataset
 from memeval.datasets.stats import Row, Stats, measure
 from memeval.records import CategoryId
+from memeval.redaction import redacted
+from memeval.shown import printable
 
 MOST_CASES = 40
 """Up to so many cases have a row each; of more, and of cases of one question, each category has one."""
@@ -37,13 +41,14 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
+    console = Console(file=drawn(sys.stdout))
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
     for place, title in enumerate(titles):
-        table.add_column(title, justify="right" if place else "left")
+        table.add_column(Text(printable(title)), justify="right" if place else "left")
     for line in lines:
-        table.add_row(*line, style="bold" if line[0] == "all" else None)
+        table.add_row(*(Text(printable(redacted(cell))) for cell in line), style="bold" if line[0] == "all" else None)
     if console.is_terminal:
         console.print(table)
         return

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.compose import composed
-from memeval.cli.run import check_writable, show_comparison
+from memeval.cli.run import check_writable, is_repeated, show_comparison
 from memeval.errors import UserError
+from memeval.redaction import redacted
 from memeval.results import RunSummary
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
@@ -42,7 +43,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     config.system = {"name": IMPORTED, "class": "memeval.systems.imported:Imported", "file": files[0], "sha256": hypotheses.sha256}
     if only_listed:
         config.system["only_listed"] = True
-    cell = open_cell(config, shlex.join(["python", "-m", "memeval", "evaluate", *arguments]))
+    repeated = [word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)]
+    cell = open_cell(config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated])))
     known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from memeval import __version__
 from memeval.cli.errors import report_error
+from memeval.cli.terminal import guard
 from memeval.errors import UserError, WorldError, unknown
 from memeval.private import private_umask
 
@@ -38,6 +39,7 @@ ENVIRONMENT = {
 def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; no such word means `run`."""
     set_environment()
+    guard()
     try:
         if _informed(arguments):
             return 0

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from memeval.cli.terminal import drawn
+from memeval.redaction import redacted
+from memeval.shown import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -84,7 +88,8 @@ class Bars:
 
         rate: Any = TextColumn("{task.fields[rate]}")
         columns = (TextColumn("  {task.description:<8}"), BarColumn(30), MofNCompleteColumn(), rate, TimeRemainingColumn(compact=True))
-        self._bars = Progress(*columns, TextColumn("{task.fields[reused]}"), console=Console(stderr=True), refresh_per_second=4)
+        console = Console(file=drawn(sys.stderr))
+        self._bars = Progress(*columns, TextColumn("{task.fields[reused]}"), console=console, refresh_per_second=4)
         self._bars.start()
         self.say(self.title)
         return self
@@ -109,4 +114,4 @@ class Bars:
 
     def say(self, message: str) -> None:
         assert self._bars is not None
-        self._bars.console.print(message, highlight=False, markup=False)
+        self._bars.console.print(printable(redacted(message)), highlight=False, markup=False)

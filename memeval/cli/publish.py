@@ -25,13 +25,19 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import memeval
+from memeval.cli.terminal import guard
 from memeval.errors import MemevalError
+from memeval.shown import one_line
 
 NICENESS = 15
 """The worker gives way to the main loop where cores are few."""
 
 CLOSING_S = 30.0
 """How long a worker may take to finish what it is at when it is closed."""
+
+
+LONGEST_ERROR = 1000
+"""Characters of an error that are told."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     answers = private_stdout()
+    guard()
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("warm"):
@@ -199,10 +206,10 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         write_report(folder)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except (MemevalError, OSError) as error:
-        return {"ok": False, "error": " ".join(str(error).split())}
+        return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
         traceback.print_exc()
-        return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {' '.join(str(error).split())}"}
+        return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {one_line(error, LONGEST_ERROR)}"}
 
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections import Counter
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.cli.errors import report_error
 from memeval.cli.session import FailedCell, any_publisher, done_cells, failed_cells, note_failed, session_folder
+from memeval.cli.terminal import drawn, guard
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.errors import StorageError, UserError, WorldError, unknown
 from memeval.names import file_name
+from memeval.redaction import redacted
 from memeval.results import RunSummary
+from memeval.shown import printable
 
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
@@ -30,9 +34,11 @@ def run(arguments: Sequence[str]) -> int:
     import hydra
 
     from memeval.cli.hydra_errors import explained, is_about_configs
+    from memeval.config.checks import check_overrides
     from memeval.config.integers import quote_integers, register
 
     arguments = arranged(arguments)
+    check_overrides(arguments)
     os.environ["HYDRA_FULL_ERROR"] = "1"
     check_writable()
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
@@ -48,6 +54,7 @@ def run(arguments: Sequence[str]) -> int:
             raise explained(error) from error
         raise
     finally:
+        clean_copies(session_folder())
         show_comparison()
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
@@ -64,6 +71,7 @@ def run_job(composed: Any) -> None:
 
     from memeval.cli.cell import run_cell
 
+    guard()  # a worker's process began elsewhere
     job = HydraConfig.get()
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
@@ -93,11 +101,19 @@ def config_dirs() -> list[str]:
 
 
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
-    """The one command that repeats a cell; `folders` hold configs of the user's own."""
+    """The one command that repeats a cell; `folders` hold configs of the user's own.
+
+    Where runs are logged changes no result, and its address is nobody else's business: `tracking` is left out.
+    """
     from memeval.config.integers import unquoted
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    return shlex.join(["python", "-m", "memeval", *named, *map(unquoted, overrides)])
+    return redacted(shlex.join(["python", "-m", "memeval", *named, *map(unquoted, filter(is_repeated, overrides))]))
+
+
+def is_repeated(override: str) -> bool:
+    """Whether a word of the command line belongs to the command that repeats the run."""
+    return re.match(r"[+~]*tracking\b", override) is None
 
 
 def arranged(arguments: Sequence[str]) -> list[str]:
@@ -132,6 +148,17 @@ def check_writable() -> None:
         ) from error
 
 
+def clean_copies(folder: Path) -> None:
+    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files of the user's own may have brought."""
+    for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
+        try:
+            text = path.read_text(encoding="utf-8")
+            if (clean := redacted(text)) != text:
+                path.write_text(clean, encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            path.unlink(missing_ok=True)
+
+
 def finished() -> list[RunSummary]:
     """Summaries of this invocation's cells, in the sweep's order."""
     return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
@@ -143,16 +170,18 @@ def show_comparison() -> None:
     if not cells:
         return
     from rich.console import Console
+    from rich.text import Text
 
     from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown, comparison_table
 
-    summaries, console = finished(), Console()
+    output = drawn(sys.stdout)
+    summaries, console = finished(), Console(file=output)
     if not console.is_terminal:
-        console = Console(width=max(console.width, 200))
+        console = Console(file=output, width=max(console.width, 200))
     groups = by_dataset(summaries)
     for name, group in groups.items():
         if len(groups) > 1:
-            console.print(f"\n[bold]{name}[/bold]")
+            console.print(Text(f"\n{printable(name)}", style="bold"))
         console.print(comparison_table(group))
     folder = session_folder()
     try:

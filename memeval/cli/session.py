@@ -15,6 +15,7 @@ from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import StorageError
 from memeval.private import make_folder
+from memeval.redaction import redacted_in
 from memeval.tracking.store import check_store, locate
 
 VARIABLE = "MEMEVAL_SESSION"
@@ -77,7 +78,7 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
     try:
         make_folder(folder)
         with (folder / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(cell)) + "\n")
+            file.write(json.dumps(redacted_in(asdict(cell))) + "\n")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 

@@ -10,15 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from memeval.errors import UserError, WorldError
 from memeval.private import make_folder, open_private
+from memeval.redaction import redacted
 from memeval.shown import one_line
 
 STARTING_S = 120.0
@@ -32,8 +35,11 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         from memeval.config.paths import project_root
 
         root = project_root()
+    from memeval.config.checks import check_tracking
     from memeval.tracking.store import Store, locate, prepare_store
 
+    if options.uri and not options.uri.startswith(("http://", "https://")):
+        check_tracking("--uri", options.uri)
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}")
         return 0
@@ -50,8 +56,11 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     log = root / "mlruns" / "server.log"
     make_folder(log.parent)
     with os.fdopen(open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as output:
-        command = server(store.uri, store.artifacts or "", options.host, options.port)
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
+        command, place = server(options.host, options.port), surroundings(store.uri, store.artifacts or "")
+        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, **pipes, process_group=0, env=place)
+        writer = threading.Thread(target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True)
+        writer.start()
         try:
             page = f"http://{options.host}:{options.port}"
             wait_for(page, process, log)
@@ -69,6 +78,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             return 0
         finally:
             end(process)
+            writer.join(5)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,10 +112,22 @@ def is_loopback(host: str) -> bool:
     return bool(host) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
-def server(uri: str, artifacts: str, host: str, port: int) -> list[str]:
+def server(host: str, port: int) -> list[str]:
     """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
-    places = ["--backend-store-uri", uri, "--default-artifact-root", artifacts]
-    return [sys.executable, "-m", "mlflow", "server", *places, "--host", host, "--port", str(port), "--workers", "1"]
+    return [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
+
+
+def surroundings(uri: str, artifacts: str) -> dict[str, str]:
+    """The server's environment. The store's address may hold a password: on a command line every user of the machine could read it."""
+    return {**os.environ, "MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_DEFAULT_ARTIFACT_ROOT": artifacts}
+
+
+def write_log(said: IO[bytes], log: IO[str]) -> None:
+    """Writes down what the server says, line by line, without secrets, until it ends or the log is closed."""
+    with said, suppress(ValueError, OSError):
+        for line in said:
+            log.write(redacted(line.decode("utf-8", "replace")))
+            log.flush()
 
 
 def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:

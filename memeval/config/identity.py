@@ -66,7 +66,7 @@ def by_stage(config: RunConfig, facts: Facts) -> dict[str, dict[str, Any]]:
     declared = field_stages(RunConfig)
     sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     for path, value in flatten(config).items():
-        stage = _own_stage(path, facts) or declared.get(path)
+        stage = _own_stage(path, facts) or declared.get(path) or declared.get(".".join(path.split(".")[:2]))
         assert stage is not None, f"{path} has no stage: declare it with `at(...)` in config/schema.py"
         sorted_leaves[stage][path] = value
     return sorted_leaves

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
 
+from memeval.config.checks import check_address, check_headers, check_secrets
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
@@ -39,6 +40,16 @@ _LEAST: dict[str, float] = {
     "judge.repeats": 1,
     "min_coverage": 0,
 }
+_MOST: dict[str, float] = {
+    "llm.max_concurrency": 1000,
+    "embedder.max_concurrency": 1000,
+    "llm.max_retries": 1000,
+    "embedder.max_retries": 1000,
+    "min_coverage": 1,
+    "judge.threshold": 1,
+}
+LONGEST_TIMEOUT_S = 86_400.0
+"""A day: whoever waits longer for one reply waits for nothing."""
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "embedder.name": ("tfidf", "openai"),
@@ -63,9 +74,9 @@ def resolve(composed: DictConfig) -> RunConfig:
     config.dataset, config.system = dataset, system
     check(config)
     if config.llm.name == "openai":
-        config.llm.base_url = _address(config.llm.base_url)
+        config.llm.base_url = _address("llm.base_url", config.llm.base_url)
     if config.embedder.name == "openai":
-        config.embedder.base_url = _address(config.embedder.base_url)
+        config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
     return config
 
 
@@ -76,8 +87,13 @@ def _named(group: str, values: Any) -> dict[str, Any]:
     return {str(key): value for key, value in values.items()}
 
 
-def _address(base_url: str | None) -> str:
-    return (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL).rstrip("/")
+def _address(option: str, base_url: str | None) -> str:
+    """The address of an endpoint. Raises `UserError` where it is not one, or holds more than one should."""
+    address = base_url
+    if not address:
+        address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
+    check_address(option, address)
+    return address.rstrip("/")
 
 
 def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
@@ -119,7 +135,13 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 def check(config: RunConfig) -> None:
     """Raises `UserError` for values of the right type that make no sense."""
     leaves = flatten(config)
+    check_secrets(leaves)
     _check_numbers(leaves)
+    for group in ("llm", "embedder"):
+        check_headers(f"{group}.headers", getattr(config, group).headers or {})
+    for path, value in leaves.items():
+        if path.endswith("url") and path.startswith(("llm.", "embedder.", "system.")) and isinstance(value, str):
+            check_address(path, value)
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
@@ -141,12 +163,15 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
         value = leaves.get(path)
         if value is not None and value < least:
             raise UserError(f"{path} must be at least {least:g}, not {value}")
-    for path in ("llm.timeout_s", "embedder.timeout_s"):
-        if leaves[path] <= 0:
-            raise UserError(f"{path} must be above 0 seconds, not {leaves[path]:g}")
-    for path in ("min_coverage", "judge.threshold"):
-        if leaves[path] is not None and leaves[path] > 1:
-            raise UserError(f"{path} must be at most 1, not {leaves[path]:g}")
+    for path, most in _MOST.items():
+        value = leaves.get(path)
+        if value is not None and value > most:
+            raise UserError(f"{path} must be at most {most:g}, not {value:g}")
+    for path, value in leaves.items():
+        if not path.endswith(".timeout_s") or not isinstance(value, int | float):
+            continue
+        if not 0 < value <= LONGEST_TIMEOUT_S:
+            raise UserError(f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}")
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:

@@ -78,6 +78,8 @@ class LlmConfig:
     """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
+    headers: dict[str, str] | None = at(RUNTIME)
+    """Further headers of each request, for gateways: each names the environment variable that holds its value."""
     temperature: float | None = at(ANSWER, 0.0)
     max_tokens: int = at(ANSWER, 512)
     send_seed: bool = at(ANSWER, True)
@@ -96,6 +98,8 @@ class EmbedderConfig:
     """Numbers per vector; None takes the model's own."""
     base_url: str | None = at(PREPARE)
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
+    headers: dict[str, str] | None = at(RUNTIME)
+    """As those of the model."""
     max_concurrency: int = at(RUNTIME, 8)
     timeout_s: float = at(RUNTIME, 60.0)
     max_retries: int = at(RUNTIME, 6)

@@ -95,7 +95,7 @@ class AlertStorm(NetOps):
         if self.settings.source == "log":
             alerts, lines = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
-            return LoadedDataset(self.info, self._log_path, digest_of(self._log_content), True, (note,))
+            return LoadedDataset(self.info, self._log_path, digest_of(self._log_content), False, (note,))
         return LoadedDataset(self.info, self.path, self._identity, True)
 
     def read(self) -> Iterator[EvalCase]:

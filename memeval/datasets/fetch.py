@@ -2,67 +2,108 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import BinaryIO, cast
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
 
 from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.download import opened, unreachable
 from memeval.datasets.locate import build, excerpt_of, locate, missing
+from memeval.datasets.part_file import Part, part_file
 from memeval.datasets.parts import part_info
 from memeval.datasets.registry import ADAPTERS
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
+from memeval.shown import one_line
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are there and, where it is known, how many there will be."""
 
 BLOCK = 1 << 18
-TIMEOUT_S = 60.0
+SPARE = 1.01
+"""How much more than the registered size may arrive: a server may announce a little more than it sends."""
+MOST_BYTES = 8 << 30
+"""What may arrive where no size is registered and none is given."""
 
 
-def fetch(info: DatasetInfo, folder: Path, progress: Progress | None = None) -> Path:
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What the user allows and expects, where the registry does not say."""
+
+    max_bytes: int | None = None
+    """None allows the registered size and 1 % more."""
+    sha256: str | None = None
+    """Taken where none is registered."""
+
+    def most(self, info: DatasetInfo) -> int:
+        """Bytes that may arrive for a file."""
+        if self.max_bytes is not None:
+            return self.max_bytes
+        return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
+
+
+def fetch(info: DatasetInfo, folder: Path, progress: Progress | None = None, limits: FetchLimits | None = None) -> Path:
     """Downloads a data set to its place below `folder`, and returns that place. What is there already and right is left alone.
 
-    The bytes go to `<file>.part`, which a later call continues; the file appears under its name only once its size and sha256 are right.
-    Raises `UserError` where there is nothing to fetch or another file is in the way, `WorldError` where the download failed.
+    The bytes go to a `.part` file of their own, which a later call continues; the file appears under its name only once its sha256 is the
+    registered one. Raises `UserError` where there is nothing to fetch or to compare with, or another file is in the way, `WorldError` where
+    the download failed.
     """
+    limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
         for file in info.files:
-            fetch(part_info(info, file), folder, progress)
+            fetch(part_info(info, file), folder, progress, limits)
         return folder / info.file
     if info.url is None and info.by_hand:
         raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
     if info.url is None:
         how = "ships with memeval" if info.file else "is generated when it is read"
         raise UserError(f"data set '{info.name}' {how}: there is nothing to fetch.")
+    info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
     if target.exists():
-        if info.sha256 in (None, file_digest(target)):
+        if info.sha256 == file_digest(target):
             return target
+        if info.sha256 is None:
+            raise UserError(f"{target} is there already; no sha256 is registered to compare it with.", *_by_hash(info))
         raise UserError(f"{target} is there already, and is not the registered file.", "move it away, then fetch again")
-    part = target.with_name(f"{target.name}.part")
+    if info.sha256 is None:
+        raise UserError(f"no sha256 is registered for data set '{info.name}': what arrives can't be checked.", *_by_hash(info))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        continued = _download(info, info.url, part, progress)
-        if not _right(info, part) and continued:
-            part.unlink()  # what was continued may have been the beginning of another file
-            _download(info, info.url, part, progress)
-        if not _right(info, part):
-            found = file_digest(part)
-            part.unlink()
-            known = f" ({info.variants[found]})" if found in info.variants else ""
-            raise WorldError(f"{info.url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing was kept.")
-        part.replace(target)
+        with part_file(target) as part:
+            _fill(info, part, progress, limits)
+            part.path.replace(target)
     except OSError as error:
         raise WorldError(f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}") from error
     return target
+
+
+def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
+    """The ways out where no hash is registered."""
+    page = (info.url or "").replace("/resolve/", "/blob/")
+    return (
+        f"fetch what you expect:  python -m memeval data fetch {info.name} --sha256 HEX   (its publisher shows it: {page})",
+        "runs on such a file are tagged as unpinned",
+    )
+
+
+def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
+    """Brings the part to the registered content. Raises `WorldError`, with nothing kept, where something else arrives."""
+    url = info.url or ""
+    continued = _download(info, url, part, progress, limits)
+    if part.digest() != info.sha256 and continued:
+        part.empty()  # what was continued may have been the beginning of another file
+        _download(info, url, part, progress, limits)
+    found = part.digest()
+    if found != info.sha256:
+        part.discard()
+        known = f" ({info.variants[found]})" if found in info.variants else ""
+        raise WorldError(f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing was kept.")
 
 
 def file_digest(path: Path) -> str:
@@ -142,51 +183,61 @@ def counts(cases: Iterable[EvalCase]) -> Counter[str]:
     return total
 
 
-def _download(info: DatasetInfo, url: str, part: Path, progress: Progress | None) -> bool:
-    """Brings `part` to its full size; returns whether it continued an earlier beginning."""
-    done = part.stat().st_size if part.exists() else 0
+def _download(info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits) -> bool:
+    """Brings the part to its full size; returns whether it continued an earlier beginning."""
+    done = part.size()
     if info.size_bytes is not None and done >= info.size_bytes:
         return True
-    headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
-        response = cast(HTTPResponse, urlopen(Request(url, headers=headers), timeout=TIMEOUT_S))
+        response = opened(url, done)
     except HTTPError as error:
         error.close()
         if error.code == 416 and done:  # nothing follows what is there: it is whole, or the beginning of another file
             return True
-        raise WorldError(f"{url} answers {error.code} {error.reason}.") from error
+        raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
     except (OSError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error or type(error).__name__
-        raise WorldError(f"{url} can't be reached: {reason}. The file can also be put there by hand: {part.with_suffix('')}") from error
+        raise WorldError(f"{unreachable(url, error)} The file can also be put there by hand: {part.target}") from error
     with response:
         if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
-            raise WorldError(f"{url} answers with another range than the one asked for; remove {part} and fetch again.")
+            raise WorldError(f"{url} answers with another range than the one asked for; remove {part.path} and fetch again.")
         done = done if response.status == 206 else 0  # a server that ignores Range sends the whole file with status 200
-        with part.open("ab" if done else "wb") as file:
-            _copy(response, file, done, info, progress)
+        part.cut(done)
+        _copy(response, part, done, info, progress, limits)
     return done > 0
 
 
-def _copy(response: HTTPResponse, file: BinaryIO, done: int, info: DatasetInfo, progress: Progress | None) -> None:
+def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
+    response: HTTPResponse, part: Part, done: int, info: DatasetInfo, progress: Progress | None, limits: FetchLimits
+) -> None:
     length = response.headers.get("Content-Length", "")
-    total = done + int(length) if length.isdigit() else info.size_bytes
+    total = done + int(length) if length.isdecimal() and len(length) < 20 else info.size_bytes
+    most = limits.most(info)
+    if total is not None and total > most:
+        part.discard()
+        raise WorldError(_too_long(info, f"it announces {total:,} bytes", most))
+
     while block := _read(response, info):
-        file.write(block)
         done += len(block)
+        if done > most:
+            part.discard()
+            raise WorldError(_too_long(info, "it goes on", most))
+        part.write(block)
         if progress:
             progress(done, total)
-    file.flush()
-    os.fsync(file.fileno())
+
+    part.flush()
     if total is not None and done < total:
         raise WorldError(f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same command continues it.")
 
 
+def _too_long(info: DatasetInfo, what: str, most: int) -> str:
+    registered = f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
+    return f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing was kept; --max-bytes N allows more."
+
+
 def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
     try:
-        return response.read(BLOCK)
+        return response.read1(BLOCK)
     except (OSError, HTTPException) as error:
-        raise WorldError(f"the download of {info.url} broke off: {error or type(error).__name__}. It can be continued.") from error
-
-
-def _right(info: DatasetInfo, part: Path) -> bool:
-    return info.sha256 in (None, file_digest(part))
+        reason = one_line(error) or type(error).__name__
+        raise WorldError(f"the download of {info.url} broke off: {reason}. It can be continued.") from error

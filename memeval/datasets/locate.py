@@ -65,12 +65,15 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:
-    """Whether the file is the registered one or a registered excerpt of it; True for a set without a pin.
+    """Whether the file is the registered one or a registered excerpt of it, or the one that ships with memeval.
 
-    Raises `UserError` where it is not and that is not allowed.
+    A file for which no sha256 is registered is taken, and never counts as pinned. Raises `UserError` for another file than the
+    registered one, where that is not allowed.
     """
-    if info.sha256 is None or digest == info.sha256 or excerpt_of(info, digest):
+    if digest == info.sha256 or excerpt_of(info, digest):
         return True
+    if info.sha256 is None:
+        return digest == shipped_digest(info, path)
     if allow_unpinned:
         return False
     known = info.variants.get(digest)
@@ -80,6 +83,17 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
         "or use it as it is:   dataset.allow_unpinned=true (reports will say so)",
     )
+
+
+def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
+    """sha256 of the file that ships with memeval as this one of the data set's; None where none does."""
+    if info.url or info.files or not info.file:
+        return None
+    package = Path(memeval.__file__).parent
+    places = [place / info.file for place in (package / "data", package.parent / "data")]
+    inside = [file for place in places if place.is_dir() for file in sorted(place.rglob("*.json")) if file.name == path.name]
+    shipped = next((file for file in (*places, *inside) if file.is_file()), None)
+    return digest_of(shipped.read_bytes()) if shipped else None
 
 
 def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:

@@ -97,7 +97,7 @@ class Synthetic(Dataset):
             content = read_file(self.info, self.path)
             for _ in read_cases(content, self.path):
                 pass
-            return LoadedDataset(self.info, self.path, digest_of(content), pinned=True)
+            return LoadedDataset(self.info, self.path, digest_of(content), pinned=False)
         decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
         return LoadedDataset(self.info, self.path, digest_of(decides.encode()), pinned=True)
 

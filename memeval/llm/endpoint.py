@@ -7,12 +7,14 @@ import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from memeval.errors import ModelError
 from memeval.llm.metering import current_ledger
 from memeval.llm.places import Places
+from memeval.redaction import place_of, redacted
+from memeval.shown import one_line
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,12 +30,14 @@ class EndpointSettings:
     """How an address is reached."""
 
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
     max_concurrency: int
     timeout_s: float
     """Limit of one try, in seconds."""
     max_retries: int
     """Tries after the first."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further headers of each request; they replace those of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,12 @@ class Endpoint:
                 base_url=self.settings.base_url,
                 timeout=self.settings.timeout_s,
                 max_retries=0,
+                default_headers=dict(self.settings.headers),
                 http_client=openai.DefaultAioHttpClient(
-                    timeout=self.settings.timeout_s, limits=_limits(self.settings.max_concurrency), base_url=self.settings.base_url
+                    timeout=self.settings.timeout_s,
+                    limits=_limits(self.settings.max_concurrency),
+                    base_url=self.settings.base_url,
+                    follow_redirects=False,  # prompts go to the address that was given, and to no other
                 ),
             )
         return self._client
@@ -151,11 +159,14 @@ class _Setback:
 
 def _setback_of(error: Any) -> _Setback:
     status: int = error.status_code
+    if 300 <= status < 400:
+        place = place_of(error.response.headers.get("location", "")) or "another path"
+        return _Setback(f"HTTP {status}: the endpoint redirects to {one_line(place)}: prompts are not sent there", passing=False)
     code = getattr(error, "code", None)
     passing = (status in (408, 409, 429) or status >= 500) and code != "insufficient_quota"
     body = error.body if isinstance(error.body, dict) else {}
     message = str(body.get("message") or error.message).strip().splitlines() or [""]
-    return _Setback(f"HTTP {status}: {message[0][:300]}", passing, _retry_after_s(error.response.headers))
+    return _Setback(f"HTTP {status}: {redacted(message[0])[:300]}", passing, _retry_after_s(error.response.headers))
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

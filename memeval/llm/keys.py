@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from memeval.errors import UserError
+from memeval.redaction import keep_secret
 
 NO_KEY = "none"
 """Sent to an endpoint on this very machine where no key is set."""
@@ -14,9 +16,30 @@ NO_KEY = "none"
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     """The key in an environment variable. Raises `UserError` where it is unset, unless the address is on this very machine."""
     if key := os.environ.get(variable):
-        return key
+        keep_secret(key)
+        return _sendable(key, f"the environment variable {variable}")
     if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
     raise UserError(
         f"{option} needs a key for {address}: the environment variable {variable} is not set", f"set it:      export {variable}=...", *hints
     )
+
+
+def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:
+    """The headers that settings ask for, with the values that the environment holds. Raises `UserError` where it holds none."""
+    headers = {}
+    for header, variable in (variables or {}).items():
+        value = os.environ.get(variable)
+        if not value:
+            raise UserError(f"{option}.{header}: the environment variable {variable} is not set", f"set it:      export {variable}=...")
+        keep_secret(value)
+        headers[header] = _sendable(value, f"the environment variable {variable}")
+    return headers
+
+
+def _sendable(value: str, where: str) -> str:
+    """A value as a header can hold it. Raises `UserError`, without showing it, for one that no header can hold."""
+    stripped = value.strip()
+    if not stripped.isascii() or not stripped.isprintable():
+        raise UserError(f"{where} holds characters that can't be sent in a header: was it copied with something else?")
+    return stripped

@@ -17,6 +17,7 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+from memeval.redaction import without_known
 
 _Entry = tuple[dict[str, Any], bool]
 """A reply as the cache keeps it, and whether another run paid for it."""
@@ -97,7 +98,7 @@ class OpenAIModel(LanguageModel):
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await self._endpoint.post("/chat/completions", body)
-        text = _content(reply.body)
+        text = without_known(_content(reply.body))
         return {"text": text, "usage": reported_usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
 
     async def aclose(self) -> None:

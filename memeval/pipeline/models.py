@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
@@ -12,7 +13,7 @@ from memeval.llm.cache import Cache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.flight import lock_folder
-from memeval.llm.keys import key_of
+from memeval.llm.keys import NO_KEY, headers_of, key_of
 from memeval.llm.metering import MeteredModel
 from memeval.llm.places import Places
 
@@ -23,13 +24,20 @@ JUDGE_TEMPERATURE = 0.0
 """Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
 
 
+def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
+    """The key that is sent to an address. Where further headers are, one of them may be the gateway's key: none is asked for besides."""
+    if headers and not os.environ.get(variable):
+        return NO_KEY
+    return key_of(variable, address, option, OFFLINE)
+
+
 class Models:
     """The models of one cell, made when they are first asked for."""
 
     def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
         """`say` is told of what a user should know of the caches: damage, and what was kept."""
         self._config, self._origin, self._say = config, origin, say
-        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
         self.reader = self._model(config.llm.model, config.llm.temperature)
@@ -58,10 +66,11 @@ class Models:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
         reach = EndpointSettings(
             settings.base_url,
-            key_of(settings.api_key_env, settings.base_url, "embedder=openai", OFFLINE),
+            key_for(settings.api_key_env, settings.base_url, "embedder=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
+            headers_of(settings.headers, "embedder.headers"),
         )
         return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
 
@@ -83,23 +92,26 @@ class Models:
             raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
         reach = EndpointSettings(
             settings.base_url,
-            key_of(settings.api_key_env, settings.base_url, "llm=openai", OFFLINE),
+            key_for(settings.api_key_env, settings.base_url, "llm=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
             settings.max_retries,
+            headers_of(settings.headers, "llm.headers"),
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
         return MeteredModel(OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin))
 
     def _endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key; where two parts ask for one with different limits, the lower limit holds for both.
+        """The endpoint at an address under a key and headers; where two parts ask for one with different limits, the lower limit
+        holds for both.
 
         Its places are those of the home: the limit holds over all processes.
         """
-        reach = (settings.base_url, settings.api_key)
+        reach = (settings.base_url, settings.api_key, tuple(sorted(settings.headers.items())))
         known = self._endpoints.get(reach)
         if known is None:
-            places = Places(lock_folder(cache_dir() / "responses.sqlite"), *reach, settings.max_concurrency)
+            folder = lock_folder(cache_dir() / "responses.sqlite")
+            places = Places(folder, settings.base_url, settings.api_key, settings.max_concurrency)
             known = self._endpoints[reach] = Endpoint(settings, places=places)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)

@@ -11,6 +11,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.rows import usage_rows, usages_of
 from memeval.pipeline.run import Finished, Repeat
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.redaction import without_known_in
 from memeval.results import as_json
 
 Record = dict[str, Any]
@@ -88,7 +89,7 @@ def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
 
 def as_lines(rows: list[Record]) -> str:
     """Records as JSON lines."""
-    return "".join(as_json(row) + "\n" for row in rows)
+    return "".join(as_json(without_known_in(row)) + "\n" for row in rows)
 
 
 def rows_digests(finished: Finished) -> dict[str, str]:

@@ -276,7 +276,7 @@ class CellRun:
             row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}
         row["origin"] = self.cell.run_key
         repeat.answers.append(row)
-        return row
+        return dict(repeat.answers.rows[question.question_id])  # as it is stored, without secrets
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
 from memeval.private import FILE_MODE, make_folder, open_private
+from memeval.redaction import redacted_in, without_known_in
 
 Row = Mapping[str, Any]
 Check = Callable[[Row], None]
@@ -181,9 +182,10 @@ class RowStore:
             os.truncate(self.path, whole)
 
     def append(self, row: Row) -> None:
-        """Writes a row, whole, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
-        seal = self._write(row)
-        self._found.rows[row["id"]], self._found.seals[row["id"]] = row, seal
+        """Writes a row, whole and without secrets, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
+        clean = _clean(row)
+        seal = self._write(clean)
+        self._found.rows[row["id"]], self._found.seals[row["id"]] = clean, seal
 
     def _write(self, row: Row) -> str:
         assert self._file is not None, "the store is not open"
@@ -203,3 +205,10 @@ class RowStore:
             os.close(self._file)
             self._file = None
         self._lock.release()
+
+
+def _clean(row: Row) -> Row:
+    """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing that looks like one."""
+    clean: dict[str, Any] = without_known_in(row)
+    own: dict[str, Any] = {name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean}
+    return {**clean, **own}

@@ -22,6 +22,7 @@ from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.private import make_folder
 from memeval.records import Status
+from memeval.redaction import redacted_in
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
@@ -35,6 +36,8 @@ from memeval.results import (
 from memeval.shown import one_line
 
 Record = Mapping[str, Any]
+LONGEST_NOTE = 1000
+"""Characters of a note: what follows in an error or a note of a system is in the records."""
 _COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names", "evidence_recall"})
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 FIGURES_CODE = "figures_code"
@@ -138,7 +141,7 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         facets=measure_facets(rows, measured),
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(repeats),
-        notes=tuple(notes(cell, finished, rows, ingest_rows)),
+        notes=tuple(one_line(note, LONGEST_NOTE) for note in notes(cell, finished, rows, ingest_rows)),
         valid=coverage is not None and coverage >= cell.config.min_coverage,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
         finished_at=_end(finished).isoformat(timespec="milliseconds"),
@@ -230,7 +233,9 @@ def protocol(cell: Cell) -> str:
 def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> Iterator[str]:
     """What a reader of the figures must know."""
     if not cell.loaded.pinned:
-        yield f"The data file is not the registered one (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
+        pin = cell.loaded.info.sha256 or cell.loaded.info.files
+        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        yield f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
     if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
     if cell.config.llm.name == "mock":
@@ -277,10 +282,11 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML."""
+    """The resolved config as YAML, but for where runs are logged: it changes no result."""
     from omegaconf import OmegaConf
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
     if "class" in cell.config.system:
         system["class"] = cell.config.system["class"]
-    return OmegaConf.to_yaml(OmegaConf.create({**asdict(cell.config), "system": system}))
+    settings = {name: value for name, value in asdict(cell.config).items() if name != "tracking"}
+    return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

@@ -8,14 +8,19 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from memeval.redaction import redacted
 from memeval.report.differences import differing, shown
+from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import NONE, count, dollars, flags, percent, short_count, with_half_width
 from memeval.results import CategoryResult, RunSummary
+from memeval.shown import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Row = list[str]
+LONGEST_CELL = 200
+"""Characters of a name or a setting in a table; the CSV has all of them."""
 ALWAYS = ("n", "acc ±95%", "std")
 """Columns that stay even where no cell has a figure for them: a missing error bar is to be seen."""
 
@@ -27,14 +32,21 @@ def comparison_table(summaries: Sequence[RunSummary]) -> Table:
     be (`Console(width=1000)`): the table takes what it needs.
     """
     from rich.table import Table
+    from rich.text import Text
 
     settings, header, rows = cells(summaries)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for place, name in enumerate(header):
         words = place < settings or name == "flags"
-        table.add_column(folded(name), justify="left" if words else "right", no_wrap=not words, overflow="fold", vertical="bottom")
+        table.add_column(
+            Text(folded(one_line(name, LONGEST_CELL))),
+            justify="left" if words else "right",
+            no_wrap=not words,
+            overflow="fold",
+            vertical="bottom",
+        )
     for row, summary in zip(rows, summaries, strict=True):
-        table.add_row(*row, style=None if summary.valid else "red")
+        table.add_row(*(Text(one_line(cell, LONGEST_CELL)) for cell in row), style=None if summary.valid else "red")
     return table
 
 
@@ -50,11 +62,11 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     """The same tables in Markdown, one a data set, under its name where there are several."""
     groups = by_dataset(summaries)
     if len(groups) > 1:
-        return "\n".join(f"## {name}\n\n{comparison_markdown(group)}" for name, group in groups.items())
+        return "\n".join(f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items())
     settings, header, rows = cells(summaries)
     rule = ["---" if place < settings or name == "flags" else "---:" for place, name in enumerate(header)]
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *escaped))
+    escaped = [[inline(one_line(cell, LONGEST_CELL)) for cell in row] for row in (header, *rows)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (escaped[0], rule, *escaped[1:]))
 
 
 def comparison_csv(summaries: Sequence[RunSummary]) -> str:
@@ -63,11 +75,12 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     metrics = sorted({name for summary in summaries for name in summary.metrics})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["run_key", "name", "dataset", *columns, *metrics, "flags"])
+    writer.writerow(map(csv_cell, ["run_key", "name", "dataset", *columns, *metrics, "flags"]))
     for summary in summaries:
         figures = ["" if (value := summary.metrics.get(name)) is None else value for name in metrics]
         values = [shown(summary, key) if key in summary.params else "" for key in columns]
-        writer.writerow([summary.run_key, summary.name, summary.dataset, *values, *figures, ", ".join(flags(summary))])
+        written = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
+        writer.writerow([*map(csv_cell, written), *figures, ", ".join(flags(summary))])
     return text.getvalue()
 
 

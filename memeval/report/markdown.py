@@ -7,10 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memeval.redaction import redacted
+from memeval.report.escaping import code, fenced, inline
 from memeval.report.figures import NONE, STAGES, count, deviation, dollars, flags, interval, milliseconds, percent
 from memeval.results import RECORDS_FILE, CategoryResult, RunSummary, write_atomically
+from memeval.shown import one_line
 
 FAILURES_SHOWN, VALUES_SHOWN = 10, 40
+LONGEST_CELL = 1000
+"""Characters of a cell: a whole value is in the records, or in `config.yaml`."""
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
 RETRIEVAL = ("recall_at", "hit_at", "all_at", "ndcg_at", "mrr")
 
@@ -39,7 +44,7 @@ def report(
 ) -> str:
     """The report's text; `positions` is the section on chosen positions, for runs that chose."""
     sections = (
-        [f"# {summary.name}"],
+        [f"# {inline(summary.name)}"],
         banner(summary),
         headline(summary),
         *([f"![{Path(plot).stem.replace('_', ' ')}]({plot})"] for plot in plots),
@@ -53,7 +58,7 @@ def report(
         latency(summary),
         statuses(summary, failures),
         notes(summary),
-        ["## Repeat it", "", "```sh", summary.command, "```"],
+        ["## Repeat it", "", *fenced(redacted(summary.command), "sh")],
         settings(summary),
     )
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
@@ -63,7 +68,7 @@ def banner(summary: RunSummary) -> list[str]:
     """The warning of a cell whose figures are not to be trusted."""
     if summary.valid:
         return []
-    minimum = next((f" of {value}" for key, value in summary.params.items() if key.endswith("min_coverage")), "")
+    minimum = next((f" of {inline(value)}" for key, value in summary.params.items() if key.endswith("min_coverage")), "")
     coverage = percent(summary.metrics.get("coverage"))
     return [f"> **INVALID.** Only {coverage} % of the answers were scored, below the minimum{minimum}: do not compare these figures."]
 
@@ -87,13 +92,13 @@ def headline(summary: RunSummary) -> list[str]:
     rows.append(("cost", money(get("cost_usd/total"))))
     if flagged := flags(summary):
         rows.append(("flags", ", ".join(flagged)))
-    return table((summary.dataset, ""), rows, figures=False)
+    return table((inline(summary.dataset), ""), rows, figures=False)
 
 
 def by_category(summary: RunSummary) -> list[str]:
     """Accuracy by category, those that stay out of the headline last and marked."""
     rows = [
-        measured(summary, row, row.name if row.headline else f"{row.name} (not in accuracy)")
+        measured(summary, row, inline(row.name) if row.headline else f"{inline(row.name)} (not in accuracy)")
         for row in sorted(summary.categories, key=lambda row: not row.headline)
     ]
     abstained = [
@@ -111,13 +116,13 @@ def by_facet(summary: RunSummary, facet: str) -> list[str]:
     title = summary.facet_titles.get(facet, facet)
     lines = table((text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown])
     more = ["", f"The {len(shown)} largest of {len(rows)}."] if len(shown) < len(rows) else []
-    return [f"## By {title}", "", *lines, *more]
+    return [f"## By {inline(title)}", "", *lines, *more]
 
 
 def by_protocol(summary: RunSummary) -> list[str]:
     """The metrics of the data set's own protocol, by their names in MLflow."""
     found = [(name, value) for name in summary.protocol_metrics if (value := summary.metrics.get(name)) is not None]
-    rows = [(f"`{name}`", f"{value:.4g}") for name, value in found]
+    rows = [(code(name), f"{value:.4g}") for name, value in found]
     return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)] if rows else []
 
 
@@ -158,7 +163,7 @@ def retrieval(summary: RunSummary) -> list[str]:
         return ["## Retrieval", "", "Not measured: the system does not show what it retrieved, or the data set names no evidence."]
     rows = [
         (
-            name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG"),
+            name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG").replace("|", "\\|"),
             percent(summary.metrics[name]),
             percent(summary.metrics.get(f"session_{name}")),
         )
@@ -201,7 +206,7 @@ def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list
     """How far the questions got, and the first that failed."""
     if not summary.statuses:
         return []
-    lines = ["## Statuses", "", *table(("status", "records"), [(status, count(n)) for status, n in summary.statuses.items()])]
+    lines = ["## Statuses", "", *table(("status", "records"), [(inline(status), count(n)) for status, n in summary.statuses.items()])]
     if failures:
         rows = [
             (text(row.get("question_id")), text(row.get("repeat")), text(row.get("status")), text(row.get("error"))) for row in failures
@@ -213,14 +218,14 @@ def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list
 
 def notes(summary: RunSummary) -> list[str]:
     """What a reader must know, a sentence each."""
-    return ["## Notes", "", *(f"- {note}" for note in summary.notes)] if summary.notes else []
+    return ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)] if summary.notes else []
 
 
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
-    values = [(f"`{text(key)}`", text(setting(value))) for key, value in summary.params.items()]
-    tags = [(key, text(value)) for key, value in summary.tags.items() if key not in {"run_key", "command"}]
-    times = [("started", summary.started_at), ("finished", summary.finished_at), ("run key", summary.run_key)]
+    values = [(code(key), text(setting(value))) for key, value in summary.params.items()]
+    tags = [(inline(key), text(value)) for key, value in summary.tags.items() if key not in {"run_key", "command"}]
+    times = [("started", inline(summary.started_at)), ("finished", inline(summary.finished_at)), ("run key", inline(summary.run_key))]
     origin = table(("tag", "value"), [*times, *tags], figures=False)
     return ["## Settings", "", *table(("setting", "value"), values, figures=False), "", "## Provenance", "", *origin]
 
@@ -247,8 +252,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], figures: bool = 
 
 
 def text(value: object) -> str:
-    """Any value in one cell of a table."""
-    return NONE if value is None else " ".join(str(value).split()).replace("|", "\\|")
+    """Any value in one cell of a table, cut where it is very long; without what looks like a secret, as it may be an error's text."""
+    return NONE if value is None else inline(one_line(value, LONGEST_CELL))
 
 
 def setting(value: str | int | float | bool | None) -> str:

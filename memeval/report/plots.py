@@ -11,6 +11,7 @@ from memeval.report.differences import labels
 from memeval.report.figures import count, percent
 from memeval.report.labelling import name_points
 from memeval.results import RUN_FILE, CategoryResult, RunSummary
+from memeval.shown import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,10 @@ BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#333333"
 """Okabe and Ito's colours, which the colour-blind tell apart, and two neutral ones."""
 
 DPI = 150
+WIDEST = 200.0
+"""Inches: a picture of a set of very many categories is crowded, but there is one."""
+LONGEST_NAME = 120
+"""Characters of a name in a picture."""
 
 
 def write_plots(folder: Path, summary: RunSummary) -> list[Path]:
@@ -38,7 +43,7 @@ def category_plot(summary: RunSummary, path: Path) -> Path:
     """Bars of accuracy with 95 % intervals; the categories that stay out of the headline stand apart, in grey."""
     rows = sorted(summary.categories, key=lambda row: not row.headline)
     inside = sum(row.headline for row in rows)
-    figure, axes = canvas(width=max(5.0, 1.6 + 1.05 * len(rows)), height=4.0)
+    figure, axes = canvas(width=min(WIDEST, max(5.0, 1.6 + 1.05 * len(rows))), height=4.0)
     places = [index + (0.5 if index >= inside else 0.0) for index in range(len(rows))]
     for place, row in zip(places, rows, strict=True):
         bar(axes, place, row)
@@ -163,9 +168,11 @@ def spans(summaries: Sequence[RunSummary]) -> list[tuple[float, float]]:
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     """An empty figure with one plain pair of axes."""
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    matplotlib.rcParams["text.parse_math"] = False  # names hold dollars, and mean no formula
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -184,14 +191,14 @@ def saved(figure: Figure, path: Path) -> Path:
 
 def wrapped(name: str) -> str:
     """A category's name on short lines: `single-session-user` on three."""
-    return "\n".join(re.split(r"[-_ ]", name))
+    return "\n".join(re.split(r"[-_ ]", one_line(name, LONGEST_NAME)))
 
 
 def titled(text: str, width: int) -> str:
     """A title on lines of at most so many characters."""
     import textwrap
 
-    return "\n".join(textwrap.wrap(text, width))
+    return "\n".join(textwrap.wrap(one_line(text, 2 * LONGEST_NAME), width))
 
 
 def warm_up() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from memeval.config.checks import check_address
 from memeval.config.paths import cache_dir
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
@@ -43,6 +44,7 @@ class EndpointReranker:
 
     def __init__(self, corpus: Sequence[str], address: str, model: str, key_env: str, origin: str = "") -> None:
         self._corpus, self._model, self._origin = corpus, model, origin
+        check_address("system.rerank_url", address, "the key comes from the environment:  export RERANK_API_KEY=...")
         address = address.rstrip("/").removesuffix(PATH)
         key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
         self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES)

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
+from memeval.config.checks import check_address
 from memeval.errors import UserError
 from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.redaction import keep_secret
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, MemorySystem, Parts, SystemSettings
 from memeval.systems.letta_server import Agent, Hit, Reply, pool
 
@@ -26,6 +28,7 @@ PERSONA = (
 
 CHOOSE, CHOOSE_ALL = "\nReply with the label of the right choice alone.", "\nReply with the labels of all right choices alone."
 
+BY_TOKEN = "a server's token comes from the environment:  export LETTA_API_KEY=... (or another name, in system.token_env)"
 NOTES = {"letta_calls": "not cached: the server makes them"}
 
 
@@ -70,6 +73,7 @@ class Letta(MemorySystem):
                 "system=letta needs a Letta server, and neither system.base_url nor LETTA_BASE_URL names one",
                 "for example:  export LETTA_BASE_URL=http://localhost:8283",
             )
+        check_address("system.base_url" if settings.base_url else "LETTA_BASE_URL", self._address, BY_TOKEN)
         self.reset()
 
     @classmethod
@@ -85,7 +89,9 @@ class Letta(MemorySystem):
 
     def consolidate(self) -> None:
         self.close()
-        self._agent = Agent(self._address, os.environ.get(self.settings.token_env))
+        token = os.environ.get(self.settings.token_env)
+        keep_secret(token)
+        self._agent = Agent(self._address, token)
         try:
             persona = fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
             self._agent.create(self.parts.case_id, self.settings.model, self.settings.embedding, persona)

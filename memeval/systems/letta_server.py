@@ -15,6 +15,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from memeval.errors import ModelError
+from memeval.redaction import redacted
+from memeval.shown import one_line
 from memeval.systems.remote import Leftover, answered, fault
 
 T = TypeVar("T")
@@ -167,9 +169,10 @@ class _PassingError(Exception):
 
 
 def _client(address: str, token: str | None) -> Any:
-    from letta_client import Letta
+    from letta_client import DefaultHttpxClient, Letta
 
-    client = Letta(base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1)
+    connections = DefaultHttpxClient(base_url=address, timeout=TIMEOUT_S, follow_redirects=False)  # the conversation goes nowhere else
+    client = Letta(base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections)
     client.api_key = token  # else the client takes LETTA_API_KEY, whatever token_env says
     return client
 
@@ -197,7 +200,7 @@ def _told(error: Any) -> str:
     """The error on one line."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     detail = body.get("detail") or body.get("message") or body.get("error") if isinstance(body, dict) else None
-    text = " ".join(str(detail or error).split())
+    text = redacted(" ".join(str(detail or error).split()))
     return (f"HTTP {status}: {text}" if status else text)[:300]
 
 
@@ -214,7 +217,7 @@ def _reply(events: Sequence[Any]) -> Reply:
     for event in events:
         match event.message_type:
             case "error_message":
-                raise ModelError(f"the Letta server failed: {event.message}"[:300])
+                raise ModelError(f"the Letta server failed: {one_line(event.message)}")
             case "tool_call_message":
                 called |= _searches(event)
                 reply.queries = list(called.values())

@@ -12,8 +12,10 @@ from datetime import UTC
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.records import MemoryChunk
+from memeval.shown import one_line
 from memeval.systems.remote import Leftover, answered, fault
 
 T = TypeVar("T")
@@ -96,7 +98,7 @@ class CloudMemory:
             except MemoryError as error:
                 passing = isinstance(error, RateLimitError | NetworkError) and error.error_code != "NET_TIMEOUT"
                 if attempt == TRIES - 1 or not passing:
-                    raise ModelError(f"mem0: {error.error_code}: {error.message}"[:300]) from error
+                    raise ModelError(f"mem0: {error.error_code}: {one_line(error.message, 300)}") from error
                 self._sleep(float(error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)))
         raise AssertionError("unreachable: the loop returns or raises")
 
@@ -137,7 +139,8 @@ def _connect(host: str, key: str) -> Any:
     import httpx
     from mem0 import MemoryClient  # type: ignore[import-untyped]
 
-    connections = httpx.Client(timeout=TIMEOUT_S)
+    check_address("system.host", host, "the key comes from the environment:  export MEM0_API_KEY=...")
+    connections = httpx.Client(timeout=TIMEOUT_S)  # follows no redirects: the conversation goes nowhere else
     try:
         client = MemoryClient(api_key=key, host=host, client=connections)
     except httpx.HTTPError as error:
@@ -145,7 +148,7 @@ def _connect(host: str, key: str) -> Any:
         raise fault(host, f"no answer from mem0's API at {host}: {error}", "is it up, and system.host right?") from error
     except ValueError as error:  # what the client makes of a refused key
         connections.close()
-        raise UserError(f"mem0's API at {host} refused the key: {error}") from error
+        raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
     answered(host)
     return client
 

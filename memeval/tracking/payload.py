@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.names import digest_name
+from memeval.redaction import redacted, without_known_in
 from memeval.results import RECORDS_FILE, RunSummary
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
@@ -41,7 +42,7 @@ def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings as YAML writes them."""
     written = {None: "null", True: "true", False: "false"}
     values = {key: written[value] if value is None or isinstance(value, bool) else str(value) for key, value in summary.params.items()}
-    return {legal(key): cut(value, PARAM_LIMIT) for key, value in values.items()}
+    return {legal(key): cut(redacted(value), PARAM_LIMIT) for key, value in values.items()}
 
 
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -56,7 +57,7 @@ def tags(summary: RunSummary, report: str) -> dict[str, str]:
     shown = {"mlflow.note.content": note(report), "mlflow.source.name": summary.command, "mlflow.source.type": "LOCAL"}
     if commit := summary.tags.get("git_commit"):
         shown["mlflow.source.git.commit"] = commit
-    return {legal(key): cut(value, TAG_LIMIT) for key, value in {**ours, **shown}.items()}
+    return {legal(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()}
 
 
 def note(report: str) -> str:
@@ -94,7 +95,7 @@ def records_table(folder: Path) -> str:
     rows = [row(record) for record in records(folder / RECORDS_FILE)]
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     data = [[cells.get(name) for name in columns] for cells in rows]
-    return json.dumps({"columns": columns, "data": data}, ensure_ascii=False)
+    return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
 
 
 def records(path: Path) -> Iterator[Mapping[str, Any]]:

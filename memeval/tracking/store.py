@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from memeval.errors import UserError, WorldError
 from memeval.private import FILE_MODE, make_folder
+from memeval.redaction import keep_address, redacted, without_userinfo
 from memeval.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
@@ -60,7 +60,7 @@ class Store:
     @property
     def name(self) -> str:
         """The address as it may be shown and stored: without user and password."""
-        return re.sub(r"//[^/@]*@", "//", self.uri)
+        return without_userinfo(self.uri) if "://" in self.uri and not self.uri.startswith("sqlite:") else self.uri
 
     @property
     def page(self) -> str:
@@ -76,6 +76,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
+    keep_address(store.uri)
     if store.database is not None and not exists(store.database):
         with faults(store):
             create(store.database, store.artifacts)
@@ -139,7 +140,7 @@ def locate(root: Path, uri: str | None) -> Store:
     if found and scheme.split("+")[0] in DATABASE_SERVERS:
         return Store(uri, (local / "artifacts").as_uri())
     raise UserError(
-        f"tracking.uri '{uri}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
+        f"tracking.uri '{one_line(uri)}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
         "on this machine:  leave tracking.uri out, or tracking.uri=sqlite:///runs/mlflow.db",
         "on a server:      tracking.uri=http://host:5000",
     )
@@ -211,4 +212,4 @@ def plainly(error: Exception) -> str:
             return f"{cause} ({detail})" if detail else cause
     if "disk i/o error" in said.lower():
         return "the disk refused to write; is it full?"
-    return one_line(said, 300) or type(error).__name__
+    return one_line(redacted(said), 300) or type(error).__name__

@@ -1,0 +1,67 @@
+"""The terminal: whatever is written to it, by us, by a library or by a traceback, holds no secret and nothing that a terminal acts on."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from typing import Any, TextIO
+
+from memeval.redaction import keep_environment, redacted, without_known
+from memeval.shown import printable
+
+
+class Guarded:
+    """A text stream before which texts are cleaned. Everything else about the stream is its own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unguarded = stream
+
+    def write(self, text: str) -> int:
+        self.unguarded.write(printable(redacted(text)))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unguarded, name)
+
+
+class Drawn(Guarded):
+    """A stream for what is drawn with escape sequences of our own; its texts are made printable where they are put in."""
+
+    def write(self, text: str) -> int:
+        self.unguarded.write(without_known(text))
+        return len(text)
+
+
+class CleanRecord(logging.LogRecord):
+    """A line of a log, whoever writes it and wherever to."""
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return printable(redacted(super().getMessage()))
+
+
+def guard() -> None:
+    """Guards this process's terminal and logs from here on, and remembers the secrets of its environment."""
+    keep_environment()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, Guarded):
+            setattr(sys, name, Guarded(stream))
+    logging.setLogRecordFactory(_record)
+
+
+def drawn(stream: Any) -> Any:
+    """The stream for a progress bar or a table."""
+    return Drawn(stream.unguarded if isinstance(stream, Guarded) else stream)
+
+
+def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+    record = CleanRecord(*args, **kwargs)
+    if record.exc_info and record.exc_info[0] is not None:
+        # A formatter takes the text that is there, and makes one of its own only where there is none.
+        record.exc_text = printable(redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n")))
+    return record

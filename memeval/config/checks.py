@@ -1,0 +1,157 @@
+"""Addresses, names of environment variables and headers: what a setting may hold, and above all that it holds no secret.
+
+A setting lands in config files, parameters, reports and on tracking servers. So secrets come from the environment alone, and whatever else
+brings one is refused by the name of the setting, without repeating what it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from memeval.errors import UserError
+from memeval.redaction import SHORTEST, keep_address, keep_secret, looks_secret
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_SETTING = re.compile(r"(?:^|[._])(?:api_?key|key|token|password|passwd|secret|authorization|credentials?)$")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_LABEL = re.compile(r"[^\s.\x00-\x20\x7f\"'<>\\^`{|}%]{1,63}")
+_ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
+_OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.DOTALL)
+_PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
+
+BY_HEADER = "a gateway's key goes into a header, from the environment:  llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers)"
+BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
+BY_TRACKING = "where it needs a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
+
+
+def check_address(option: str, address: str, *hints: str) -> None:
+    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user, password, query or fragment."""
+    check_plain(option, address, *(hints or (BY_HEADER,)))
+    way = "for example:  http://localhost:8000/v1"
+    if not address.lower().startswith(("http://", "https://")):
+        raise UserError(f"{option} must be an address that begins with http:// or https://", way)
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise UserError(f"{option} is not an address: host or port can't be read", way) from None
+    labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
+    sound = not any(character.isspace() or not character.isprintable() for character in address) and "\\" not in address
+    if not sound or len(host) > 253 or not all(map(_LABEL.fullmatch, labels)) or port == 0:
+        raise UserError(f"{option} is not an address: host or port can't be read", way)
+
+
+def check_plain(option: str, address: str, *hints: str) -> None:
+    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such things would be published with it."""
+    rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
+    what = next((name for mark, name in (("@", "a user name or a password"), ("?", "a query"), ("#", "a fragment")) if mark in rest), None)
+    if what:
+        keep_address(address)
+        raise UserError(f"{option} holds {what}, which would be published with the settings", *hints)
+
+
+def check_tracking(option: str, address: str) -> None:
+    """Raises `UserError` where the address of a store holds a user, a password or a query."""
+    if "://" in address and not address.startswith(("sqlite:", "file:")):
+        check_plain(option, address, BY_TRACKING)
+
+
+def check_variable(option: str, name: Any) -> None:
+    """Raises `UserError` unless `name` can be that of an environment variable. It is not shown: it may be the key itself."""
+    message = f"{option} must be the name of the environment variable that holds the secret, and not the secret itself"
+    message += " (one in small letters has to be set)"
+    hint = BY_VARIABLE.format(option=option)
+    if not isinstance(name, str) or not name.strip():
+        raise UserError(f"{option} is empty: it must be the name of an environment variable", hint)
+    if name in os.environ:
+        return
+    digits = any(character.isdigit() for character in name)
+    conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
+    if not _VARIABLE.fullmatch(name) or looks_secret(name) or name in os.environ.values() or not (conventional or len(name) < 8):
+        keep_secret(name)
+        raise UserError(message, hint)
+
+
+def check_headers(option: str, headers: Any) -> None:
+    """Raises `UserError` for what is not the name of a header, or not that of a variable."""
+    if not isinstance(headers, Mapping):
+        raise UserError(f"{option} must be a mapping of names of headers to names of environment variables", BY_HEADER)
+    for header, variable in headers.items():
+        if not _HEADER.fullmatch(str(header)) or looks_secret(str(header)):
+            keep_secret(str(variable))
+            raise UserError(f"{option} holds a name that is not one of a header", BY_HEADER)
+        check_variable(f"{option}.{header}", variable)
+
+
+def check_secrets(leaves: Mapping[str, Any]) -> None:
+    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one in it, whatever group they are of."""
+    for path, value in leaves.items():
+        if path.endswith("_env"):
+            check_variable(path, value)
+        elif ".headers." in path:
+            check_headers(path.partition(".headers.")[0] + ".headers", {path.partition(".headers.")[2]: value})
+        elif path.endswith(".headers"):
+            check_headers(path, {} if value is None else value)
+        elif path == "tracking.uri":
+            check_tracking(path, str(value or ""))
+        else:
+            for text in _texts(value):
+                _check_text(path, text)
+
+
+def _check_text(path: str, text: str) -> None:
+    hints = [BY_HEADER] if path.startswith(("llm.", "embedder.")) else ["secrets come from the environment alone"]
+    if _SECRET_SETTING.search(path) and (len(text) >= SHORTEST or path.startswith(("llm.", "embedder.", "tracking."))):
+        keep_secret(text)
+        raise UserError(f"{path} would hold a secret: a setting names the environment variable that holds it", *hints)
+    if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
+        check_plain(path, text, *hints)
+    if looks_secret(text):
+        keep_address(text)
+        raise UserError(f"{path} holds what looks like a secret, which would be published with the settings", *hints)
+
+
+def check_overrides(words: list[str]) -> None:
+    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes it into any file.
+
+    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are looked at once they are resolved.
+    """
+    for word in words:
+        found = _OVERRIDE.fullmatch(word)
+        if found is None:
+            if not word.startswith("-") and looks_secret(word):
+                keep_address(word)
+                raise UserError("a word of the command line holds what looks like a secret", "secrets come from the environment alone")
+            continue
+        key, value = found["key"].partition("@")[0], found["value"]
+        for path, text in _assigned(key, value):
+            if "${" not in text:
+                check_secrets({path: text})
+            elif looks_secret(text):
+                raise UserError(f"{path} holds what looks like a secret, which would be published with the settings", BY_HEADER)
+
+
+def _assigned(key: str, value: str) -> Iterator[tuple[str, str]]:
+    """Each value that an override gives, by the path that it gives it to."""
+    inner = value.strip()
+    if inner.startswith("{"):
+        for name, part in _PAIR.findall(inner):
+            yield f"{key}.{name}", part.strip()
+    elif key.endswith("_env") or key.endswith(".headers") or ".headers." in key:
+        yield from ((key, part.strip().strip("'\"")) for part in inner.split(",") if part.strip() not in ("null", ""))
+        if inner in ("", "''", '""'):
+            yield key, ""
+    elif inner not in ("null", ""):
+        yield key, inner.strip("'\"[]()")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
