@@ -16,7 +16,9 @@ from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
 from memeval.config.schema import RunConfig
+from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
+from memeval.shown import one_line
 
 T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -37,6 +39,7 @@ _LEAST: dict[str, float] = {
     "embedder.max_retries": 0,
     "judge.threshold": 0,
     "min_coverage": 0,
+    "max_ingest_loss": 0,
 }
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
@@ -137,10 +140,13 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
         value = leaves.get(path)
         if value is not None and value < least:
             raise UserError(f"{path} must be at least {least:g}, not {value}")
-    for path in ("llm.timeout_s", "embedder.timeout_s"):
-        if leaves[path] <= 0:
+    limit = leaves.get(f"system.{TIMEOUT}")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
+        raise UserError(f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'")
+    for path in ("llm.timeout_s", "embedder.timeout_s", f"system.{TIMEOUT}"):
+        if leaves.get(path) is not None and leaves[path] <= 0:
             raise UserError(f"{path} must be above 0 seconds, not {leaves[path]:g}")
-    for path in ("min_coverage", "judge.threshold"):
+    for path in ("min_coverage", "max_ingest_loss", "judge.threshold"):
         if leaves[path] is not None and leaves[path] > 1:
             raise UserError(f"{path} must be at most 1, not {leaves[path]:g}")
 

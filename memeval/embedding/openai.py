@@ -76,6 +76,7 @@ class OpenAIEmbedder(Embedder):
             for batch, vectors in zip(batches, await asyncio.gather(*map(self._ask, batches)), strict=True):
                 found |= dict(zip(batch, vectors, strict=True))
         except ModelError as error:
+            current_ledger().failed += 1
             self._settle(texts, found, error)
             raise
         finally:

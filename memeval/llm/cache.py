@@ -66,6 +66,11 @@ class Cache:
         with self._lock:
             self._run("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (key, value, origin))
 
+    def forget(self, key: str) -> None:
+        """Drops an entry, if there is one."""
+        with self._lock:
+            self._run("DELETE FROM entries WHERE key = ?", (key,))
+
     def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
         try:
             return self._connection.execute(statement, values)

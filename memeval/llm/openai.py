@@ -54,7 +54,7 @@ class OpenAIModel(LanguageModel):
             self._cache.put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
         usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
-        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"])
+        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"], key=key)
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
@@ -78,6 +78,10 @@ class OpenAIModel(LanguageModel):
         reply = await self._endpoint.post("/chat/completions", body)
         text = _content(reply.body)
         return {"text": text, "usage": reported_usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+
+    def forget(self, completion: Completion) -> None:
+        if completion.key:
+            self._cache.forget(completion.key)
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()

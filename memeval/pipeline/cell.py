@@ -18,6 +18,7 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.registry import judge_type, wording_of
+from memeval.pipeline.declared import Declared
 from memeval.prompts import Wording, from_file, shipped
 from memeval.systems.contract import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
@@ -92,6 +93,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     system_name, class_path = config.system["name"], config.system.get("class")
     kind = system_class(system_name, class_path)
     settings = read_settings(kind.settings_type, config.system)
+    declared = Declared(kind, settings)
     dataset = open_dataset(config)
     config = replace(
         config,
@@ -100,10 +102,10 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         judge=_judge(config, dataset),
     )
     _check_granularity(config, dataset)
-    wording, choose_wording = answer_wording(config, kind.answer_style(settings), dataset.chooses), choosing_wording(config)
+    wording, choose_wording = answer_wording(config, declared.answer_style, dataset.chooses), choosing_wording(config)
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
     _check_models(config, dataset)
-    if config.llm.name == "extractive" and kind.needs_language_model(settings):
+    if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
             f"system={system_name} with these settings asks a language model, and llm=extractive is none",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
@@ -114,10 +116,10 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         prompt_sha256=f"{wording.sha256} {choose_wording.sha256}" if dataset.chooses else wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
         system_class=class_identity(kind),
-        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
+        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in declared.ingest_wordings),
         system_stages=stages_of(kind),
         dataset_stages={path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()},
-        ingest_uses_model=kind.thinks_at_ingest(settings),
+        ingest_uses_model=declared.thinks_at_ingest,
     )
     granularity = Granularity(**asdict(config.granularity))
     return Cell(config, dataset, loaded, kind, settings, granularity, wording, choose_wording, judge_wording, facts, command)

@@ -17,7 +17,7 @@ from memeval.pipeline.records import as_lines, hypotheses, ingests, records
 from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
-from memeval.records import Status
+from memeval.records import IngestHealth, Status
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RepeatResult, RunSummary, hypotheses_file, write_atomically
 
 Record = Mapping[str, Any]
@@ -175,6 +175,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     if cell.config.llm.name == "mock":
         yield "The mock model stands in for a language model: its figures mean nothing."
     yield from _failures(rows)
+    yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
     cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))
     if cut["cut_chunks"]:
@@ -194,6 +195,15 @@ def _failures(rows: Sequence[Record]) -> Iterator[str]:
         if status != Status.OK:
             example = next((row["error"] for row in rows if row["status"] == status and row.get("error")), "")
             yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
+
+
+def _losses(ingest_rows: Sequence[Record]) -> Iterator[str]:
+    hurt = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health") and row["health"]["lost"]]
+    if not hurt:
+        return
+    whole = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health")]
+    total = IngestHealth(*(sum(getattr(one, name) for one in whole) for name in ("asked", "stored", "lost")))
+    yield f"{total.told}, in {len(hurt)} of {len(whole)} conversations: their answers stand on less than was said."
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
