@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
+import tempfile
 import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 SUFFIX = ".tmp"
-OLD_S = 3600.0
+OLD_S = 24 * 3600.0
 """A folder without a readable name of its owner is left alone for so long."""
 GONE = "gone"
 """Stands where a process began when there is none."""
 _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
-_OWNER_THEN = re.compile(r"(\d{1,10}-\d+)-")
+_TEMPORARY = "memeval-"
+_OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
+_UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
+"""As they were named before their owner was told."""
 _CHECKED: set[Path] = set()
 
 
@@ -31,23 +36,32 @@ def own_name(beside: Path, mark: str) -> Path:
     return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
 
 
-def sweep(folder: Path) -> None:
-    """Removes what dead processes left in `folder`; once a process and folder, as it is read as a whole."""
-    if folder in _CHECKED:
-        return
-    _CHECKED.add(folder)
-    for path in folder.glob(f".*{SUFFIX}"):
-        parts = path.name.removesuffix(SUFFIX).split(".")
-        names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
-        if is_left(names[0] if names else "", path):
+def temporary(what: str) -> Path:
+    """A folder of this process among the system's temporary ones, removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{what}-{owner()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def sweep_temporary() -> None:
+    """Removes the temporary folders of dead processes."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+        if found := _OWNED.match(path.name):
+            if is_left(found[1], path):
+                remove(path)
+        elif _UNOWNED.match(path.name) and is_left("", path):
             remove(path)
 
 
-def sweep_named(folder: Path, prefix: str) -> None:
-    """Removes the folders `<prefix><owner>-…` that dead processes left in `folder`."""
-    for path in folder.glob(f"{prefix}*"):
-        found = _OWNER_THEN.match(path.name[len(prefix) :])
-        if is_left(found[1] if found else "", path):
+def sweep(folder: Path) -> None:
+    """Removes what dead processes left in the folders of `folder`; once a process, as all of them are read."""
+    if folder in _CHECKED:
+        return
+    _CHECKED.add(folder)
+    for path in folder.glob(f"*/.*{SUFFIX}"):
+        parts = path.name.removesuffix(SUFFIX).split(".")
+        names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
+        if is_left(names[0] if names else "", path):
             remove(path)
 
 

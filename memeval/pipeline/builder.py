@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TIMEOUT
 from memeval.granularity import chunks
+from memeval.leftovers import sweep, sweep_temporary
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory, build_memory
 from memeval.pipeline.models import Models
@@ -28,6 +30,9 @@ class Builder:
     def __init__(self, cell: Cell, models: Models) -> None:
         self._cell, self._models = cell, models
         self._state = ProcessState()
+        sweep_temporary()
+        for folder in (prepared_dir(), outputs_dir() / "runs"):
+            sweep(folder)
         self._bridge = Bridge()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:

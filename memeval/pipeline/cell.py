@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from memeval.config.identity import Facts, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
 from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
-from memeval.config.settings import read_settings
+from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
@@ -97,7 +98,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     dataset = open_dataset(config)
     config = replace(
         config,
-        system={**config.system, **asdict(settings)},
+        system={**_without_defaults(config.system), **asdict(settings)},
         dataset={**config.dataset, **_as_yaml(dataset.settings)},
         judge=_judge(config, dataset),
     )
@@ -123,6 +124,11 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     )
     granularity = Granularity(**asdict(config.granularity))
     return Cell(config, dataset, loaded, kind, settings, granularity, wording, choose_wording, judge_wording, facts, command)
+
+
+def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
+    """What a system's YAML says, without what all systems share and nobody set."""
+    return {name: value for name, value in system.items() if name != TIMEOUT or value is not None}
 
 
 def answer_wording(config: RunConfig, own_style: str | None, chooses: bool = False) -> Wording:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from memeval.errors import IngestLossError, MemevalError, SystemFaultError
-from memeval.leftovers import own_name, sweep
+from memeval.leftovers import own_name
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.places import place_of_method
@@ -86,7 +86,6 @@ async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk]
     """
     folder = cell.memory_folder(seed) / quote(case.case_id, safe="")
     async with _building(folder):
-        sweep(folder.parent)
         return await _load(cell, folder, fresh) or await _build(cell, chunks, fresh(), folder)
 
 

@@ -47,6 +47,17 @@ def place_in_stack(frame: FrameType | None, method: str, source: str = "") -> st
     return _chosen(frames[::-1], method, source)
 
 
+def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
+    """The place at which a suspended coroutine stands, or whatever it waits for in turn."""
+    frames: list[tuple[str, int]] = []
+    while running is not None:
+        frame = getattr(running, "cr_frame", None) or getattr(running, "gi_frame", None)
+        if frame is not None:
+            frames.append((frame.f_code.co_filename, frame.f_lineno))
+        running = getattr(running, "cr_await", None) or getattr(running, "gi_yieldfrom", None)
+    return _chosen(frames, method, source)
+
+
 def place_of_method(owner: Any, method: str, source: str = "") -> str:
     """Where a method begins; its class's file alone where that can't be told."""
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)

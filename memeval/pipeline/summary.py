@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memeval.config.resolve import fields_of, flatten
+from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
@@ -220,6 +221,5 @@ def config_yaml(cell: Cell) -> str:
     from omegaconf import OmegaConf
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
-    if "class" in cell.config.system:
-        system["class"] = cell.config.system["class"]
+    system |= {name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system}
     return OmegaConf.to_yaml(OmegaConf.create({**asdict(cell.config), "system": system}))

@@ -21,7 +21,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
-from memeval.pipeline.places import fault, place_in_stack, place_of, place_of_method, source_of
+from memeval.pipeline.places import fault, place_in_coroutine, place_in_stack, place_of, place_of_method, source_of
 from memeval.pipeline.process_state import ProcessState
 from memeval.shown import one_line
 from memeval.systems.contract import MemorySystem
@@ -171,9 +171,7 @@ class Watched:
             await asyncio.wait({task})
             raise
         if not done:
-            place = place_of_method(self.system, call.method, self.source)
-            if stack := task.get_stack(limit=1):
-                place = place_in_stack(stack[-1], call.method, self.source)
+            place = place_in_coroutine(value, call.method, self.source)
             task.cancel()
             raise self._given_up(call, place)
         if task.cancelled():
