@@ -25,14 +25,20 @@ def source_of(kind: type[Any]) -> str:
         return ""
 
 
-def fault(error: BaseException, method: str, source: str = "") -> MemevalError:
-    """What a system raised, as one line with its place. An error that was raised on purpose tells enough by itself."""
+def fault(error: BaseException, method: str, source: str = "", owner: Any = None) -> MemevalError:
+    """What a system raised, as one line with its place. An error that was raised on purpose tells enough by itself.
+
+    Where no code of `owner` ran, as it takes other arguments than it is given, the place is where the method begins.
+    """
     if isinstance(error, MemevalError):
         return error
     kind = type(error).__name__
     message = _message_of(error)
     told = f"{kind}: {message}" if message else kind
-    return SystemFaultError(f"{place_of(error.__traceback__, method, source)}: {told}")
+    place = place_of(error.__traceback__, method, source)
+    if owner is not None and all(_is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)):
+        place = place_of_method(owner, method, source)
+    return SystemFaultError(f"{place}: {told}")
 
 
 def place_of(trace: TracebackType | None, method: str, source: str = "") -> str:
@@ -70,11 +76,15 @@ def _chosen(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
     """Frames are given from the outermost to the innermost."""
     innermost = list(frames)[::-1]
     theirs = [frame for frame in innermost if source and frame[0] == source]
-    foreign = [frame for frame in innermost if not frame[0].startswith((_OWN, "<"))]
+    foreign = [frame for frame in innermost if not _is_ours(frame[0])]
     outermost_foreign = foreign[-1:]
     for file, line in [*theirs[:1], *outermost_foreign, *innermost[:1]]:
         return f"{Path(file).name}:{line} in {method}"
     return f"{Path(source).name} in {method}" if source else method
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((_OWN, "<"))
 
 
 def _message_of(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import signal
 import sys
@@ -15,12 +16,13 @@ _OURS = ("MEMEVAL_", "MLFLOW_")
 
 
 class ProcessState:
-    """The working directory, our variables, signal handlers, standard streams and recursion limit as they were."""
+    """The working directory, our variables, locale, signal handlers, standard streams and recursion limit as they were."""
 
     def __init__(self) -> None:
         self._folder = _folder()
         self._variables = _variables()
         self._streams = (sys.stdout, sys.stderr)
+        self._locale = locale.setlocale(locale.LC_ALL)
         self._depth = sys.getrecursionlimit()
         self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -35,6 +37,8 @@ class ProcessState:
             os.environ.update(self._variables)
         if sys.getrecursionlimit() != self._depth:
             sys.setrecursionlimit(self._depth)
+        if locale.setlocale(locale.LC_ALL) != self._locale:  # it decides how text files are read and numbers written
+            locale.setlocale(locale.LC_ALL, self._locale)
         self._restore_streams()
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._handlers.items():

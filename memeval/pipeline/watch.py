@@ -43,6 +43,8 @@ class Call:
     method: str
     since: float
     source: str
+    owner: Any
+    """The system, or its class while there is none yet."""
 
     def told(self) -> str:
         return f"case {one_line(self.case_id, 60)}: {self.system}.{self.method}"
@@ -78,7 +80,7 @@ class _Outcome:
 
     def result(self, call: Call) -> Any:
         if self.error is not None:
-            raise fault(self.error, call.method, call.source) from self.error
+            raise fault(self.error, call.method, call.source, call.owner) from self.error
         return self.value
 
 
@@ -141,7 +143,7 @@ class Watched:
         return None
 
     def _call(self, name: str) -> Call:
-        return Call(self.case_id, _name_of(type(self.system)), name, time.monotonic(), self.source)
+        return Call(self.case_id, _name_of(type(self.system)), name, time.monotonic(), self.source, self.system)
 
     async def _called(self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if inspect.iscoroutinefunction(method):
@@ -233,7 +235,7 @@ class Watched:
 
 def constructed(build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None) -> MemorySystem:
     """The system that `build` makes, on the calling thread. Raises `SystemFaultError` for what its constructor does."""
-    call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind))
+    call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
     with _noted(call):
         outcome = _stepped(build, timeout_s, call)
     system: MemorySystem = outcome.result(call)

@@ -176,7 +176,7 @@ def test_a_class_that_is_none_is_one_line(path: str, told: str, tmp_path: Path, 
 def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
     environ = environment(home) | {"PYTHONPATH": str(HERE)}
     line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"+system.class=faulty:{name}", *words]
-    return subprocess.Popen(line, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home)
+    return subprocess.Popen(line, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", cwd=home)
 
 
 def waited_for(process: subprocess.Popen[str], what: str) -> str:
