@@ -118,10 +118,12 @@ class Mem0(RecallSystem):
         if self._hosted:
             self._upload()
             return
-        bridge = self._open()
         texts = [chunk.text for chunk in self._chunks]
-        if not self.settings.infer and texts:
-            bridge.known = dict(zip(texts, self.parts.run_sync(bridge.embedder.embed(texts)), strict=True))
+        embedder = self.parts.embedder.fitted(texts)
+        first = texts[:1] if self.settings.infer else texts  # a model's width is known once it has embedded something
+        known = dict(zip(first, self.parts.run_sync(embedder.embed(first)), strict=True)) if first else {}
+        bridge = self._open(embedder, embedder.width)
+        bridge.known = {} if self.settings.infer else known
         for number, chunk in enumerate(self._chunks):
             bridge.observed = chunk.time
             if not self._add(chunk, bridge):
@@ -151,12 +153,11 @@ class Mem0(RecallSystem):
         if calls:
             current_ledger().usages.append(Usage(role, "mem0", "mem0", None, None, calls=calls))
 
-    def _open(self) -> _Bridge:
-        """A fresh mem0 over an embedder fitted on the chunks."""
+    def _open(self, embedder: Embedder, width: int) -> _Bridge:
+        """A fresh mem0 over an embedder that was fitted on the chunks."""
         self.close()
-        embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
         self._bridge = _Bridge(embedder, self.parts)
-        self._memory = _new_memory(self._bridge)
+        self._memory = _new_memory(self._bridge, width or 1)  # nothing was said: nothing will be stored
         return self._bridge
 
     def _add(self, chunk: MemoryChunk, bridge: _Bridge) -> bool:
@@ -249,7 +250,8 @@ class Mem0(RecallSystem):
         self._chunks = read_chunks(folder)
         state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
         vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
-        bridge = self._open()
+        embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
+        bridge = self._open(embedder, vectors.shape[1] if vectors.ndim > 1 and len(vectors) else embedder.width)
         bridge.unparsed = state["unparsed"]
         self._ids = [row["id"] for row in state["memories"]]
         if len(vectors) != len(self._ids):
@@ -323,7 +325,7 @@ def prepare_import() -> None:
         os.environ["MEM0_DIR"] = str(temporary("mem0"))
 
 
-def _new_memory(bridge: _Bridge) -> Any:
+def _new_memory(bridge: _Bridge, width: int) -> Any:
     """A mem0 memory of its own, nothing of which is on disk."""
     prepare_import()
     from mem0 import Memory  # type: ignore[import-untyped]
@@ -331,7 +333,6 @@ def _new_memory(bridge: _Bridge) -> Any:
     from memeval.systems.mem0_plugs import SLOT, plug_in
 
     plug_in(entities=has_entities())
-    width = bridge.embedder.width
     store = {"path": ":memory:", "embedding_model_dims": width, "collection_name": "memeval"}
     memory = Memory.from_config(
         {
