@@ -10,7 +10,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can mend it, 130 interrupted."""
     from memeval.cli.main import run_command
 
-    return run_command(list(sys.argv[1:] if arguments is None else arguments))
+    if arguments is not None:
+        return run_command(list(arguments))
+    from memeval.cli.interrupt import leave, listening
+
+    with listening():
+        return leave(run_command(sys.argv[1:]))
 
 
 if __name__ == "__main__":

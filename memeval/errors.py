@@ -35,6 +35,14 @@ class ModelError(WorldError):
     """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
 
 
+class SystemFaultError(MemevalError):
+    """A memory system of the user's own did what it must not; the message tells file, line and method."""
+
+
+class IngestLossError(WorldError):
+    """A memory lost more of what it was given than the config allows: it is not asked."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that a look-up does not know, with the nearest names that it does."""
     names = sorted(known)

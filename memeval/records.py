@@ -197,6 +197,28 @@ class Answer:
     """Anything a report should show: a context that was cut, a part that was off."""
 
 
+@dataclass(frozen=True, slots=True)
+class IngestHealth:
+    """What became of the units that a memory was given."""
+
+    asked: int
+    """Units that went in."""
+    stored: int
+    """Units of which all went well, whether or not there was anything in them to keep."""
+    lost: int
+    """Units of which something was lost: a call that failed, a reply that could not be read, a vector that was never made."""
+
+    @property
+    def lost_share(self) -> float:
+        """`lost` as a share of `asked`; 0 where nothing went in."""
+        return self.lost / self.asked if self.asked else 0.0
+
+    @property
+    def told(self) -> str:
+        """In words: `ingest lost 3 of 419 units (0.7 %)`."""
+        return f"ingest lost {self.lost:,} of {self.asked:,} units ({self.lost_share:.1%})".replace("%", " %")
+
+
 class Label(StrEnum):
     """Outcome of one judgement."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
 from memeval.cli.session import DoneCell, described, note_done, start_publisher
@@ -77,7 +77,7 @@ def check_keys(config: RunConfig) -> None:
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:
-    return asyncio.run(CellRun(cell, progress).run(finished))
+    return run_loop(CellRun(cell, progress).run(finished))
 
 
 def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:

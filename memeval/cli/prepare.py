@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 
 from memeval.cli.compose import composed
+from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.run import check_writable
 from memeval.errors import UserError
@@ -23,7 +23,7 @@ def prepare(arguments: Sequence[str]) -> int:
     check_writable()
     cell = open_cell(composed(arguments), "")
     with progress_for(f"prepare {cell.name}") as progress:
-        done = asyncio.run(prepare_cell(cell, progress))
+        done = run_loop(prepare_cell(cell, progress))
     calls = sum(usage.calls for usage in done.usages)
     cost = total_cost_usd(done.usages, billed=True)
     print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
@@ -31,6 +31,8 @@ def prepare(arguments: Sequence[str]) -> int:
         print(f"model calls: {calls:,}, ${cost:.4f}" if cost is not None else f"model calls: {calls:,}, cost unknown")
     if done.counts["built"] or done.counts["found"]:
         print(f"below: {done.folder}")
+    for note in done.notes:
+        print(f"note: {note}", file=sys.stderr)
     for failure in done.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if done.failures else 0

@@ -45,6 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     register()
     sys.argv = ["memeval", *quote_integers(arguments)]
     main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)
+    interrupted = False
     try:
         main()
     except UserError:
@@ -53,9 +54,12 @@ def run(arguments: Sequence[str]) -> int:
         if is_about_configs(error):
             raise explained(error) from error
         raise
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
     finally:
         clean_copies(session_folder())
-        show_comparison()
+        show_comparison(plots=not interrupted)  # the publisher, which draws them, may be what was waited for
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
@@ -164,7 +168,7 @@ def finished() -> list[RunSummary]:
     return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
 
 
-def show_comparison() -> None:
+def show_comparison(*, plots: bool = True) -> None:
     """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as Markdown, CSV and plots."""
     cells = done_cells()
     if not cells:
@@ -190,7 +194,7 @@ def show_comparison() -> None:
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
     for name, group in groups.items():
-        if len(group) > 1:
+        if plots and len(group) > 1:
             plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
             any_publisher().compare([outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot)
     for summary in summaries:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, STAGES, RunConfig
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, RUNTIME, STAGES, RunConfig
+from memeval.config.settings import TIMEOUT
 
 _MEMORY_MODEL_FIELDS = ("llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed")
 _JUDGE_MODEL_FIELDS = ("llm.base_url", "llm.max_tokens", "llm.send_seed")
@@ -78,6 +79,8 @@ def _own_stage(path: str, facts: Facts) -> str | None:
     if group == "dataset":
         return facts.dataset_stages.get(name, PREPARE)
     if group == "system":
+        if name == TIMEOUT:
+            return RUNTIME
         return RUN if name in ("name", "class") else facts.system_stages.get(name, PREPARE)
     return None
 

@@ -17,7 +17,9 @@ from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
 from memeval.config.schema import RunConfig
+from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
+from memeval.shown import one_line
 
 T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -39,6 +41,7 @@ _LEAST: dict[str, float] = {
     "judge.threshold": 0,
     "judge.repeats": 1,
     "min_coverage": 0,
+    "max_ingest_loss": 0,
 }
 _MOST: dict[str, float] = {
     "llm.max_concurrency": 1000,
@@ -46,6 +49,7 @@ _MOST: dict[str, float] = {
     "llm.max_retries": 1000,
     "embedder.max_retries": 1000,
     "min_coverage": 1,
+    "max_ingest_loss": 1,
     "judge.threshold": 1,
 }
 LONGEST_TIMEOUT_S = 86_400.0
@@ -167,6 +171,9 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
         value = leaves.get(path)
         if value is not None and value > most:
             raise UserError(f"{path} must be at most {most:g}, not {value:g}")
+    limit = leaves.get(f"system.{TIMEOUT}")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
+        raise UserError(f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'")
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):
             continue

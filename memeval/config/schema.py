@@ -139,5 +139,7 @@ class RunConfig:
     """Seed of the first repeat; the others count up from it."""
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
+    max_ingest_loss: float = at(PREPARE, 0.01)
+    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`, and its memory is not kept."""
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

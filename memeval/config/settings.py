@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from memeval.errors import UserError, unknown
+from memeval.errors import MemevalError, UserError, unknown
+from memeval.shown import one_line
 
 T = TypeVar("T")
 
+TIMEOUT = "timeout_s"
+"""The key of `system` that bounds each call of a method, whatever system it is."""
 NOT_SETTINGS = frozenset({"name", "class"})
 """Keys of a group's YAML that say which option it is, and are no settings of it."""
 
@@ -19,7 +24,31 @@ _SPOKEN: dict[Any, str] = {bool: "true or false", int: "a whole number", float: 
 
 def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
     """Settings from the values of a YAML; those not given keep their defaults. A `UserError` names what is wrong."""
-    return settings_type(**_values(settings_type, {key: value for key, value in given.items() if key not in NOT_SETTINGS}, f"{group}."))
+    if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
+        raise UserError(f"the settings type of this {group} must be a dataclass, but is {one_line(settings_type, 80)}")
+    try:
+        values = _values(settings_type, _own(given, group), f"{group}.")
+        missing = [entry.name for entry in fields(settings_type) if entry.init and _is_required(entry) and entry.name not in values]
+        if missing:
+            raise UserError(f"{group}.{missing[0]} has no default and no value", f"give it one:  {group}.{missing[0]}=...")
+        return settings_type(**values)
+    except MemevalError:
+        raise
+    except Exception as error:
+        line = [line for _, line in traceback.walk_tb(error.__traceback__)][-1]
+        file = Path([frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]).name
+        place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
+        raise UserError(f"the settings of this {group} can't be read: {place}: {type(error).__name__}: {one_line(error)}") from error
+
+
+def _is_required(entry: Field[Any]) -> bool:
+    return entry.default is MISSING and entry.default_factory is MISSING
+
+
+def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """What is given for the settings type: neither what says which option it is, nor what all systems share."""
+    shared = NOT_SETTINGS | {TIMEOUT} if group == "system" else NOT_SETTINGS
+    return {key: value for key, value in given.items() if key not in shared}
 
 
 def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:

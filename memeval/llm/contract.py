@@ -154,6 +154,8 @@ class Completion:
     """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
     """Why the model stopped, as the endpoint says: `stop`, `length`, `content_filter` …; None where it does not say, and offline."""
+    key: str = ""
+    """Under which the reply is cached; empty where it is not."""
 
     @property
     def cut(self) -> bool:
@@ -172,6 +174,9 @@ class LanguageModel(ABC):
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         """One reply to `prompt`; `role` says what the call is metered as, `seed` tells repeats apart."""
+
+    def forget(self, completion: Completion) -> None:
+        """Drops a reply of no use to its caller from the cache, so that the next call under the same words asks anew. Default: nothing."""
 
     async def aclose(self) -> None:
         """Gives connections back."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
+from memeval.errors import WorldError
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.records import Role, Usage
 
@@ -25,6 +26,10 @@ class Ledger:
     """Time spent in this process waiting for a place at the endpoint or between retries."""
     wait_s: float = 0.0
     """Sum of the waits between retries, those of replies that this run paid for before a crash included."""
+    failed: int = 0
+    """Calls that failed for good, whatever the caller made of it."""
+    cut: int = 0
+    """Replies that ended at their limit of tokens."""
     replayed_s: float = 0.0
     """Wall time that replies read back from the cache took when they were made."""
 
@@ -83,9 +88,18 @@ class MeteredModel(LanguageModel):
         self.name, self.deterministic = inner.name, inner.deterministic
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        completion = await self._inner.complete(prompt, role=role, seed=seed)
-        current_ledger().usages.append(completion.usage)
+        ledger = current_ledger()
+        try:
+            completion = await self._inner.complete(prompt, role=role, seed=seed)
+        except WorldError:
+            ledger.failed += 1
+            raise
+        ledger.usages.append(completion.usage)
+        ledger.cut += completion.cut
         return completion
+
+    def forget(self, completion: Completion) -> None:
+        self._inner.forget(completion)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -60,7 +60,7 @@ class OpenAIModel(LanguageModel):
         )
         usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
-        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"])
+        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"], key=key)
 
     def _stored(self, key: str) -> _Entry | None:
         """The reply in the cache, and whether another run paid for it."""
@@ -100,6 +100,10 @@ class OpenAIModel(LanguageModel):
         reply = await self._endpoint.post("/chat/completions", body)
         text = without_known(_content(reply.body))
         return {"text": text, "usage": reported_usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+
+    def forget(self, completion: Completion) -> None:
+        if completion.key:
+            self._cache.delete(completion.key)
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
+from memeval.config.paths import outputs_dir, prepared_dir
+from memeval.config.settings import TIMEOUT
 from memeval.granularity import chunks
+from memeval.leftovers import sweep, sweep_temporary
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory, build_memory
 from memeval.pipeline.models import Models
+from memeval.pipeline.process_state import ProcessState
 from memeval.pipeline.reader import CellReader
+from memeval.pipeline.watch import Watched, constructed
 from memeval.records import EvalCase
-from memeval.systems.contract import MemorySystem, Parts
+from memeval.systems.contract import Parts
 
 T = TypeVar("T")
 
@@ -23,14 +29,20 @@ class Builder:
 
     def __init__(self, cell: Cell, models: Models) -> None:
         self._cell, self._models = cell, models
+        self._state = ProcessState()
+        sweep_temporary()
+        for folder in (prepared_dir(), outputs_dir() / "runs"):
+            sweep(folder)
+        self._bridge = Bridge()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
         units = chunks(case, self._cell.granularity)
         return await build_memory(self._cell, case, units, lambda: self._system(case, seed), seed)
 
-    def _system(self, case: EvalCase, seed: int) -> MemorySystem:
-        cell, models, loop = self._cell, self._models, asyncio.get_running_loop()
+    def _system(self, case: EvalCase, seed: int) -> Watched:
+        cell, models = self._cell, self._models
+        self._bridge.loop = asyncio.get_running_loop()
         parts = Parts(
             reader=CellReader(
                 models.reader,
@@ -46,12 +58,45 @@ class Builder:
             seed=seed,
             case_id=case.case_id,
             extra={"origin": cell.run_key},
-            run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
+            run_sync=self._bridge.run_sync,
         )
-        return cell.system(cell.settings, parts)
+        limit = cell.config.system.get(TIMEOUT)
+        try:
+            system = constructed(lambda: cell.system(cell.settings, parts), kind=cell.system, case_id=case.case_id, timeout_s=limit)
+        finally:
+            self._state.restore()
+        return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
 
 
-def wait_from_thread(awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop) -> T:
+class Bridge:
+    """Lets worker threads wait for parts that are `async`, until the run is stopped."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._waited: set[Future[Any]] = set()
+        self._stopped = False
+
+    def run_sync(self, awaitable: Awaitable[T]) -> T:
+        """What `awaitable` comes to. Raises `CancelledError` once the run is stopped."""
+        assert self.loop is not None, "no system has been built yet"
+        return wait_from_thread(awaitable, self.loop, self._entered)
+
+    def _entered(self, future: Future[Any]) -> None:
+        self._waited.add(future)
+        future.add_done_callback(self._waited.discard)
+        if self._stopped:
+            future.cancel()
+
+    def stop(self) -> None:
+        """Ends what is waited for, and whatever else a thread would wait for from now on."""
+        self._stopped = True
+        for future in self._waited.copy():
+            future.cancel()
+
+
+def wait_from_thread(
+    awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop, entered: Callable[[Future[Any]], None] = lambda _: None
+) -> T:
     """What `awaitable` comes to on `loop`, waited for in another thread. On the loop's own it would wait for ever: RuntimeError."""
     if threading.get_ident() == getattr(loop, "_thread_id", None):
         raise RuntimeError("run_sync was called on the event loop: set in_thread = True, or await the part in an async method")
@@ -59,4 +104,6 @@ def wait_from_thread(awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop) -
     async def waited() -> T:
         return await awaitable
 
-    return asyncio.run_coroutine_threadsafe(waited(), loop).result()
+    future = asyncio.run_coroutine_threadsafe(waited(), loop)
+    entered(future)
+    return future.result()

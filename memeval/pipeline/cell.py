@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from memeval.config.identity import Facts, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
 from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
-from memeval.config.settings import read_settings
+from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
@@ -20,6 +21,7 @@ from memeval.granularity import Granularity
 from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.registry import judge_type, wording_of
 from memeval.pipeline.code import stage_code
+from memeval.pipeline.declared import Declared
 from memeval.prompts import Wording, from_file, shipped
 from memeval.systems.contract import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
@@ -100,18 +102,19 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     system_name, class_path = config.system["name"], config.system.get("class")
     kind = system_class(system_name, class_path)
     settings = read_settings(kind.settings_type, config.system)
+    declared = Declared(kind, settings)
     dataset = open_dataset(config)
     config = replace(
         config,
-        system={**config.system, **asdict(settings)},
+        system={**_without_defaults(config.system), **asdict(settings)},
         dataset={**config.dataset, **_as_yaml(dataset.settings)},
         judge=_judge(config, dataset),
     )
     _check_granularity(config, dataset)
-    wording, choose_wording = answer_wording(config, kind.answer_style(settings), dataset.chooses), choosing_wording(config)
+    wording, choose_wording = answer_wording(config, declared.answer_style, dataset.chooses), choosing_wording(config)
     judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
     _check_models(config, dataset)
-    if config.llm.name == "extractive" and kind.needs_language_model(settings):
+    if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
             f"system={system_name} with these settings asks a language model, and llm=extractive is none",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
@@ -122,14 +125,19 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         prompt_sha256=f"{wording.sha256} {choose_wording.sha256}" if dataset.chooses else wording.sha256,
         judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
         system_class=class_identity(kind),
-        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in kind.ingest_wordings(settings)),
+        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in declared.ingest_wordings),
         system_stages=stages_of(kind),
         dataset_stages={path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()},
         code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
-        ingest_uses_model=kind.thinks_at_ingest(settings),
+        ingest_uses_model=declared.thinks_at_ingest,
     )
     granularity = Granularity(**asdict(config.granularity))
     return Cell(config, dataset, loaded, kind, settings, granularity, wording, choose_wording, judge_wording, facts, command)
+
+
+def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
+    """What a system's YAML says, without what all systems share and nobody set."""
+    return {name: value for name, value in system.items() if name != TIMEOUT or value is not None}
 
 
 def answer_wording(config: RunConfig, own_style: str | None, chooses: bool = False) -> Wording:

@@ -47,6 +47,7 @@ def measure_repeat(
     worst_best = bounds(values)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
+    metrics["ingest_lost"] = _lost(ingests)
     metrics["context_tokens"] = mean(record["context_tokens"] for record in records)
     return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
 
@@ -179,6 +180,13 @@ def _retrieval(records: Sequence[Record]) -> Metrics:
         if record["evidence_ranks"]
     ]
     return {name: mean(row[name] for row in rows) for name in rows[0]} if rows else {}
+
+
+def _lost(ingests: Sequence[Record]) -> float | None:
+    """Share of the units that ingest lost, over all cases; None where nothing was ingested."""
+    healths = [row["health"] for row in ingests if row.get("health")]
+    asked = sum(health["asked"] for health in healths)
+    return sum(health["lost"] for health in healths) / asked if asked else None
 
 
 def usages(records: Iterable[Record]) -> list[Usage]:

@@ -6,25 +6,28 @@ import asyncio
 import hashlib
 import inspect
 import json
-import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from memeval.errors import StorageError
+from memeval.errors import IngestLossError, MemevalError, StorageError, SystemFaultError
+from memeval.leftovers import own_name
 from memeval.llm.metering import Ledger, metered
 from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.places import place_of_method
 from memeval.pipeline.rows import usage_rows
+from memeval.pipeline.watch import Watched
 from memeval.private import FILE_MODE, make_folder
-from memeval.records import EvalCase, MemoryChunk
+from memeval.records import EvalCase, IngestHealth, MemoryChunk
 from memeval.results import is_sealed, sealed, write_atomically
+from memeval.shown import one_line
 from memeval.systems.contract import MemorySystem
 
 ROLLING_TURNS = 40
@@ -40,7 +43,7 @@ WAIT_S = 0.05
 class Memory:
     """A case's memory, ready for questions."""
 
-    system: MemorySystem
+    watched: Watched
     chunks: int
     """Units that were ingested."""
     compressions: int
@@ -50,10 +53,23 @@ class Memory:
     """Wall time of the ingest, waits at endpoints included; that of the first build where it was loaded."""
     origin: str
     """Key of the run that built it."""
+    health: IngestHealth
+    """What became of the units."""
     found: bool = False
     """True where it was loaded."""
     saved: bool = False
     """True where it lies on disk, whole."""
+    unsaved: str | None = None
+    """Why it could not be saved, where its system tried to."""
+
+    @property
+    def system(self) -> MemorySystem:
+        """The system that holds it."""
+        return self.watched.system
+
+    async def close(self) -> str | None:
+        """Gives back what the system holds; what went wrong with that, if anything."""
+        return await self.watched.closed()
 
 
 def compression_points(turn: int | str, chunks: int) -> list[int]:
@@ -66,30 +82,64 @@ def compression_points(turn: int | str, chunks: int) -> list[int]:
     return [point] if 1 <= point <= chunks else []
 
 
-async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk], fresh: Callable[[], MemorySystem], seed: int) -> Memory:
-    """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be."""
+async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk], fresh: Callable[[], Watched], seed: int) -> Memory:
+    """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be.
+
+    Raises `IngestLossError` where more was lost than the config allows: such a memory is not saved, and not asked.
+    """
     # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the manifest tells the id.
     folder = cell.memory_folder(seed) / digest_name(case.case_id)
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 
     async with _building(folder):
-        found = await _load(folder, identity, fresh)
+        found = await _load(cell, folder, identity, fresh)
         return found or await _build(cell, chunks, fresh(), folder, identity)
 
 
-async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem, folder: Path, identity: Mapping[str, str]) -> Memory:
+async def _build(cell: Cell, chunks: Sequence[MemoryChunk], watched: Watched, folder: Path, identity: Mapping[str, str]) -> Memory:
     """Ingests a case, and saves what came of it."""
     ledger, started = Ledger(), time.perf_counter()
     points = compression_points(cell.config.compression_turn, len(chunks))
     try:
         with metered(ledger):
-            await ingest(system, chunks, points, cell.config.retain_recent)
+            await fill(watched, chunks, points, cell.config.retain_recent)
+            health = await _health(watched, len(chunks), ledger)
+        _check_loss(health, cell.config.max_ingest_loss)
     except BaseException:
-        system.close()
+        await watched.closed()
         raise
-    seconds = time.perf_counter() - started
-    memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key)
-    return replace(memory, saved=await _save(memory, folder, identity))
+    memory = Memory(
+        watched=watched,
+        chunks=len(chunks),
+        compressions=len(points),
+        usage=usage_rows(ledger.usages),
+        seconds=time.perf_counter() - started,
+        origin=cell.run_key,
+        health=health,
+    )
+    saved, unsaved = await _save(memory, folder, identity)
+    return replace(memory, saved=saved, unsaved=unsaved)
+
+
+async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
+    """What the system says of its ingest, else what the calls tell: one that failed or was cut is a unit lost."""
+    told = await watched.call("health")
+    if told is None:
+        lost = min(units, ledger.failed + ledger.cut)
+        return IngestHealth(asked=units, stored=units - lost, lost=lost)
+    if not isinstance(told, IngestHealth):
+        place = place_of_method(watched.system, "health", watched.source)
+        raise SystemFaultError(f"{place}: it must return an IngestHealth, but returned {type(told).__name__}")
+    counts = [told.asked, told.stored, told.lost]
+    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts) or told.lost > told.asked:
+        place = place_of_method(watched.system, "health", watched.source)
+        raise SystemFaultError(f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most asked: {one_line(counts)}")
+    return told
+
+
+def _check_loss(health: IngestHealth, most: float) -> None:
+    if health.lost_share > most:
+        raise IngestLossError(f"{health.told}, and max_ingest_loss allows {most:.1%}".replace("%", " %"))
 
 
 @asynccontextmanager
@@ -112,26 +162,30 @@ async def _building(folder: Path) -> AsyncIterator[None]:
 
 
 async def ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
+    """Fills a system that nothing else is known of."""
+    await fill(Watched(system), chunks, points, retain)
+
+
+async def fill(watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
     """Plain methods of a system that asks for it run in one worker thread, all else on the event loop."""
+    calls = _calls(chunks, points, retain)
+    system = watched.system
     methods = (system.reset, system.ingest, system.compress, system.consolidate)
-    if system.in_thread and not any(map(inspect.iscoroutinefunction, methods)):
-        await asyncio.to_thread(_ingest_plain, system, chunks, points, retain)
+    if not system.in_thread or any(map(inspect.iscoroutinefunction, methods)):
+        for name, arguments in calls:
+            await watched.call(name, *arguments)
         return
-    await called(system, system.reset)
-    for count, chunk in enumerate(chunks, start=1):
-        await called(system, system.ingest, chunk)
-        if count in points:
-            await called(system, system.compress, _window(chunks, count, retain))
-    await called(system, system.consolidate)
+    await watched.run(calls)
 
 
-def _ingest_plain(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
-    system.reset()
+def _calls(chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The calls that make a memory, in order: each method's name and what it is given."""
+    yield "reset", ()
     for count, chunk in enumerate(chunks, start=1):
-        system.ingest(chunk)
+        yield "ingest", (chunk,)
         if count in points:
-            system.compress(_window(chunks, count, retain))
-    system.consolidate()
+            yield "compress", (_window(chunks, count, retain),)
+    yield "consolidate", ()
 
 
 def _window(chunks: Sequence[MemoryChunk], count: int, retain: int) -> Sequence[MemoryChunk]:
@@ -150,32 +204,40 @@ async def called(system: MemorySystem, method: Callable[..., Any], *arguments: A
     return await awaited(method(*arguments))
 
 
-async def _load(folder: Path, identity: Mapping[str, str], fresh: Callable[[], MemorySystem]) -> Memory | None:
+async def _load(cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]) -> Memory | None:
     """None where nothing was saved, or where what was saved is damaged or another's: it is then built again."""
     if not folder.exists():
         return None
     try:
         manifest = await asyncio.to_thread(read_manifest, folder)
-    except ValueError:
+        health = IngestHealth(**manifest["health"])
+        _check_loss(health, cell.config.max_ingest_loss)
+    except (ValueError, KeyError, TypeError, IngestLossError):
         return None
     if any(manifest.get(name) != value for name, value in identity.items()):
         return None
-    system = fresh()
+    watched = fresh()
     try:
-        await called(system, system.load, folder)
+        await watched.call("load", folder)
         told = {name: manifest[name] for name in TOLD}
-        return Memory(system, found=True, saved=True, **told)
+        return Memory(watched=watched, health=health, found=True, saved=True, **told)
     except Exception:  # noqa: BLE001 - a system of the user's own may fail in any way on a memory that it can't read; it is built again
-        system.close()
+        await watched.closed()
         return None
+    except BaseException:
+        await watched.closed()
+        raise
 
 
-async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> bool:
-    """Saves whole or not at all: written beside, renamed. A memory that can't be saved is built again next time; nothing is lost by it."""
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}.{id(memory)}.tmp")
+async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> tuple[bool, str | None]:
+    """Saves whole or not at all: written beside, renamed. Whether it was saved, and what kept a system from it that can be.
+
+    A memory that can't be saved is built again next time; nothing is lost by it.
+    """
+    beside = own_name(folder, str(id(memory)))
     try:
         make_folder(beside)
-        await called(memory.system, memory.system.save, beside)
+        await memory.watched.call("save", beside)
         manifest = {
             **identity,
             "chunks": memory.chunks,
@@ -183,14 +245,18 @@ async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> bo
             "usage": memory.usage,
             "seconds": memory.seconds,
             "origin": memory.origin,
+            "health": asdict(memory.health),
             "files": await asyncio.to_thread(_digests, beside),
         }
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
         _remove(folder)
         beside.replace(folder)
-        return True
-    except (NotImplementedError, OSError):
-        return False
+        return True, None
+    except OSError as error:
+        return False, one_line(error)
+    except MemevalError as error:
+        expected = isinstance(error.__cause__, NotImplementedError)
+        return False, None if expected else one_line(error, 400)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

@@ -17,6 +17,7 @@ from memeval.pipeline.rows import usages_of
 from memeval.pipeline.run import first_error
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Usage
+from memeval.shown import one_line
 
 CASES_AHEAD = 4
 """Cases that are built at once where a model thinks along; one where none does."""
@@ -34,6 +35,8 @@ class Prepared:
     """What building them took, those that were found left out."""
     failures: list[str] = field(default_factory=list)
     """Case and reason."""
+    notes: list[str] = field(default_factory=list)
+    """What went wrong beside that: units that were lost, memories that could not be saved or closed, by case."""
 
 
 async def prepare(cell: Cell, progress: Progress) -> Prepared:
@@ -72,9 +75,12 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
         raise
     except Exception as error:  # noqa: BLE001 - the boundary of a case: one that can't be ingested must not stop the others
         prepared.counts["failed"] += 1
-        prepared.failures.append(f"{case.case_id}: {error}")
+        prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
         return
-    memory.system.close()
+    for trouble in filter(None, (memory.unsaved, await memory.close())):
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
+    if memory.health.lost:
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.told}")
     prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
     if not memory.found:
         prepared.usages += usages_of({"usage": memory.usage, "origin": memory.origin}, memory.origin)

@@ -8,26 +8,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from memeval.datasets.contract import Dataset
-from memeval.errors import MemevalError, StorageError, UserError
+from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
 from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, refusal_verdict
 from memeval.llm.metering import Ledger, metered
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.retrieval import ranks_of
-from memeval.pipeline.memory import called
+from memeval.pipeline.places import place_of_method
+from memeval.pipeline.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.rows import tries_of, usage_rows, verdict_row
+from memeval.pipeline.watch import Watched
 from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Status, Verdict
+from memeval.shown import one_line
 from memeval.systems.contract import MemorySystem
 
 Row = dict[str, Any]
 
 
-async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
+async def ask(watched: Watched, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
     """The answer row of a question; its status tells whether there is an answer in it."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
         with metered(ledger):
-            answer: Answer = await called(system, system.answer, _query(system, question))
+            returned = await watched.call("answer", _query(watched.system, question))
+        answer = _checked(returned, watched, session_of)
         if not answer.text.strip():
             raise ValueError("the answer is empty")
         row = answered(answer, question, session_of, dataset)
@@ -38,6 +42,16 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
     times = {"answer_ms": None if ledger.cached else round(seconds * 1e3, 3), "wait_s": round(ledger.wait_s, 3)}
     return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+
+
+def _checked(returned: Any, watched: Watched, session_of: Mapping[str, str]) -> Answer:
+    """What the system returned, in plain types. Raises `SystemFaultError` that says what is no answer in it."""
+    try:
+        return answer_of(returned, session_of)
+    except Exception as error:
+        place = place_of_method(watched.system, "answer", watched.source)
+        what = one_line(error, 400) if isinstance(error, NotAnAnswerError) else f"{type(error).__name__} while its answer was read"
+        raise SystemFaultError(f"{place}: {what}") from error
 
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:

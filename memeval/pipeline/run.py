@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,6 +107,7 @@ class CellRun:
     def __init__(self, cell: Cell, progress: Progress) -> None:
         self.cell, self.progress = cell, progress
         self._unread = 0
+        self._noted: list[str] = []
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
@@ -132,7 +133,7 @@ class CellRun:
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
-        return ()
+        return tuple(dict.fromkeys(self._noted))
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
@@ -200,8 +201,8 @@ class CellRun:
                             left -= 1
                         await asyncio.sleep(0)  # a turn for what was asked before: all recalls of a case in one go would hold up every call
             finally:
-                if isinstance(memory, Memory):
-                    memory.system.close()
+                if isinstance(memory, Memory) and (trouble := await memory.close()):
+                    self._noted.append(f"close() of a memory failed, which spoils no answer: {trouble}")
         finally:
             window.leave(left, text_size(case))
 
@@ -213,8 +214,11 @@ class CellRun:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
             return error
-        if ingest_id(case.case_id) not in repeat.answers.rows:
+        row = repeat.answers.rows.get(ingest_id(case.case_id))
+        if row is None or row.get("health") != asdict(memory.health):
             repeat.answers.append(self._ingest_row(case, memory))
+        if memory.unsaved:
+            self._noted.append(f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}")
         return memory
 
     def _ingest_row(self, case: EvalCase, memory: Memory) -> dict[str, Any]:
@@ -225,6 +229,7 @@ class CellRun:
             "compressions": memory.compressions,
             "usage": memory.usage,
             "origin": memory.origin,
+            "health": asdict(memory.health),
             "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
         }
 
@@ -268,7 +273,7 @@ class CellRun:
         self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
-            row = await ask(memory.system, question, session_of, self.cell.dataset)
+            row = await ask(memory.watched, question, session_of, self.cell.dataset)
             if problem := problem_of(row, check_answer_row):
                 row = {"id": question.question_id, **failed(Status.ANSWER_FAILED, problem), "usage": [], "times": {}}
         else:

@@ -12,6 +12,7 @@ from typing import Any
 from memeval import __version__
 from memeval.config.resolve import fields_of, flatten
 from memeval.config.schema import RUN
+from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
@@ -21,7 +22,7 @@ from memeval.pipeline.rows import RETRYABLE, tries_of
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.private import make_folder
-from memeval.records import Status
+from memeval.records import IngestHealth, Status
 from memeval.redaction import redacted_in
 from memeval.results import (
     CONFIG_FILE,
@@ -241,6 +242,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     if cell.config.llm.name == "mock":
         yield "The mock model stands in for a language model: its figures mean nothing."
     yield from _failures(rows)
+    yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
     cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))
     if cut["cut_chunks"]:
@@ -270,6 +272,13 @@ def _why(record: Record) -> str:
     if tries_of(record):
         return f"the judge's reply {one_line(record['verdict']['reason'])}; the same command asks again"
     return str(record.get("error") or "")
+def _losses(ingest_rows: Sequence[Record]) -> Iterator[str]:
+    hurt = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health") and row["health"]["lost"]]
+    if not hurt:
+        return
+    whole = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health")]
+    total = IngestHealth(*(sum(getattr(one, name) for one in whole) for name in ("asked", "stored", "lost")))
+    yield f"{total.told}, in {len(hurt)} of {len(whole)} conversations: their answers stand on less than was said."
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
@@ -286,7 +295,6 @@ def config_yaml(cell: Cell) -> str:
     from omegaconf import OmegaConf
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
-    if "class" in cell.config.system:
-        system["class"] = cell.config.system["class"]
+    system |= {name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system}
     settings = {name: value for name, value in asdict(cell.config).items() if name != "tracking"}
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

@@ -1,12 +1,14 @@
-"""Nearest vectors in Chroma: one collection per index, held in memory, dropped on close."""
+"""Nearest vectors in Chroma: one Chroma per index, held in memory, dropped on close."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
-from uuid import uuid4
 
 import numpy as np
 
@@ -23,21 +25,47 @@ EXACT_UP_TO = 5000
 SLACK = 16
 """Neighbours asked for beyond the wanted depth, to see whether a tie spans its end."""
 
+TRIMMED_FROM = 4_000_000
+"""Bytes of vectors from which on a dropped index asks the allocator to give its pages back."""
+
 _CREATING = Lock()
+_SHARED = "ephemeral"
+"""Under this one name Chroma registers every client that keeps its data in memory."""
 
 
-@cache
-def _client() -> ClientAPI:
-    import chromadb
-    from chromadb.config import Settings
+class OwnChroma:
+    """A Chroma of one index: its memory goes when it is closed.
 
-    return chromadb.EphemeralClient(settings=Settings(anonymized_telemetry=False))
+    A collection that is deleted from a Chroma that goes on keeps its index, its log and its page cache in memory; all of them go with the
+    system that they belong to. Clients in memory would share one system, so each gets a system of its own, and Chroma's register is left as
+    it was, for whoever else uses Chroma in this process.
+    """
 
+    def __init__(self) -> None:
+        from chromadb.api.client import Client
+        from chromadb.api.shared_system_client import SharedSystemClient
+        from chromadb.config import Settings, System
 
-def shared_client() -> ClientAPI:
-    """The process's one Chroma client: all of its ephemeral clients share their state anyway."""
-    with _CREATING:
-        return _client()
+        self._system = System(Settings(is_persistent=False, anonymized_telemetry=False))
+        registers: tuple[Any, ...] = (
+            SharedSystemClient._identifier_to_system,
+            SharedSystemClient._identifier_to_refcount,
+        )
+        with _CREATING:
+            self._system.start()
+            before = [register.get(_SHARED) for register in registers]
+            try:
+                self.client: ClientAPI = Client.from_system(self._system)
+            finally:
+                for register, entry in zip(registers, before, strict=True):
+                    if entry is None:
+                        register.pop(_SHARED, None)
+                    else:
+                        register[_SHARED] = entry
+
+    def close(self) -> None:
+        """Gives everything back; the client is of no use afterwards."""
+        self._system.stop()
 
 
 class ChromaIndex:
@@ -45,7 +73,11 @@ class ChromaIndex:
 
     def __init__(self, vectors: Vectors) -> None:
         self.size = len(vectors)
-        self._collection: Collection | None = _filled(vectors) if self.size else None
+        self._chroma = OwnChroma() if self.size else None
+        self._collection: Collection | None = None
+        if self._chroma is not None:
+            self._collection = _filled(self._chroma.client, vectors)
+        self._bytes = int(vectors.nbytes)
 
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
         """The nearest `depth` positions, best first and ties by position, and their cosines."""
@@ -87,16 +119,37 @@ class ChromaIndex:
         return cls(np.load(path, allow_pickle=False))
 
     def close(self) -> None:
-        """Drops the collection; the index is then empty."""
-        if self._collection is not None:
-            shared_client().delete_collection(self._collection.name)
+        """Drops the vectors; the index is then empty."""
+        chroma, self._chroma = self._chroma, None
         self._collection, self.size = None, 0
+        if chroma is not None:
+            chroma.close()
+            if self._bytes >= TRIMMED_FROM:
+                give_pages_back()
 
 
-def _filled(vectors: Vectors) -> Collection:
+def give_pages_back() -> None:
+    """Hands freed memory back to the system: glibc keeps it otherwise, in arenas of threads that are gone. Elsewhere nothing happens."""
+    trim = _trimmer()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trimmer() -> Callable[[int], int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):  # another C library than glibc
+        return None
+    return found
+
+
+def _filled(client: ClientAPI, vectors: Vectors) -> Collection:
     whole = min(len(vectors), EXACT_UP_TO)
     hnsw: Any = {"space": "ip", "ef_search": max(100, whole), "ef_construction": 100, "max_neighbors": 32}
-    collection = shared_client().create_collection(f"memeval-{uuid4().hex}", configuration={"hnsw": hnsw}, embedding_function=None)
+    collection = client.create_collection("memeval", configuration={"hnsw": hnsw}, embedding_function=None)
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     for start in range(0, len(rows), BATCH):
         batch = rows[start : start + BATCH]

@@ -119,6 +119,13 @@ class MemorySystem(ABC):
     def compress(self, retained: Sequence[MemoryChunk]) -> Any:
         """Called when the compression turn is reached: the agent's window is cut down to `retained`. Default: nothing is lost."""
 
+    def health(self) -> Any:
+        """The `IngestHealth` of what was ingested, for a system that can lose units and go on; asked after `consolidate`.
+
+        None (the default): the engine counts the units, and takes a model's call that failed or a reply that was cut for a unit lost.
+        """
+        return None
+
     @abstractmethod
     def answer(self, query: Query) -> Any:
         """Returns an `Answer`, or an awaitable of one."""
@@ -134,7 +141,7 @@ class MemorySystem(ABC):
         """Reads what `save` wrote into a fresh instance. Raises any error where the folder is damaged: the memory is then built again."""
         raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> Any:
         """Gives back files, collections, connections."""
 
 

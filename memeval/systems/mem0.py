@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
+import logging
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,17 +17,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from memeval.embedding.contract import Embedder
-from memeval.errors import MemevalError, UserError
-from memeval.llm.contract import ChatPrompt
+from memeval.errors import MemevalError, StorageError, UserError
+from memeval.leftovers import temporary
+from memeval.llm.contract import ChatPrompt, Completion
 from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
-from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage, format_time
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role, Usage, format_time
+from memeval.shown import one_line
+from memeval.systems.asking import asked
 from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, Parts, RecallSystem, SystemSettings
 from memeval.systems.mem0_cloud import HOST, CloudMemory
 
 if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
+
+_log = logging.getLogger(__name__)
 
 ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
 QUIET = {
@@ -40,6 +43,8 @@ QUIET = {
 }
 """Set before mem0 is imported, where the user has not set them: it reports home by default."""
 
+NOTHING = '{"memory": []}'
+"""What mem0 is told in place of a reply that can't be read."""
 DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 """The dates that mem0 writes into its extraction prompt."""
 
@@ -102,6 +107,8 @@ class Mem0(RecallSystem):
         self.close()
         self._chunks: list[MemoryChunk] = []
         self._ids: list[str] = []
+        self._texts: set[str] = set()
+        self._lost: set[int] = set()
         self._bridge: _Bridge | None = None
 
     async def ingest(self, chunk: MemoryChunk) -> None:
@@ -111,14 +118,24 @@ class Mem0(RecallSystem):
         if self._hosted:
             self._upload()
             return
-        bridge = self._open()
         texts = [chunk.text for chunk in self._chunks]
-        if not self.settings.infer and texts:
-            bridge.known = dict(zip(texts, self.parts.run_sync(bridge.embedder.embed(texts)), strict=True))
-        for chunk in self._chunks:
+        embedder = self.parts.embedder.fitted(texts)
+        first = texts[:1] if self.settings.infer else texts  # a model's width is known once it has embedded something
+        known = dict(zip(first, self.parts.run_sync(embedder.embed(first)), strict=True)) if first else {}
+        bridge = self._open(embedder, embedder.width)
+        bridge.known = {} if self.settings.infer else known
+        for number, chunk in enumerate(self._chunks):
             bridge.observed = chunk.time
-            self._add(chunk)
+            if not self._add(chunk, bridge):
+                self._lost.add(number)
         bridge.known = {}
+
+    def health(self) -> IngestHealth | None:
+        """Units of which a memory was lost, or what the model made of them; the host tells of its failures itself."""
+        if self._hosted:
+            return None
+        asked, lost = len(self._chunks), len(self._lost)
+        return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
     def _upload(self) -> None:
         prepare_import()
@@ -136,24 +153,43 @@ class Mem0(RecallSystem):
         if calls:
             current_ledger().usages.append(Usage(role, "mem0", "mem0", None, None, calls=calls))
 
-    def _open(self) -> _Bridge:
-        """A fresh mem0 over an embedder fitted on the chunks."""
+    def _open(self, embedder: Embedder, width: int) -> _Bridge:
+        """A fresh mem0 over an embedder that was fitted on the chunks."""
         self.close()
-        embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
         self._bridge = _Bridge(embedder, self.parts)
-        self._memory = _new_memory(self._bridge)
+        self._memory = _new_memory(self._bridge, width or 1)  # nothing was said: nothing will be stored
         return self._bridge
 
-    def _add(self, chunk: MemoryChunk) -> None:
+    def _add(self, chunk: MemoryChunk, bridge: _Bridge) -> bool:
+        """Adds a unit, and whether all that was to be kept of it is stored.
+
+        mem0 drops a memory without a word whose vector could not be made or that its store did not take: such a one is added once more.
+        """
+        bridge.expected, bridge.readable = (), True
+        self._stored_rows(chunk.text, chunk, infer=self.settings.infer)
+        wanted: Sequence[str] = bridge.expected
+        missing = [text for text in dict.fromkeys(wanted) if text not in self._texts]
+        for text in missing:
+            try:
+                self._stored_rows(text, chunk, infer=False)
+            except StorageError:
+                raise
+            except Exception as error:  # noqa: BLE001 - mem0 and its store may raise anything; what is lost is counted
+                _log.warning("mem0 lost a memory: %s", one_line(error))
+        return bridge.readable and all(text in self._texts for text in missing)
+
+    def _stored_rows(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
+        """Lets mem0 add a text, and takes note of the memories that it stored."""
         date = chunk.time.isoformat() if chunk.time else None
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         try:
-            added = self._memory.add(chunk.text, user_id=self._user, metadata=metadata, infer=self.settings.infer)
+            added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)
         except Exception as error:
             if isinstance(error.__cause__, MemevalError):  # mem0 wraps what the model raised
                 raise error.__cause__ from error
             raise
         self._ids += [row["id"] for row in added["results"]]
+        self._texts.update(row["memory"] for row in added["results"])
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         text = query.text.strip()
@@ -214,7 +250,8 @@ class Mem0(RecallSystem):
         self._chunks = read_chunks(folder)
         state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
         vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
-        bridge = self._open()
+        embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
+        bridge = self._open(embedder, vectors.shape[1] if vectors.ndim > 1 and len(vectors) else embedder.width)
         bridge.unparsed = state["unparsed"]
         self._ids = [row["id"] for row in state["memories"]]
         if len(vectors) != len(self._ids):
@@ -242,7 +279,11 @@ class _Bridge:
         self.observed: datetime | None = None
         """When what is being added was said."""
         self.unparsed = 0
-        """Replies of the model in which mem0 found no JSON: it drops them without a word."""
+        """Replies of the model in which mem0 would find no memories, and which it drops without a word."""
+        self.readable = True
+        """False after a unit for which no reply could be read."""
+        self.expected: Sequence[str] = ()
+        """What the last reply wants to be stored."""
         self._parts = parts
 
     def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
@@ -252,9 +293,12 @@ class _Bridge:
 
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
         prompt = ChatPrompt(tuple(self._dated(message) for message in messages), options)
-        completion = self._parts.run_sync(self._parts.model.complete(prompt, role=Role.INGEST, seed=self._parts.seed))
-        reply: str = completion.text
-        self.unparsed += not _holds_json(reply)
+        reply: str | None = self._parts.run_sync(asked(self._parts.model, prompt, seed=self._parts.seed, read=_readable))
+        if reply is None:
+            self.unparsed += 1
+            self.readable = False
+            return NOTHING
+        self.expected = _memories(reply) or ()
         return reply
 
     def _dated(self, message: Mapping[str, str]) -> Mapping[str, str]:
@@ -278,11 +322,10 @@ def prepare_import() -> None:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if "MEM0_DIR" not in os.environ:  # mem0 writes an identity of the user on import
-        os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="memeval-mem0-")
-        atexit.register(shutil.rmtree, os.environ["MEM0_DIR"], ignore_errors=True)
+        os.environ["MEM0_DIR"] = str(temporary("mem0"))
 
 
-def _new_memory(bridge: _Bridge) -> Any:
+def _new_memory(bridge: _Bridge, width: int) -> Any:
     """A mem0 memory of its own, nothing of which is on disk."""
     prepare_import()
     from mem0 import Memory  # type: ignore[import-untyped]
@@ -290,7 +333,6 @@ def _new_memory(bridge: _Bridge) -> Any:
     from memeval.systems.mem0_plugs import SLOT, plug_in
 
     plug_in(entities=has_entities())
-    width = bridge.embedder.width
     store = {"path": ":memory:", "embedding_model_dims": width, "collection_name": "memeval"}
     memory = Memory.from_config(
         {
@@ -305,10 +347,22 @@ def _new_memory(bridge: _Bridge) -> Any:
     return memory
 
 
-def _holds_json(reply: str) -> bool:
+def _readable(completion: Completion) -> str | None:
+    """The reply, where mem0 can read it; None where it would drop it, or fail over it."""
+    return completion.text if _memories(completion.text) is not None else None
+
+
+def _memories(reply: str) -> list[str] | None:
+    """The memories that a reply names, as mem0 reads it; None for what is no reply of that form. An empty object names none."""
     from memeval.systems.mem0_plugs import json_of
 
     try:
-        return isinstance(json.loads(json_of(reply), strict=False), dict)
-    except ValueError:
-        return False
+        found = json.loads(json_of(reply), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    rows = found.get("memory", None if found else [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
+        return None
+    return [row["text"] for row in rows if row.get("text")]

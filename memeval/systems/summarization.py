@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import shipped
-from memeval.records import Answer, MemoryChunk, Query, Role
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query
+from memeval.systems.asking import asked
 from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.contract import INGEST, MemorySystem, Parts, SystemSettings
 from memeval.systems.window import Window, check_positive
@@ -57,8 +59,11 @@ class Summarization(MemorySystem):
         self._summary = ""
         self._replies = 0
         self._overlong = 0
+        self._units = 0
+        self._lost = 0
 
     def ingest(self, chunk: MemoryChunk) -> None:
+        self._units += 1
         self._window.add(chunk)
 
     async def compress(self, retained: Sequence[MemoryChunk]) -> None:
@@ -69,10 +74,17 @@ class Summarization(MemorySystem):
     async def _merge(self, units: tuple[str, ...]) -> None:
         wording, budget = shipped("summarise"), self.settings.summary_tokens
         prompt = SummarisePrompt(self._summary, units, budget, wording.system, wording.user)
-        reply = (await self.parts.model.complete(prompt, role=Role.INGEST, seed=self.parts.seed)).text.strip()
+        reply = await asked(self.parts.model, prompt, seed=self.parts.seed, read=lambda completion: _whole(completion, budget))
+        if reply is None:  # the summary so far stays
+            self._lost += len(units)
+            return
         self._summary = shortened(reply, budget)
         self._replies += 1
         self._overlong += self._summary != reply
+
+    def health(self) -> IngestHealth:
+        """Units that no summary of any use came for, after it was asked for once more."""
+        return IngestHealth(asked=self._units, stored=self._units - self._lost, lost=self._lost)
 
     async def answer(self, query: Query) -> Answer:
         summary = [self._summary] if self._summary else []
@@ -89,6 +101,14 @@ class Summarization(MemorySystem):
         self._window = Window(read_chunks(folder))
         state = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
         self._summary, self._replies, self._overlong = state["summary"], state["replies"], state["overlong"]
+
+
+def _whole(completion: Completion, budget: int) -> str | None:
+    """The summary; None where there is none, or where it was cut before it was as long as it may be."""
+    text = completion.text.strip()
+    if completion.cut and count_tokens(text) < budget:
+        return None
+    return text if shortened(text, budget) else None
 
 
 def batches(units: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memeval.errors import UserError
-from memeval.records import Answer, MemoryChunk, Query, Retrieved
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.chunk_file import read_chunks, write_chunks
 from memeval.systems.contract import ANSWER, MemorySystem, Parts, SystemSettings
@@ -86,6 +86,10 @@ class ChatMemory(MemorySystem):
             await self._form.finish()
         if self._recall:
             self._index = await DenseIndex.build(self.parts.embedder, self._texts())
+
+    def health(self) -> IngestHealth | None:
+        """That of the form, where there is one: nothing else thinks at ingest."""
+        return self._form.health if self._form else None
 
     def _texts(self) -> list[str]:
         return [message.indexed() for message in self._messages]

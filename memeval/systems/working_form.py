@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memeval.errors import UserError
+from memeval.llm.contract import Completion
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.prompts import shipped
-from memeval.records import MemoryChunk, Role
+from memeval.records import IngestHealth, MemoryChunk
+from memeval.systems.asking import asked
 from memeval.systems.contract import INGEST, Parts
 
 FORM_FILE = "working_memory.json"
@@ -49,12 +51,27 @@ class WorkingForm:
         self._session: list[MemoryChunk] = []
         self._replies = 0
         self._incomplete = 0
+        self._units = 0
+        self._lost = 0
 
     async def add(self, unit: MemoryChunk) -> None:
         """Takes a unit in; the session before is worked through as soon as another one begins."""
         if self._session and self._session[0].session_id != unit.session_id:
             await self.finish()
         self._session.append(unit)
+        self._units += 1
+
+    @property
+    def health(self) -> IngestHealth:
+        """Units of sessions for which no reply held a field of the form, after it was asked for once more."""
+        return IngestHealth(asked=self._units, stored=self._units - self._lost, lost=self._lost)
+
+    def _read(self, completion: Completion) -> dict[str, list[str]] | None:
+        """What a reply fills in; None where it holds no field, or was cut before the last."""
+        filled = read_form(self._template, completion.text)
+        names = field_names(self._template)
+        whole = not completion.cut or names[-1] in filled
+        return filled if filled and whole else None
 
     async def finish(self) -> None:
         """Works through the open session."""
@@ -62,9 +79,12 @@ class WorkingForm:
             return
         wording, units = shipped("working_memory"), tuple(unit.text for unit in self._session)
         prompt = WorkingMemoryPrompt(self._template, self.text, units, wording.system, wording.user)
-        reply = await self._parts.model.complete(prompt, role=Role.INGEST, seed=self._parts.seed)
-        filled = read_form(self._template, reply.text)
+        filled = await asked(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
         self._replies += 1
+        if filled is None:  # the form keeps what it held
+            self._lost += len(units)
+            self._session = []
+            return
         self._incomplete += len(filled) < len(field_names(self._template))
         self._filled |= filled
         self._session = []

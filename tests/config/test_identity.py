@@ -49,6 +49,8 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("system.chunk_size", 256, ALL),
     ("system.rerank", "lexical", ANSWER),
     ("system.unheard_of", 1, ALL),
+    ("system.timeout_s", 5.0, NONE),
+    ("max_ingest_loss", 0.2, ALL),
     ("granularity.name", "session", ALL),
     ("granularity.size", 128, ALL),
     ("granularity.overlap", 8, ALL),

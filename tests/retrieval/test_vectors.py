@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memeval.retrieval.vectors import ChromaIndex, shared_client
+from memeval.retrieval.vectors import ChromaIndex
 
 
 def unit_rows(count: int, width: int, seed: int, kept: float = 1.0) -> np.ndarray:
@@ -68,13 +70,45 @@ def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
     loaded.close()
 
 
-def test_a_closed_index_leaves_nothing_in_chroma() -> None:
-    before = {collection.name for collection in shared_client().list_collections()}
-    index = ChromaIndex(np.eye(4, dtype=np.float32))
-    assert len(shared_client().list_collections()) == len(before) + 1
+def test_an_index_leaves_other_clients_of_chroma_alone() -> None:
+    import chromadb
+
+    rows = unit_rows(5, 8, 4)
+    index = ChromaIndex(rows)
+    mine = chromadb.EphemeralClient()
+    notes = mine.create_collection("notes", embedding_function=None)
+    notes.add(ids=["1"], embeddings=rows[:1])
+    other = ChromaIndex(rows)
     index.close()
+    other.close()
+    assert [collection.name for collection in mine.list_collections()] == ["notes"]
+    assert notes.count() == 1
+    assert index.query(rows[0], 3) == ([], [])
+    mine.delete_collection("notes")
+
+
+GROWING = """
+import numpy as np
+from memeval.retrieval.vectors import ChromaIndex
+
+rows = np.random.default_rng(0).normal(size=(1000, 1024)).astype(np.float32)
+rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+sizes = []
+for _ in range(9):
+    index = ChromaIndex(rows)
+    index.query(rows[0], 10)
     index.close()
-    assert {collection.name for collection in shared_client().list_collections()} == before
+    sizes.append(int(open("/proc/self/statm").read().split()[1]) * 4096)
+print(*sizes)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_a_dropped_index_gives_its_memory_back() -> None:
+    done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=120)
+    sizes = [int(word) for word in done.stdout.split()]
+    grown = (sizes[-1] - sizes[2]) / 1e6
+    assert grown < 6 * 4, f"six indexes of 4 MB left {grown:.0f} MB behind: {sizes}"
 
 
 def test_indexes_of_several_threads_do_not_mix() -> None:

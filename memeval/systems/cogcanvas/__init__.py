@@ -18,7 +18,7 @@ import numpy as np
 from memeval.embedding.contract import Embedder
 from memeval.errors import UserError
 from memeval.prompts import shipped
-from memeval.records import Answer, MemoryChunk, Query, Retrieved
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
 from memeval.systems.chunk_file import read_window, write_chunks
@@ -107,6 +107,7 @@ class CogCanvas(RecallSystem):
         self._units: list[MemoryChunk] = []
         self._window: list[MemoryChunk] | None = None
         self._counts: dict[str, int] = {}
+        self._lost = 0
         self._artifacts: tuple[Artifact, ...] = ()
         self.close()
 
@@ -127,10 +128,15 @@ class CogCanvas(RecallSystem):
         loading = asyncio.create_task(asyncio.to_thread(_load_libraries))  # in the time that goes by with waiting for the model
         artifacts = await extractor.extract(cut)
         await loading
-        self._counts = dict(extractor.counts)
+        self._counts, self._lost = dict(extractor.counts), len(extractor.lost)
         texts = [artifact.search_text for artifact in artifacts]
         embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
         await asyncio.to_thread(self._index, artifacts, await embedder.embed(texts), embedder)
+
+    def health(self) -> IngestHealth:
+        """Units whose replies were of no use, after they were asked for once more."""
+        asked = len(self._units)
+        return IngestHealth(asked=asked, stored=asked - self._lost, lost=self._lost)
 
     def _index(self, artifacts: Sequence[Artifact], vectors: Vectors, embedder: Embedder) -> None:
         """Everything that answers need, made of artifacts and their vectors alone; in a thread, as it takes a while."""

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memeval.llm.contract import LanguageModel
+from memeval.llm.contract import Completion, LanguageModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import Wording
-from memeval.records import MemoryChunk, Role
+from memeval.records import MemoryChunk
+from memeval.systems.asking import asked
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import resolved
 from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
@@ -75,6 +76,9 @@ class Extractor:
     """What happened: calls, replies that could not be read (`unreadable`) or broke off (`cut`), and artifacts whose quote was `repaired`,
     which were `dropped` for a quote that nobody said, or were there already (`repeated`)."""
 
+    lost: set[int] = field(default_factory=set)
+    """Numbers of the units that no reply of any use came for."""
+
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
         """The artifacts of all batches in the order in which they were said; batches are asked for at once. Raises `ModelError`."""
         try:
@@ -97,17 +101,30 @@ class Extractor:
         here = {number for number, _ in batch}
         known = tuple(artifact.quote for artifact in found if artifact.unit in here)
         prompt = ExtractPrompt(tuple(unit.text for _, unit in batch), known, self.wording.system, self.wording.user)
-        self.counts["calls"] += 1
-        reply = read_reply((await self.model.complete(prompt, role=Role.INGEST, seed=self.seed)).text)
+        reply = await asked(self.model, prompt, seed=self.seed, read=lambda completion: self._kept(completion, batch, found))
         if reply is None:
             self.counts["unreadable"] += 1
+            self.lost |= here
             return
-        for item in reply.items:
-            self._keep(item, batch, found)
-        if not reply.closed:
+        if reply.closed:
+            self.lost -= here  # a second reading makes up for a first one that was cut
+        else:
             self.counts["cut"] += 1
             if (last := max(_unit_number(item) for item in reply.items)) in range(2, len(batch) + 1):
                 await self._read(batch[last - 1 :], found)
+            else:  # no later part of the batch can be asked for by itself
+                self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
+
+    def _kept(self, completion: Completion, batch: Batch, found: list[Artifact]) -> Reply | None:
+        """The reply, once what it says is kept; None where there is no list, or where a first reading names nothing that was said."""
+        self.counts["calls"] += 1
+        reply, first, before = read_reply(completion.text), not found, self.counts["dropped"]
+        if reply is None:
+            return None
+        for item in reply.items:
+            self._keep(item, batch, found)
+        all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
+        return None if first and all_dropped else reply
 
     def _keep(self, item: Any, batch: Batch, found: list[Artifact]) -> None:
         """Adds what an item of a reply says, if its quote can be found."""

@@ -1,0 +1,184 @@
+"""Ctrl-C: the first one ends the run in good order and says what is waited for, the second one ends the process at once.
+
+A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where it could be swallowed, and so that
+nothing that a system left behind (a thread, a task that can't be cancelled) is waited for at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+INTERRUPTED = 130
+"""Exit status after a Ctrl-C."""
+WIND_UP_S = 1.0
+"""How long tasks that were cancelled may take to end."""
+BLOCKED_S = 0.3
+"""How long the main thread may take to act on a Ctrl-C before another thread does it."""
+LEAVING_S = 3.0
+"""How long threads that others left behind may keep the finished process."""
+DISCARD = "memeval-discard"
+"""Name of the threads that delete what a system keeps at a server: they are waited for."""
+
+
+class _Keys:
+    """How often Ctrl-C was pressed, and what is to be cancelled."""
+
+    def __init__(self) -> None:
+        self.pressed = 0
+        self.handled = 0
+        self.cancel: Callable[[], object] | None = None
+
+    def handle(self, number: int, frame: object) -> None:
+        """The handler, in the main thread."""
+        self.handled += 1
+        if self.handled > 1:
+            end_now()
+        if self.cancel is None:
+            raise KeyboardInterrupt
+        tell()
+        self.cancel()
+
+    def watch(self, reader: int) -> None:
+        """In a thread of its own: acts where the main thread can't, as it stands in code that lets no handler run."""
+        while True:
+            for number in os.read(reader, 64):
+                if number != signal.SIGINT:
+                    continue
+                self.pressed += 1
+                pressed = self.pressed
+                time.sleep(BLOCKED_S)
+                if self.handled >= pressed:
+                    continue
+                if pressed > 1:
+                    end_now()
+                tell()
+
+
+_keys: _Keys | None = None
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Ctrl-C is ours for the life of a command. Handlers can be set by the main thread alone; elsewhere nothing changes."""
+    global _keys  # noqa: PLW0603 - there is one keyboard
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    _keys = _Keys()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.signal(signal.SIGINT, _keys.handle)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_keys.watch, args=(reader,), name="memeval-keys", daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if _keys.handled == 0 else _keys.handle)
+
+
+def tell() -> None:
+    """Says what is waited for, if it is a system's own code."""
+    watch = sys.modules.get("memeval.pipeline.watch")
+    waited = watch.under_way() if watch is not None else []
+    if waited:
+        more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
+        _say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
+
+
+def end_now() -> None:
+    """Ends the process: rows are on disk as soon as they exist, and the publisher ends by itself."""
+    _say("\nmemeval: stopped at once. What was finished is kept; the same command goes on from there.")
+    os._exit(INTERRUPTED)
+
+
+def _say(message: str) -> None:
+    """Past Python's own streams: they may be locked by what hangs. The cursor that progress bars hide comes back."""
+    shown = "\x1b[?25h" if os.isatty(2) else ""
+    with suppress(OSError):
+        os.write(2, f"{shown}{message}\n".encode())
+
+
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
+    """What `main` comes to on an event loop of its own. Raises `KeyboardInterrupt` after a Ctrl-C.
+
+    Unlike `asyncio.run`, it goes on where a system stops the loop, and does not wait for threads and tasks that can't be ended.
+    """
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(main)
+    interrupted = False
+
+    def cancel() -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    try:
+        asyncio.set_event_loop(loop)
+        if _keys is not None:
+            _keys.cancel = cancel
+        _drive(loop, task)
+        if interrupted and (task.cancelled() or task.exception() is not None):
+            raise KeyboardInterrupt
+        return task.result()
+    finally:
+        if _keys is not None:
+            _keys.cancel = None
+        _wind_up(loop)
+        asyncio.set_event_loop(None)
+
+
+def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    """Runs the loop until the task is done; a loop that was stopped by somebody else's code is run on."""
+    while not task.done():
+        try:
+            loop.run_until_complete(asyncio.wait({task}))
+        except RuntimeError:
+            if loop.is_closed():
+                raise
+
+
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    loop.set_exception_handler(lambda *_: None)  # tasks that are given up are no news
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    with suppress(RuntimeError):
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
+        loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
+    with suppress(TimeoutError, RuntimeError):
+        loop.close()
+
+
+def leave(status: int) -> int:
+    """The exit status, once nothing that others left behind can keep the process from ending."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(DISCARD):
+            thread.join()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    watch = sys.modules.get("memeval.pipeline.watch")
+    if watch is not None and watch.left_behind():
+        atexit._run_exitfuncs()
+        os._exit(status)
+    patience = 0.0 if status == INTERRUPTED else LEAVING_S
+    threading.Thread(target=_force, args=(status, patience), name="memeval-leaving", daemon=True).start()
+    return status
+
+
+def _force(status: int, patience_s: float) -> None:
+    """Ends the process where the interpreter would wait for threads that do not end."""
+    time.sleep(max(patience_s, BLOCKED_S))
+    os._exit(status)

@@ -1,0 +1,104 @@
+"""Folders that a process makes for a while are named after it, so that what a killed one left can be told and cleaned."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+SUFFIX = ".tmp"
+OLD_S = 24 * 3600.0
+"""A folder without a readable name of its owner is left alone for so long."""
+GONE = "gone"
+"""Stands where a process began when there is none."""
+_OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
+_TEMPORARY = "memeval-"
+_OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
+_UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
+"""As they were named before their owner was told."""
+_CHECKED: set[Path] = set()
+
+
+@cache
+def owner() -> str:
+    """This process as a part of a name: its number and, as numbers come again, when it began."""
+    return f"{os.getpid()}-{_started(os.getpid())}"
+
+
+def own_name(beside: Path, mark: str) -> Path:
+    """A name for a folder that is to become `beside`, which tells its owner."""
+    return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
+
+
+def temporary(what: str) -> Path:
+    """A folder of this process among the system's temporary ones, removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{what}-{owner()}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def sweep_temporary() -> None:
+    """Removes the temporary folders of dead processes."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+        if found := _OWNED.match(path.name):
+            if is_left(found[1], path):
+                remove(path)
+        elif _UNOWNED.match(path.name) and is_left("", path):
+            remove(path)
+
+
+def sweep(folder: Path) -> None:
+    """Removes what dead processes left in the folders of `folder`; once a process, as all of them are read."""
+    if folder in _CHECKED:
+        return
+    _CHECKED.add(folder)
+    for path in folder.glob(f"*/.*{SUFFIX}"):
+        parts = path.name.removesuffix(SUFFIX).split(".")
+        names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
+        if is_left(names[0] if names else "", path):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder; a link goes itself, and not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def is_left(name: str, path: Path) -> bool:
+    """Whether the process that `name` tells is gone. Where it tells none, whether `path` is old."""
+    if not name:
+        return _is_old(path)
+    number, _, began = name.partition("-")
+    found = _started(int(number))
+    return found != began if began else found == GONE
+
+
+def _started(process: int) -> str:
+    """When a process began, in ticks since the machine did; `gone` where it runs no more, `0` where that can't be told."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return GONE
+    except OSError:  # another user's, which lives
+        pass
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "0"
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > OLD_S
+    except OSError:
+        return False

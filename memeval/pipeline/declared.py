@@ -1,0 +1,70 @@
+"""What a system's class says of itself, looked at before anything is run. A class that says nonsense is the user's to mend."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from memeval.errors import MemevalError, UserError
+from memeval.pipeline.places import fault, source_of
+from memeval.prompts import shipped
+from memeval.shown import one_line
+from memeval.systems.contract import MemorySystem, SystemSettings
+
+
+class Declared:
+    """The answers of a system's class methods, checked. Raises `UserError` that names the method."""
+
+    def __init__(self, kind: type[MemorySystem], settings: SystemSettings) -> None:
+        self._kind, self._settings = kind, settings
+        _check_constructor(kind)
+        self.answer_style = self._style()
+        self.needs_language_model = bool(self._said("needs_language_model"))
+        self.ingest_wordings = self._wordings()
+        self.thinks_at_ingest = bool(self._said("thinks_at_ingest"))
+
+    def _style(self) -> str | None:
+        style = self._said("answer_style")
+        if style is None:
+            return None
+        if not isinstance(style, str):
+            raise UserError(f"{self._of('answer_style')} must return a style such as short, or None, but returned {_quoted(style)}")
+        shipped(f"answer_{style}")
+        return str(style)
+
+    def _wordings(self) -> tuple[str, ...]:
+        said = self._said("ingest_wordings")
+        if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
+            raise UserError(f"{self._of('ingest_wordings')} must return names of wordings, but returned {_quoted(said)}")
+        for name in said:
+            shipped(name)
+        return tuple(said)
+
+    def _said(self, method: str) -> Any:
+        try:
+            return getattr(self._kind, method)(self._settings)
+        except MemevalError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise UserError(str(fault(error, method, source_of(self._kind)))) from error
+
+    def _of(self, method: str) -> str:
+        return f"{self._kind.__module__}:{self._kind.__qualname__}.{method}()"
+
+
+def _check_constructor(kind: type[MemorySystem]) -> None:
+    try:
+        inspect.signature(kind).bind(None, None)
+    except TypeError as error:
+        raise UserError(
+            f"{kind.__module__}:{kind.__qualname__} can't be built from (settings, parts): {one_line(error)}",
+            "let it take both:  def __init__(self, settings, parts): super().__init__(settings, parts)",
+        ) from error
+    except ValueError:  # no signature to be had, as for classes in C
+        return
+
+
+def _quoted(value: Any) -> str:
+    return f"'{one_line(value, 60)}'"

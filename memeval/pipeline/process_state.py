@@ -1,0 +1,67 @@
+"""What belongs to the process and not to a system: put back after each call of a system that changed it."""
+
+from __future__ import annotations
+
+import locale
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_OURS = ("MEMEVAL_", "MLFLOW_")
+"""Variables that say where results lie; others may be a library's, and stay as it sets them."""
+
+
+class ProcessState:
+    """The working directory, our variables, locale, signal handlers, standard streams and recursion limit as they were."""
+
+    def __init__(self) -> None:
+        self._folder = _folder()
+        self._variables = _variables()
+        self._streams = (sys.stdout, sys.stderr)
+        self._locale = locale.setlocale(locale.LC_ALL)
+        self._depth = sys.getrecursionlimit()
+        self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def restore(self) -> None:
+        """Puts back what differs. Signal handlers can be set by the main thread alone, and are changed by it alone."""
+        if self._folder and _folder() != self._folder:
+            with suppress(OSError):
+                os.chdir(self._folder)
+        if _variables() != self._variables:
+            for name in _variables():
+                del os.environ[name]
+            os.environ.update(self._variables)
+        if sys.getrecursionlimit() != self._depth:
+            sys.setrecursionlimit(self._depth)
+        if locale.setlocale(locale.LC_ALL) != self._locale:  # it decides how text files are read and numbers written
+            locale.setlocale(locale.LC_ALL, self._locale)
+        self._restore_streams()
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self._handlers.items():
+                if handler is not None and signal.getsignal(number) is not handler:
+                    signal.signal(number, handler)
+
+    def _restore_streams(self) -> None:
+        for name, number, stream in (("stdout", 1, self._streams[0]), ("stderr", 2, self._streams[1])):
+            if getattr(sys, name) is stream and not getattr(stream, "closed", False):
+                continue
+            if getattr(stream, "closed", False):  # its descriptor outlives it
+                with suppress(OSError):
+                    stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, PLW2901
+            setattr(sys, name, stream)
+        self._streams = (sys.stdout, sys.stderr)
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - called after each call of a system, and several times as quick
+    except OSError:  # it was deleted
+        return ""
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_OURS)}

@@ -1,0 +1,344 @@
+"""Calls a system's methods so that nothing it does stops more than it should: not a hang, not `sys.exit`, not a cancellation of its own.
+
+Whatever a method raises comes out as one error with its place. A plain method runs in a daemon thread, which the process need not wait
+for when it ends; with `system.timeout_s`, each call has an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from memeval.errors import MemevalError, SystemFaultError
+from memeval.pipeline.places import fault, place_in_coroutine, place_in_stack, place_of, place_of_method, source_of
+from memeval.pipeline.process_state import ProcessState
+from memeval.shown import one_line
+from memeval.systems.contract import MemorySystem
+
+THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Plain calls of systems that run at once."""
+AGAIN_S = 0.5
+"""A call that blocks the event loop past its end is interrupted again and again, in case it swallows the interruption."""
+LOOK_S = 0.05
+"""Between two looks at a thread whose calls are timed one by one."""
+
+
+@dataclass
+class Call:
+    """One call under way."""
+
+    case_id: str
+    system: str
+    method: str
+    since: float
+    source: str
+    owner: Any
+    """The system, or its class while there is none yet."""
+
+    def told(self) -> str:
+        return f"case {one_line(self.case_id, 60)}: {self.system}.{self.method}"
+
+
+_PLACES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_under_way: dict[int, Call] = {}
+_left_behind: list[str] = []
+"""Calls that were given up, and still run in a thread of their own."""
+
+
+def under_way() -> list[str]:
+    """The calls of systems that are being waited for, the oldest first."""
+    calls = _under_way.copy().values()
+    return [call.told() for call in sorted(calls, key=lambda call: call.since)]
+
+
+def left_behind() -> list[str]:
+    """The calls that were given up in this process and may still run."""
+    return list(_left_behind)
+
+
+class _Overdue(BaseException):
+    """Raised inside a call that blocks the event loop past its end; a BaseException, so that few handlers swallow it."""
+
+
+@dataclass
+class _Outcome:
+    """What a call came to: kept as a value, so that no `SystemExit` or cancellation of a system's own runs through the event loop."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def result(self, call: Call) -> Any:
+        if self.error is not None:
+            raise fault(self.error, call.method, call.source, call.owner) from self.error
+        return self.value
+
+
+class Watched:
+    """A system of one case and the limits under which it is called."""
+
+    def __init__(
+        self,
+        system: MemorySystem,
+        case_id: str = "",
+        timeout_s: float | None = None,
+        state: ProcessState | None = None,
+        stop_parts: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`state` is what the process was like before any system was built; `stop_parts` ends what a thread of it waits for."""
+        self.system = system
+        self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
+        self.source = source_of(type(system))
+        self.hung = False
+        """Whether a call was given up while it built or loaded the memory: nothing more is asked of the system then."""
+        self._state = state or ProcessState()
+
+    async def call(self, name: str, *arguments: Any) -> Any:
+        """What a method comes to. Raises `SystemFaultError`, or the `MemevalError` that the system let through."""
+        call = self._call(name)
+        with _noted(call):
+            try:
+                value = await self._called(call, getattr(self.system, name), arguments)
+            finally:
+                self._state.restore()
+        _check_ran(value, self.system, name, self.source)
+        return value
+
+    async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        """Makes calls of plain methods, each by name with what it is given, one after the other in one worker thread."""
+        call = self._call("reset")
+        stopped = threading.Event()
+
+        def play() -> None:
+            for name, arguments in calls:
+                if stopped.is_set():
+                    return
+                call.method, call.since = name, time.monotonic()
+                _check_ran(getattr(self.system, name)(*arguments), self.system, name, self.source)
+
+        with _noted(call):
+            try:
+                await self._in_thread(call, play, stopped)
+            finally:
+                self._state.restore()
+
+    async def closed(self) -> str | None:
+        """Closes the system; what went wrong with that, which spoils nothing that was measured."""
+        if self.hung:
+            return None
+        try:
+            await self.call("close")
+        except MemevalError as error:
+            return one_line(error, 400)
+        return None
+
+    def _call(self, name: str) -> Call:
+        return Call(self.case_id, _name_of(type(self.system)), name, time.monotonic(), self.source, self.system)
+
+    async def _called(self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        if inspect.iscoroutinefunction(method):
+            value = _stepped(lambda: method(*arguments), None, call).result(call)
+        elif self.system.in_thread:
+            value = await self._in_thread(call, lambda: method(*arguments))
+        else:
+            value = _stepped(lambda: method(*arguments), self.timeout_s, call).result(call)
+        if isinstance(value, Awaitable):
+            return await self._on_loop(call, value)
+        return value
+
+    async def _on_loop(self, call: Call, value: Awaitable[Any]) -> Any:
+        """Waits for a coroutine in a task of its own, and gives it up at its end whether or not it lets itself be cancelled."""
+
+        async def played() -> _Outcome:
+            try:
+                return _Outcome(await _Steps(value, self.timeout_s, call))
+            except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
+                return _Outcome(error=error)
+
+        task = asyncio.ensure_future(played())
+        try:
+            done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        if not done:
+            place = place_in_coroutine(value, call.method, self.source)
+            task.cancel()
+            raise self._given_up(call, place)
+        if task.cancelled():
+            raise SystemFaultError(f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task that it ran in")
+        return task.result().result(call)
+
+    async def _in_thread(self, call: Call, work: Callable[[], Any], stopped: threading.Event | None = None) -> Any:
+        """Runs `work` in a daemon thread. A cancellation from outside waits for the call that it is at, which can't be undone by half;
+        `stopped` then tells the work to make no further one."""
+        loop = asyncio.get_running_loop()
+        finished = asyncio.Event()
+        outcome = _Outcome()
+        context = contextvars.copy_context()
+
+        def play() -> None:
+            try:
+                outcome.value = context.run(work)
+            except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
+                outcome.error = error
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(finished.set)
+
+        async with _places(loop):
+            call.since = time.monotonic()
+            thread = threading.Thread(target=play, name=f"memeval {call.system}", daemon=True)
+            thread.start()
+            try:
+                await self._finished(call, finished)
+            except asyncio.CancelledError:
+                if stopped is not None:
+                    stopped.set()
+                self._stop_parts()
+                await finished.wait()
+                raise
+            if not finished.is_set():
+                frame = sys._current_frames().get(thread.ident or 0)
+                _left_behind.append(call.told())
+                if stopped is not None:
+                    stopped.set()
+                raise self._given_up(call, place_in_stack(frame, call.method, self.source))
+        return outcome.result(call)
+
+    async def _finished(self, call: Call, finished: asyncio.Event) -> None:
+        """Returns when the thread is done, or when the call that it is at is past its end."""
+        if self.timeout_s is None:
+            await finished.wait()
+            return
+        while not finished.is_set():
+            left = call.since + self.timeout_s - time.monotonic()
+            if left <= 0:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(finished.wait(), max(left, LOOK_S))
+
+    def _given_up(self, call: Call, place: str) -> SystemFaultError:
+        self.hung = self.hung or call.method != "answer"
+        return SystemFaultError(_overdue(place, self.timeout_s))
+
+
+def constructed(build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None) -> MemorySystem:
+    """The system that `build` makes, on the calling thread. Raises `SystemFaultError` for what its constructor does."""
+    call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
+    with _noted(call):
+        outcome = _stepped(build, timeout_s, call)
+    system: MemorySystem = outcome.result(call)
+    return system
+
+
+def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None:
+    """Raises `SystemFaultError` for a method that was written as a generator: calling it ran nothing."""
+    what = "a generator" if inspect.isgenerator(value) or inspect.isasyncgen(value) else ""
+    if inspect.iscoroutine(value):
+        what = "a coroutine, and is no `async` method"
+        value.close()
+    if what:
+        raise SystemFaultError(f"{place_of_method(system, name, source)}: it returned {what}, so its code never ran")
+
+
+def _overdue(place: str, timeout_s: float | None) -> str:
+    return f"{place}: no end after {timeout_s:g} s (system.timeout_s); it was given up"
+
+
+def _name_of(kind: type[Any]) -> str:
+    return kind.__module__.rpartition(".")[2] if "memeval" not in kind.__module__.split(".")[0] else kind.__name__
+
+
+@contextmanager
+def _noted(call: Call) -> Iterator[None]:
+    _under_way[id(call)] = call
+    try:
+        yield
+    finally:
+        del _under_way[id(call)]
+
+
+def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    """The places of plain calls of one event loop."""
+    if loop not in _PLACES:
+        _PLACES[loop] = asyncio.Semaphore(THREADS)
+    return _PLACES[loop]
+
+
+def _stepped(step: Callable[[], Any], timeout_s: float | None, call: Call) -> _Outcome:
+    """Runs plain code on the event loop's own thread, interrupted at its end."""
+    try:
+        with _alarm(timeout_s):
+            return _Outcome(step())
+    except _Overdue as error:
+        return _Outcome(error=SystemFaultError(_overdue(place_of(error.__traceback__, call.method, call.source), timeout_s)))
+    except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
+        return _Outcome(error=error)
+
+
+class _Steps:
+    """A coroutine each of whose steps has an end: between two steps the loop turns, within one it stands."""
+
+    def __init__(self, inner: Awaitable[Any], timeout_s: float | None, call: Call) -> None:
+        self._inner, self._timeout_s, self._call = inner, timeout_s, call
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        if self._timeout_s is None or not isinstance(self._inner, Coroutine):
+            return (yield from self._inner.__await__())
+        return (yield from self._limited(self._inner, self._timeout_s))
+
+    def _limited(self, inner: Coroutine[Any, Any, Any], timeout_s: float) -> Generator[Any, Any, Any]:
+        step: Callable[[], Any] = lambda: inner.send(None)  # noqa: E731 - the first of several
+        while True:
+            try:
+                with _alarm(timeout_s):
+                    awaited = step()
+            except StopIteration as end:
+                return end.value
+            except _Overdue as error:
+                place = place_of(error.__traceback__, self._call.method, self._call.source)
+                raise SystemFaultError(_overdue(place, timeout_s)) from error
+            try:
+                sent = yield awaited
+            except BaseException as error:  # noqa: BLE001 - thrown on into the coroutine, as `await` does
+                step = _thrower(inner, error)
+            else:
+                step = _sender(inner, sent)
+
+
+def _thrower(inner: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[], Any]:
+    return lambda: inner.throw(error)
+
+
+def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
+    return lambda: inner.send(value)
+
+
+@contextmanager
+def _alarm(timeout_s: float | None) -> Iterator[None]:
+    """Raises `_Overdue` in the code below once its time is over. Only the main thread can be interrupted so; elsewhere there is no end."""
+    if timeout_s is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
+        raise _Overdue
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,217 @@
+"""What a system of one's own does is a status of its questions, a note or one clear line: never a traceback, never a lost row."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import faulty
+import pytest
+from conftest_pipeline import environment
+
+from memeval.cli.compose import composed
+from memeval.cli.interrupt import run_loop
+from memeval.errors import UserError
+from memeval.pipeline.cell import open_cell
+from memeval.pipeline.run import CellRun
+from memeval.pipeline.summary import finish
+from memeval.results import RunSummary
+
+HERE = Path(__file__).parent
+ASKED = 2
+WORDS = ["system=no_memory", "dataset=demo", "dataset.limit_cases=1", f"dataset.limit_questions={ASKED}", "tracking=none"]
+TIMEOUT = "system.timeout_s=0.3"
+
+
+class Silent:
+    """A progress that says nothing."""
+
+    def expect(self, stage: str, count: int) -> None: ...
+
+    def done(self, stage: str, *, reused: bool = False) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    handler, depth, folder = signal.getsignal(signal.SIGINT), sys.getrecursionlimit(), Path.cwd()
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    yield tmp_path
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert sys.getrecursionlimit() == depth
+    assert Path.cwd() == folder
+    assert os.environ["MEMEVAL_HOME"] == str(tmp_path)
+
+
+def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
+    """Runs the demo set's first case on a faulty system; its summary and its records."""
+    cell = open_cell(composed([*WORDS, f"+system.class=faulty:{name}", *words]), "")
+    summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+    lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    return summary, [json.loads(line) for line in lines]
+
+
+def check(name: str, method: str, outcome: str, summary: RunSummary, rows: list[dict[str, Any]]) -> None:
+    assert [row["status"] for row in rows] == [outcome] * ASKED, rows[0].get("error")
+    if outcome != "ok":
+        assert f" in {method}: " in rows[0]["error"] and "\n" not in rows[0]["error"]
+        assert rows[0]["error"].startswith(("faulty.py", "numpy", "threading", "warnings", "locale")), rows[0]["error"]
+    assert all(note.isprintable() for note in summary.notes)
+
+
+@pytest.mark.parametrize("name", faulty.METHODS)
+def test_a_method_that_misbehaves(name: str) -> None:
+    method, _, outcome = faulty.METHODS[name]
+    words = [TIMEOUT] if "Hangs" in name else []
+    words += ["compression_turn=2"] if method == "compress" else []
+    summary, rows = played(name, *words)
+    check(name, method, outcome, summary, rows)
+    if method in ("save", "close"):
+        assert any(f" in {method}: " in note for note in summary.notes)
+
+
+@pytest.mark.parametrize("name", faulty.ANSWERS)
+def test_an_answer_that_is_none(name: str) -> None:
+    outcome = faulty.ANSWERS[name][1]
+    summary, rows = played(f"Answers{name}")
+    if outcome == "ok" or name in ("TextEmpty", "TextBlank"):
+        assert [row["status"] for row in rows] == [outcome] * ASKED, rows[0].get("error")
+        assert len(json.dumps(rows)) < 100_000
+    else:
+        check(name, "answer", outcome, summary, rows)
+
+
+@pytest.mark.parametrize("name", faulty.LOOP)
+def test_a_system_on_the_event_loop(name: str) -> None:
+    _, rows = played(name, TIMEOUT)
+    assert [row["status"] for row in rows] == [faulty.LOOP[name]] * ASKED
+    if faulty.LOOP[name] != "ok":
+        assert "no end after 0.3 s (system.timeout_s)" in rows[0]["error"]
+
+
+def test_a_memory_that_fails_to_load_is_built_again() -> None:
+    played("LoadRaisesSystemExit")
+    _, rows = played("LoadRaisesSystemExit", f"dataset.limit_questions={ASKED + 1}")
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, rows = played("AnswersNone")
+    assert {row["status"] for row in rows} == {"answer_failed"}
+    monkeypatch.setattr(faulty.AnswersNone, "answer", faulty.Sound.answer)  # type: ignore[attr-defined]
+    _, rows = played("AnswersNone")
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
+    _, rows = played("AnswersTokensNumpy")
+    assert rows[0]["context_tokens"] == 12
+    _, rows = played("AnswersNotesNumpy")
+    assert rows[0]["notes"] == {"a": 1, "b": 0.5, "c": [0, 1, 2], "d": True}
+    _, rows = played("AnswersNotesSets")
+    assert rows[0]["notes"] == {"some": [1, 2, 3], "frozen": ["a"], "colour": "red", "path": "/x"}
+    _, rows = played("AnswersTextSurrogate")
+    assert "7 May" in rows[0]["hypothesis"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("faulty:LeavesAbstract", "leaves answer, ingest of MemorySystem undefined"),
+        ("faulty:TakesNoParts", "can't be built from (settings, parts)"),
+        ("faulty:SettingsNoClass", "settings type of this system must be a dataclass"),
+        ("faulty:SettingsPlain", "settings type of this system must be a dataclass"),
+        ("faulty:StyleUnknown", "baroque"),
+        ("faulty:StyleRaises", "in answer_style: KeyError"),
+        ("faulty:WordingsUnknown", "nothing_such"),
+        ("faulty:WordingsText", "ingest_wordings() must return names of wordings"),
+        ("faulty:ThinksRaises", "in thinks_at_ingest: SystemExit: 0"),
+        ("faulty:not_a_class", "is no subclass of"),
+        ("faulty:Nothing", "has no class 'Nothing'"),
+        ("faulty", "must read package.module:Class"),
+        ("no_such_module:X", "no module named 'no_such_module'"),
+        ("broken_syntax:X", "broken_syntax.py:2: SyntaxError"),
+        ("broken_import:X", "no module named 'not_installed_here'"),
+        ("broken_name:X", "broken_name.py:1: NameError"),
+        ("broken_exit:X", "broken_exit.py:1: SystemExit: 0"),
+        ("broken_from:X", "ImportError"),
+        ("broken_bytes:X", "broken_bytes"),
+        ("broken_post:X", "the settings of this system can't be read"),
+        ("broken_hint:X", "the settings of this system can't be read"),
+    ],
+)
+def test_a_class_that_is_none_is_one_line(path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = (
+        "from dataclasses import dataclass\nfrom faulty import Sound\nfrom memeval.systems.contract import SystemSettings\n"
+        "@dataclass(frozen=True)\nclass S(SystemSettings):\n"
+    )
+    sources = {
+        "broken_syntax": "x = 1\ndef (:\n",
+        "broken_import": "import not_installed_here\n",
+        "broken_name": "nothing_such\n",
+        "broken_exit": "raise SystemExit(0)\n",
+        "broken_from": "from faulty import nothing_such\n",
+        "broken_post": f"{settings}    def __post_init__(self): 1 / 0\nclass X(Sound): settings_type = S\n",
+        "broken_hint": f"{settings}    a: 'Nowhere' = 1\nclass X(Sound): settings_type = S\n",
+    }
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    (tmp_path / "broken_bytes.py").write_bytes(b"\xff\xfe\x00x")
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["+system.a=1"] if "hint" in path else []
+    with pytest.raises(UserError) as error:
+        open_cell(composed([*WORDS, f"+system.class={path}", *words]), "")
+    assert told in error.value.message
+    assert "\n" not in error.value.message
+
+
+def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
+    environ = environment(home) | {"PYTHONPATH": str(HERE)}
+    line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"+system.class=faulty:{name}", *words]
+    return subprocess.Popen(line, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", cwd=home)
+
+
+def waited_for(process: subprocess.Popen[str], what: str) -> str:
+    """Reads standard error until it tells `what`."""
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if what in line:
+            return said
+    raise AssertionError(f"ended with {process.wait()}: {said}")
+
+
+@pytest.mark.parametrize("name", ["IngestHangs", "AnswerHangs", "CloseHangs", "BlocksTheLoop", "SpinsOnTheLoop", "SwallowsEverything"])
+def test_the_second_ctrl_c_ends_the_process_within_a_second(name: str, home: Path) -> None:
+    process = command(name, home)
+    waited_for(process, "no_memory turn")
+    time.sleep(1.5)  # until the system is called
+    process.send_signal(signal.SIGINT)
+    said = waited_for(process, "Ctrl-C again to stop now")
+    method = {"IngestHangs": "ingest", "BlocksTheLoop": "ingest", "CloseHangs": "close"}.get(name, "answer")
+    assert f"waiting for case demo-1: faulty.{method}" in said
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=10)
+    assert time.monotonic() - began < 1
+    assert process.returncode == 130
+    assert "same command goes on" in rest and "Traceback" not in said + rest
+
+
+@pytest.mark.parametrize("name", ["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"])
+def test_the_command_line_ends_with_its_records(name: str, home: Path) -> None:
+    process = command(name, home, TIMEOUT, "tracking=none")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == (0 if name == "LeavesThreads" else 1)
+    assert "Traceback" not in out + err
+    (path,) = home.glob("outputs/runs/*/records.jsonl")
+    assert len(path.read_text(encoding="utf-8").splitlines()) == ASKED
