@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from memeval.embedding.contract import Embedder
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
-from memeval.llm.endpoint import Endpoint
+from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
+from memeval.llm.reply import VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 BATCH = 128
 """Texts sent in one request."""
+WIDEST, BYTES_PER_NUMBER = 16_384, 32
+"""Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
 
 Vector = bytes
 """float32 numbers as they lie in memory."""
@@ -39,6 +42,8 @@ class OpenAIEmbedder(Embedder):
         self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
         self._requested = width
         self._under_way: dict[str, asyncio.Future[Vector]] = {}
+        self._replaced: set[str] = set()
+        """Texts whose stored vector is unsound: what comes instead is written over it."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -47,7 +52,11 @@ class OpenAIEmbedder(Embedder):
         fresh: list[str] = []
         awaited: dict[str, asyncio.Future[Vector]] = {}
         for text in dict.fromkeys(text for text in texts if text.strip()):
-            if (entry := self._cache.get(self._key(text))) is not None:
+            entry = self._cache.get(self._key(text))
+            if entry is not None and not self._sound(entry.value):
+                entry = None
+                self._replaced.add(text)
+            if entry is not None:
                 found[text] = entry.value
                 self._meter([text], None, cached=entry.origin != self._origin)
             elif text in self._under_way:
@@ -62,6 +71,13 @@ class OpenAIEmbedder(Embedder):
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def _sound(self, value: bytes) -> bool:
+        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
+        if not sound_vector(value, self.width):
+            return False
+        self.width = self.width or len(value) // 4
+        return True
 
     def _key(self, text: str) -> str:
         return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
@@ -94,25 +110,29 @@ class OpenAIEmbedder(Embedder):
                 coming.exception()  # looked at here: nobody need be waiting
 
     async def _ask(self, batch: Sequence[str]) -> list[Vector]:
-        import numpy as np
-
         body: dict[str, Any] = {"model": self._model, "input": list(batch), "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
-        reply = await self._endpoint.post("/embeddings", body)
-        try:
-            rows = sorted(reply.body["data"], key=lambda row: row["index"])
-            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-            if vectors.shape != (len(batch), vectors.shape[1]):
-                raise ValueError(f"{len(vectors)} vectors for {len(batch)} texts")
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelError(f"the reply holds no usable embeddings: {error}") from error
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        self._meter(batch, (reply.body.get("usage") or {}).get("prompt_tokens"), cached=False)
-        packed = [vector.tobytes() for vector in vectors]
+        reply = await self._endpoint.post(
+            "/embeddings",
+            body,
+            lambda sent: self._read(sent, len(batch)),
+            most_bytes=max(MOST_BYTES, len(batch) * WIDEST * BYTES_PER_NUMBER),
+        )
+        current_ledger().mended.update(reply.value.notes)
+        self._meter(batch, reply.value.tokens, cached=False)
+        packed = [vector.tobytes() for vector in reply.value.vectors]
         for text, value in zip(batch, packed, strict=True):
-            self._cache.put(self._key(text), value, self._origin)
+            put = self._cache.replace if text in self._replaced else self._cache.put
+            put(self._key(text), value, self._origin)
+            self._replaced.discard(text)
         return packed
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
+        """The vectors of a reply. The first sound one tells the model's width, which all others then have."""
+        sound = read_vectors(reply, count, self.width or None)
+        self.width = self.width or sound.vectors.shape[1]
+        return sound
 
     def _meter(self, texts: Sequence[str], reported: int | None, *, cached: bool) -> None:
         """Embedding calls are metered by tokens; a cached text's are counted here, as the endpoint reports batches only."""

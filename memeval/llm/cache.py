@@ -66,6 +66,11 @@ class Cache:
         with self._lock:
             self._run("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (key, value, origin))
 
+    def replace(self, key: str, value: bytes, origin: str) -> None:
+        """Stores `value` over whatever lies under `key`: for an entry that turned out to be unsound."""
+        with self._lock:
+            self._run("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", (key, value, origin))
+
     def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
         try:
             return self._connection.execute(statement, values)
@@ -79,4 +84,4 @@ class Cache:
 
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")).hexdigest()

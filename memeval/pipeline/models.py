@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.embedding.contract import Embedder
@@ -22,12 +24,19 @@ JUDGE_TEMPERATURE = 0.0
 class Models:
     """The models of one cell, made when they are first asked for."""
 
-    def __init__(self, config: RunConfig, origin: str) -> None:
-        self._config, self._origin = config, origin
+    def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
+        """`say` is told what a user should know meanwhile: which endpoint is waited for."""
+        self._config, self._origin, self._say = config, origin, say
         self._endpoints: dict[str, Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
+        self._warn()
         self.reader = self._model(config.llm.model, config.llm.temperature)
+
+    def _warn(self) -> None:
+        for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
+            if self._say and reach.name == "openai" and reach.max_retries is not None:
+                self._say(f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}")
 
     def judge(self) -> LanguageModel:
         return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
@@ -56,6 +65,7 @@ class Models:
             key_of(settings.api_key_env, settings.base_url, "embedder=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
         )
         return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
@@ -81,6 +91,7 @@ class Models:
             key_of(settings.api_key_env, settings.base_url, "llm=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
@@ -90,7 +101,7 @@ class Models:
         """The endpoint at an address; where two parts ask for one with different limits, the lower limit holds for both."""
         known = self._endpoints.get(settings.base_url)
         if known is None:
-            known = self._endpoints[settings.base_url] = Endpoint(settings)
+            known = self._endpoints[settings.base_url] = Endpoint(settings, say=self._say)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
         return known

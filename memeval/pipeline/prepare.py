@@ -41,7 +41,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 
     Raises `StorageError` where the disk refuses and `UserError` where the system can't be built at all.
     """
-    models = Models(cell.config, cell.run_key)
+    models = Models(cell.config, cell.run_key, progress.say)
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
     window = Window(CASES_AHEAD if cell.facts.ingest_uses_model else 1)
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,18 +12,18 @@ from functools import cache
 from typing import Any
 
 from memeval.config.paths import cache_dir
-from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.endpoint import Endpoint, EndpointSettings, Reply
 from memeval.llm.keys import key_of
 from memeval.llm.metering import Ledger, current_ledger, metered
 from memeval.llm.prices import provider_of
+from memeval.llm.reply import RankingReply, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
 PATH = "/rerank"
-MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES = 16, 60.0, 6
-"""How an address is reached: requests at once, seconds a try, tries after the first."""
+MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S = 16, 60.0, 300.0
+"""How an address is reached: requests at once, seconds a try, seconds of trying again."""
 
 
 class EndpointReranker:
@@ -40,7 +39,7 @@ class EndpointReranker:
         self._corpus, self._model, self._origin = corpus, model, origin
         address = address.rstrip("/").removesuffix(PATH)
         key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
-        self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES)
+        self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S)
         self._reach: _Reach | None = None
 
     async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -57,12 +56,14 @@ class EndpointReranker:
         ledger, replies = current_ledger(), self._reach.cache
         key = content_key({"endpoint": self._settings.base_url, "path": PATH, **body})
         stored = replies.get(key)
-        if stored is not None:
-            entry, cached = json.loads(stored.value), stored.origin != self._origin or not self._origin
+        entry = stored_ranking(stored.value, len(body["documents"])) if stored is not None else None
+        cached = stored is not None and entry is not None and (stored.origin != self._origin or not self._origin)
+        if entry is not None:
             ledger.replayed_s += entry["latency_s"]
         else:
-            entry, cached = await self._ask(self._reach, body), False
-            replies.put(key, json.dumps(entry).encode(), self._origin)
+            entry = await self._ask(self._reach, body)
+            put = replies.put if stored is None else replies.replace
+            put(key, json.dumps(entry).encode(), self._origin)
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         provider = provider_of(self._settings.base_url)
         ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
@@ -71,28 +72,21 @@ class EndpointReranker:
 
     async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await reach.post(body)
-        scores = _scores_of(reply.body, len(body["documents"]))
-        usage = reply.body.get("usage")
-        reported = usage.get("total_tokens") if isinstance(usage, dict) else None
+        ranking = reply.value
+        current_ledger().mended.update(ranking.notes)
         counted = sum(count_tokens(body["query"]) + count_tokens(text) for text in body["documents"])
-        tokens = {"tokens": reported if isinstance(reported, int) else counted, "estimated": not isinstance(reported, int)}
-        return {"scores": scores, **tokens, "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+        return {
+            "scores": list(ranking.scores),
+            "tokens": counted if ranking.tokens is None else ranking.tokens,
+            "estimated": ranking.tokens is None,
+            "latency_s": reply.latency_s,
+            "wait_s": reply.wait_s,
+        }
 
     def close(self) -> None:
         if self._reach is not None:
             self._reach.leave()
         self._reach = None
-
-
-def _scores_of(reply: Mapping[str, Any], documents: int) -> list[float]:
-    """The score of each document, in the order sent. Raises `ModelError` where any has none."""
-    try:
-        scores = {int(row["index"]): float(row["relevance_score"]) for row in reply["results"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"the reply holds no usable ranking: {type(error).__name__}: {error}") from error
-    if sorted(scores) != list(range(documents)) or not all(map(math.isfinite, scores.values())):
-        raise ModelError(f"the reply ranks {len(scores)} of {documents} documents")
-    return [scores[index] for index in range(documents)]
 
 
 @dataclass
@@ -103,10 +97,11 @@ class _Reach:
     cache: Cache
     users: int = 0
 
-    async def post(self, body: Mapping[str, Any]) -> Reply:
+    async def post(self, body: Mapping[str, Any]) -> Reply[RankingReply]:
         """The reply, asked for on the loop that the connections belong to."""
         with metered(Ledger()) as inner:  # a ledger belongs to one thread
-            waiting = asyncio.run_coroutine_threadsafe(self.endpoint.post(PATH, body), _loop())
+            asking = self.endpoint.post(PATH, body, lambda sent: read_ranking(sent, len(body["documents"])))
+            waiting = asyncio.run_coroutine_threadsafe(asking, _loop())
         try:
             return await asyncio.wrap_future(waiting)
         finally:
