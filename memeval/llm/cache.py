@@ -84,4 +84,6 @@ class Cache:
 
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    ).hexdigest()
