@@ -219,6 +219,19 @@ def is_sealed(content: Mapping[str, Any]) -> bool:
 def _seal_of(content: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in content.items() if name != SEAL}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+_ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
+    """A row as one line of JSON that any reader takes for one line and can decode.
+
+    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters, which UTF-8 can't hold, become U+FFFD.
+    """
+    line = json.dumps(row, ensure_ascii=False, separators=separators)
+    if not line.isascii():
+        line = _HALVES.sub("\ufffd", line.translate(_ELSEWHERE_ENDS_LINES))
+    return line + "\n"
 
 
 def write_atomically(path: Path, text: str) -> None:

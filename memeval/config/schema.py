@@ -85,7 +85,11 @@ class LlmConfig:
     send_seed: bool = at(ANSWER, True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
-    max_retries: int = at(RUNTIME, 6)
+    """Limit of one whole try, from the connection to the last byte."""
+    patience_s: float = at(RUNTIME, 300.0)
+    """How long an endpoint that does not answer, or asks for fewer calls, is tried again."""
+    max_retries: int | None = at(RUNTIME)
+    """Deprecated: tries after the first, at most, within `patience_s`."""
 
 
 @dataclass
@@ -102,7 +106,8 @@ class EmbedderConfig:
     """As those of the model."""
     max_concurrency: int = at(RUNTIME, 8)
     timeout_s: float = at(RUNTIME, 60.0)
-    max_retries: int = at(RUNTIME, 6)
+    patience_s: float = at(RUNTIME, 300.0)
+    max_retries: int | None = at(RUNTIME)
 
 
 @dataclass

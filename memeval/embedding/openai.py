@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, ModelError
 from memeval.llm.cache import Cache, CachedEntry, content_key
-from memeval.llm.endpoint import Endpoint
+from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
+from memeval.llm.reply import VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
 
 BATCH = 128
 """Texts sent in one request."""
+WIDEST, BYTES_PER_NUMBER = 16_384, 32
+"""Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
 
 BATCHES_AT_ONCE = 8
 """Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
 by one."""
-
-MOST_TOKENS = 1 << 40
-"""More than any request holds: what reports so many is not believed."""
 
 Flight = Mapping[str, asyncio.Future[None]]
 
@@ -65,6 +65,13 @@ class OpenAIEmbedder(Embedder):
         rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
+    def _sound(self, value: bytes) -> bool:
+        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
+        if not sound_vector(value, self.width):
+            return False
+        self.width = self.width or len(value) // 4
+        return True
+
     def _key(self, text: str) -> str:
         return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
 
@@ -73,8 +80,7 @@ class OpenAIEmbedder(Embedder):
         order of the texts."""
         found: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in found]:
-            stored = self._cache.get_all(keys[text] for text in missing)
-            found |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
+            found |= self._stored({text: keys[text] for text in missing})
 
             open_texts = [text for text in missing if text not in found]
             others = [flight for text in open_texts if (flight := self._flights.others(keys[text]))]
@@ -111,6 +117,7 @@ class OpenAIEmbedder(Embedder):
             async with self._turns:
                 return await self._claim(batch)
         except MemevalError as error:
+            current_ledger().failed += isinstance(error, ModelError)
             self._flights.end(own, error)
             raise
         finally:
@@ -124,8 +131,7 @@ class OpenAIEmbedder(Embedder):
         while missing := {text: key for text, key in batch.items() if text not in found}:
             claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
             try:
-                stored = self._cache.get_all(missing.values())  # another process may have stored them before it let go
-                found |= {text: stored[key] for text, key in missing.items() if key in stored}
+                found |= self._stored(missing)  # another process may have stored them before it let go
                 to_ask = {text: key for text, key in (missing if pace.over else claimed).items() if text not in found}
                 if to_ask:
                     found |= await self._ask(to_ask)
@@ -138,33 +144,48 @@ class OpenAIEmbedder(Embedder):
                 current_ledger().idle_s += time.perf_counter() - began
         return found
 
+    def _stored(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """What the cache holds of the texts. An unsound vector is dropped there, so that what comes
+        instead takes its place."""
+        stored = self._cache.get_all(keys.values())
+        found = {}
+        for text, key in keys.items():
+            if key not in stored:
+                continue
+            if self._sound(stored[key].value):
+                found[text] = stored[key]
+            else:
+                self._cache.delete(key)
+        return found
+
     async def _ask(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
         """The vectors of texts in one request, stored with what it took."""
-        import numpy as np
-
         texts = list(batch)
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
-        reply = await self._endpoint.post("/embeddings", body)
-        try:
-            rows = sorted(reply.body["data"], key=lambda row: row["index"])
-            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-            if vectors.shape != (len(batch), vectors.shape[1]):
-                raise ValueError(f"{len(vectors)} vectors for {len(batch)} texts")
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelError(f"the reply holds no usable embeddings: {error}") from error
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        reply = await self._endpoint.post(
+            "/embeddings",
+            body,
+            lambda sent: self._read(sent, len(texts)),
+            most_bytes=max(MOST_BYTES, len(texts) * WIDEST * BYTES_PER_NUMBER),
+        )
+        current_ledger().mended.update(reply.value.notes)
 
-        usage = reply.body.get("usage")
-        parts = shares(usage.get("prompt_tokens") if isinstance(usage, dict) else None, texts)
-        packed = {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
+        parts = shares(reply.value.tokens, texts)
+        packed = {text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)}
         self._cache.put_all(
             {batch[text]: value for text, value in packed.items()},
             self._origin,
             {batch[text]: tokens for text, tokens in parts.items()},
         )
         return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
+        """The vectors of a reply. The first sound one tells the model's width, which all others then have."""
+        sound = read_vectors(reply, count, self.width or None)
+        self.width = self.width or sound.vectors.shape[1]
+        return sound
 
     def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
         """Meters what texts took, whether it was now or before: by their parts of the reported
@@ -193,13 +214,13 @@ class OpenAIEmbedder(Embedder):
             )
 
 
-def shares(reported: Any, texts: Sequence[str]) -> dict[str, int]:
+def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
     """The tokens that an endpoint reported for a request, shared out over its texts by their
     length: the shares add up to them.
 
-    Nothing where `reported` is no count.
+    Nothing where none were reported.
     """
-    if not isinstance(reported, int) or isinstance(reported, bool) or not 0 <= reported < MOST_TOKENS:
+    if reported is None:
         return {}
 
     weights = [max(1, count_tokens(text)) for text in texts]

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from memeval.systems.contract import MemorySystem
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses after every so many units."""
 MANIFEST = "memory.json"
-TOLD = ("chunks", "compressions", "usage", "seconds", "origin")
+TOLD = ("chunks", "compressions", "usage", "seconds", "origin", "notes")
 """What a manifest tells of the ingest, by the names of `Memory`."""
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""
@@ -61,6 +61,8 @@ class Memory:
     """True where it lies on disk, whole."""
     unsaved: str | None = None
     """Why it could not be saved, where its system tried to."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What a reader should know of the replies that it rests on."""
 
     @property
     def system(self) -> MemorySystem:
@@ -116,6 +118,7 @@ async def _build(cell: Cell, chunks: Sequence[MemoryChunk], watched: Watched, fo
         seconds=time.perf_counter() - started,
         origin=cell.run_key,
         health=health,
+        notes=_notes(ledger),
     )
     saved, unsaved = await _save(memory, folder, identity)
     return replace(memory, saved=saved, unsaved=unsaved)
@@ -125,7 +128,7 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
     """What the system says of its ingest, else what the calls tell: one that failed or was cut is a unit lost."""
     told = await watched.call("health")
     if told is None:
-        lost = min(units, ledger.failed + ledger.cut)
+        lost = min(units, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
         return IngestHealth(asked=units, stored=units - lost, lost=lost)
     if not isinstance(told, IngestHealth):
         place = place_of_method(watched.system, "health", watched.source)
@@ -140,6 +143,16 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
 def _check_loss(health: IngestHealth, most: float) -> None:
     if health.lost_share > most:
         raise IngestLossError(f"{health.told}, and max_ingest_loss allows {most:.1%}".replace("%", " %"))
+
+
+def _notes(ledger: Ledger) -> dict[str, str]:
+    """What the ingest's replies call for: some were cut or withheld, something was mended in them."""
+    notes = dict(ledger.notes)
+    if ledger.cut_calls:
+        notes["cut_replies"] = f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+    if ledger.filtered_calls:
+        notes["filtered_replies"] = f"{ledger.filtered_calls} of {ledger.calls} replies were withheld by the provider's filter"
+    return notes
 
 
 @asynccontextmanager
@@ -246,6 +259,7 @@ async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> tu
             "seconds": memory.seconds,
             "origin": memory.origin,
             "health": asdict(memory.health),
+            "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))

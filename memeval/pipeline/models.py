@@ -35,12 +35,18 @@ class Models:
     """The models of one cell, made when they are first asked for."""
 
     def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
-        """`say` is told of what a user should know of the caches: damage, and what was kept."""
+        """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage of the caches and what was kept."""
         self._config, self._origin, self._say = config, origin, say
         self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
+        self._warn()
         self.reader = self._model(config.llm.model, config.llm.temperature)
+
+    def _warn(self) -> None:
+        for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
+            if self._say and reach.name == "openai" and reach.max_retries is not None:
+                self._say(f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}")
 
     def judge(self) -> LanguageModel:
         return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
@@ -69,6 +75,7 @@ class Models:
             key_for(settings.api_key_env, settings.base_url, "embedder=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
             headers_of(settings.headers, "embedder.headers"),
         )
@@ -95,6 +102,7 @@ class Models:
             key_for(settings.api_key_env, settings.base_url, "llm=openai", settings.headers),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
             headers_of(settings.headers, "llm.headers"),
         )
@@ -112,7 +120,7 @@ class Models:
         if known is None:
             folder = lock_folder(cache_dir() / "responses.sqlite")
             places = Places(folder, settings.base_url, settings.api_key, settings.max_concurrency)
-            known = self._endpoints[reach] = Endpoint(settings, places=places)
+            known = self._endpoints[reach] = Endpoint(settings, say=self._say, places=places)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
         return known

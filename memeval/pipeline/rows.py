@@ -10,11 +10,13 @@ from math import isfinite
 from typing import Any
 
 from memeval.llm.metering import totals
+from memeval.llm.reply import MOST_TOKENS
 from memeval.records import Label, Role, Status, Usage, Verdict
 
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
+_MOST_CALLS = 1_000_000
 
-RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.JUDGE_FAILED})
+RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.ANSWER_FILTERED, Status.JUDGE_FAILED})
 """Statuses that the same command tries again."""
 
 
@@ -84,8 +86,10 @@ def check_answer_row(row: Mapping[str, Any]) -> None:
         _need(_is_count(row["chunks"]) and _is_count(row.get("compressions")), "chunks")
         return
 
+    _need(isinstance(row.get("notes", {}), dict), "notes")
     if row["status"] != Status.OK:
         _need(isinstance(row.get("error"), str), "error")
+        _need(isinstance(row.get("hypothesis"), str | None), "hypothesis")
         return
     _need(isinstance(row.get("hypothesis"), str), "hypothesis")
     _need(isinstance(row.get("raw"), str | None), "raw")
@@ -94,7 +98,6 @@ def check_answer_row(row: Mapping[str, Any]) -> None:
     for name in ("evidence_ranks", "session_evidence_ranks"):
         _need(row.get(name) is None or _is_list_of(row[name], _is_rank), name)
     _need(row.get("context_tokens") is None or _is_count(row["context_tokens"]), "context_tokens")
-    _need(isinstance(row.get("notes", {}), dict), "notes")
 
 
 def check_verdict_row(row: Mapping[str, Any]) -> None:
@@ -145,7 +148,8 @@ def _is_label(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    """A sum over the calls of one row: as many as there may be, none of them larger than a call can be."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS * _MOST_CALLS
 
 
 def _is_rank(value: Any) -> bool:
@@ -184,6 +188,11 @@ def _is_usage(entry: Any) -> bool:
         and all(map(_is_count, sums))
         and all(isinstance(entry.get(name, False), bool) for name in ("estimated", "cached"))
     )
+
+
+def is_whole(row: Mapping[str, Any]) -> bool:
+    """Whether a record holds an answer: none that was cut or withheld in part."""
+    return row["hypothesis"] is not None and row["status"] not in (Status.ANSWER_CUT, Status.ANSWER_FILTERED)
 
 
 def label_value(row: Mapping[str, Any]) -> float | None:

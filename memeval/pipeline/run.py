@@ -231,6 +231,7 @@ class CellRun:
             "origin": memory.origin,
             "health": asdict(memory.health),
             "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
+            **({"notes": dict(memory.notes)} if memory.notes else {}),
         }
 
     async def _question(

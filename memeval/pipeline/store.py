@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from memeval.errors import StorageError
 from memeval.private import FILE_MODE, make_folder, open_private
 from memeval.redaction import redacted_in, without_known_in
+from memeval.results import json_line
 
 Row = Mapping[str, Any]
 Check = Callable[[Row], None]
@@ -56,10 +57,7 @@ def sealed_line(header: Row, row: Row) -> bytes:
 
 
 def _as_json(row: Row) -> bytes:
-    try:
-        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has no bytes for
-        return json.dumps(row, separators=(",", ":")).encode()
+    return json_line(row, (",", ":")).encode().rstrip(b"\n")
 
 
 def _seal(header: Row, body: bytes) -> str:
