@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.compose import composed
+from memeval.cli.interrupt import run_loop
 from memeval.cli.run import check_writable, show_comparison
 from memeval.errors import UserError
 from memeval.results import RunSummary
@@ -39,7 +39,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
-        return asyncio.run(ImportedRun(cell, progress, hypotheses, known).run(finish))
+        return run_loop(ImportedRun(cell, progress, hypotheses, known).run(finish))
 
     summary = run_cell(cell, runner=judge)
     show_comparison()
