@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.compose import composed
+from memeval.cli.interrupt import run_loop
 from memeval.cli.run import check_writable, is_repeated, show_comparison
 from memeval.errors import UserError
 from memeval.redaction import redacted
@@ -49,7 +49,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
         run = ImportedRun(cell, progress, hypotheses, known, only_listed=only_listed)
-        return asyncio.run(run.run(finish))
+        return run_loop(run.run(finish))
 
     summary = run_cell(cell, runner=judge)
     show_comparison()

@@ -17,6 +17,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from memeval.errors import WorldError
+from memeval.shown import one_line
+
 T = TypeVar("T")
 
 INTERRUPTED = 130
@@ -115,6 +118,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     Unlike `asyncio.run`, it goes on where a system stops the loop, and does not wait for threads and tasks that can't be ended.
     """
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_told_in_a_line)
     task = loop.create_task(main)
     interrupted = False
 
@@ -130,6 +134,8 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         _drive(loop, task)
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
+        if task.cancelled():
+            raise WorldError("the run was cancelled from within: a system cancelled tasks that are not its own")
         return task.result()
     finally:
         if _keys is not None:
@@ -146,6 +152,20 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
         except RuntimeError:
             if loop.is_closed():
                 raise
+        except (SystemExit, asyncio.CancelledError):
+            # asyncio lets an exit through from any task, those that a system starts beside its own included; and a
+            # system may cancel every task that there is, this waiting one with them.
+            continue
+        except KeyboardInterrupt:
+            if _keys is None:
+                raise
+
+
+def _told_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
+    """What went wrong in a task that nobody waits for, such as one that a system left: asyncio would print a traceback."""
+    error = context.get("exception")
+    told = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
+    _say(f"memeval: {one_line(context.get('message', ''))}{told}")
 
 
 def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
@@ -153,7 +173,7 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    with suppress(RuntimeError):
+    with suppress(RuntimeError, SystemExit):
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
         loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))

@@ -182,9 +182,8 @@ async def ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Se
 async def fill(watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
     """Plain methods of a system that asks for it run in one worker thread, all else on the event loop."""
     calls = _calls(chunks, points, retain)
-    system = watched.system
-    methods = (system.reset, system.ingest, system.compress, system.consolidate)
-    if not system.in_thread or any(map(inspect.iscoroutinefunction, methods)):
+    methods = [watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")]
+    if not watched.attribute("in_thread", "ingest") or any(map(inspect.iscoroutinefunction, methods)):
         for name, arguments in calls:
             await watched.call(name, *arguments)
         return

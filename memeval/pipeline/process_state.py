@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -23,7 +24,10 @@ class ProcessState:
         self._variables = _variables()
         self._streams = (sys.stdout, sys.stderr)
         self._locale = locale.setlocale(locale.LC_ALL)
+        self._hooks = (sys.excepthook, threading.excepthook)
         self._depth = sys.getrecursionlimit()
+        for number in (1, 2):
+            _spare(number)
         self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def restore(self) -> None:
@@ -39,6 +43,7 @@ class ProcessState:
             sys.setrecursionlimit(self._depth)
         if locale.setlocale(locale.LC_ALL) != self._locale:  # it decides how text files are read and numbers written
             locale.setlocale(locale.LC_ALL, self._locale)
+        sys.excepthook, threading.excepthook = self._hooks
         self._restore_streams()
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._handlers.items():
@@ -46,6 +51,8 @@ class ProcessState:
                     signal.signal(number, handler)
 
     def _restore_streams(self) -> None:
+        for number in (1, 2):
+            _reopen(number)
         for name, number, stream in (("stdout", 1, self._streams[0]), ("stderr", 2, self._streams[1])):
             if getattr(sys, name) is stream and not getattr(stream, "closed", False):
                 continue
@@ -54,6 +61,26 @@ class ProcessState:
                     stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, PLW2901
             setattr(sys, name, stream)
         self._streams = (sys.stdout, sys.stderr)
+
+
+@cache
+def _spare(number: int) -> int | None:
+    """A second descriptor of a standard stream, from which the first one is made again."""
+    try:
+        return os.dup(number)
+    except OSError:  # the process was started without one
+        return None
+
+
+def _reopen(number: int) -> None:
+    """Opens a standard descriptor again that somebody closed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        spare = _spare(number)
+        if spare is not None:
+            with suppress(OSError):
+                os.dup2(spare, number)
 
 
 def _folder() -> str:

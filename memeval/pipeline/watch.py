@@ -108,7 +108,7 @@ class Watched:
         call = self._call(name)
         with _noted(call):
             try:
-                value = await self._called(call, getattr(self.system, name), arguments)
+                value = await self._called(call, self.attribute(name, name), arguments)
             finally:
                 self._state.restore()
         _check_ran(value, self.system, name, self.source)
@@ -132,6 +132,13 @@ class Watched:
             finally:
                 self._state.restore()
 
+    def attribute(self, name: str, method: str) -> Any:
+        """An attribute of the system, which may be code of its own. Raises `SystemFaultError` where that fails."""
+        try:
+            return getattr(self.system, name)
+        except BaseException as error:
+            raise fault(error, method, self.source, type(self.system)) from error
+
     async def closed(self) -> str | None:
         """Closes the system; what went wrong with that, which spoils nothing that was measured."""
         if self.hung:
@@ -148,7 +155,7 @@ class Watched:
     async def _called(self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if inspect.iscoroutinefunction(method):
             value = _stepped(lambda: method(*arguments), None, call).result(call)
-        elif self.system.in_thread:
+        elif self.attribute("in_thread", call.method):
             value = await self._in_thread(call, lambda: method(*arguments))
         else:
             value = _stepped(lambda: method(*arguments), self.timeout_s, call).result(call)
@@ -198,6 +205,7 @@ class Watched:
 
         async with _places(loop):
             call.since = time.monotonic()
+            self._state.restore()  # no thread can be made under some of what a system may have changed meanwhile
             thread = threading.Thread(target=play, name=f"memeval {call.system}", daemon=True)
             thread.start()
             try:

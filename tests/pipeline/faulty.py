@@ -206,6 +206,38 @@ METHODS |= {
 }
 
 
+async def exit_in_a_task(*arguments: Any) -> Any:
+    async def leave() -> None:
+        sys.exit(0)
+
+    task = asyncio.create_task(leave())
+    await asyncio.wait({task})
+    assert isinstance(task.exception(), SystemExit)
+    return Answer("7 May 2023")
+
+
+async def exit_in_a_group(*arguments: Any) -> Any:
+    async def leave() -> None:
+        sys.exit(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leave())
+
+
+def no_hooks() -> None:
+    sys.excepthook = threading.excepthook = None  # type: ignore[assignment]
+
+
+METHODS |= {
+    "ExitsInATask": ("answer", exit_in_a_task, "ok"),
+    "ExitsInAGroup": ("answer", exit_in_a_group, "answer_failed"),
+    "DropsHooks": ("answer", changes(no_hooks), "ok"),
+    "AnswerIsNoMethod": ("answer", 5, "answer_failed"),
+    "AnswerCannotBeLookedUp": ("answer", property(raises(ValueError("no"))), "answer_failed"),
+    "ThreadsCannotBeLookedUp": ("in_thread", property(raises(ValueError("no"))), "ingest_failed"),
+}
+
+
 class Text(str):
     """A text of another type."""
 
@@ -338,6 +370,13 @@ LOOP = {
     "SwallowsEverything": "answer_failed",
     "ChangesHandlers": "ok",
 }
+
+
+class CancelsEverything(Sound):
+    async def answer(self, query: Query) -> Any:
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
 
 
 class LeavesAbstract(MemorySystem):

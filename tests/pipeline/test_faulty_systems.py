@@ -18,7 +18,7 @@ from conftest_pipeline import environment
 
 from memeval.cli.compose import composed
 from memeval.cli.interrupt import run_loop
-from memeval.errors import UserError
+from memeval.errors import UserError, WorldError
 from memeval.pipeline.cell import open_cell
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
@@ -73,7 +73,7 @@ def test_a_method_that_misbehaves(name: str) -> None:
     words = [TIMEOUT] if "Hangs" in name else []
     words += ["compression_turn=2"] if method == "compress" else []
     summary, rows = played(name, *words)
-    check(name, method, outcome, summary, rows)
+    check(name, {"in_thread": "ingest"}.get(method, method), outcome, summary, rows)
     if method in ("save", "close"):
         assert any(f" in {method}: " in note for note in summary.notes)
 
@@ -171,6 +171,11 @@ def test_a_class_that_is_none_is_one_line(path: str, told: str, tmp_path: Path, 
         open_cell(composed([*WORDS, f"+system.class={path}", *words]), "")
     assert told in error.value.message
     assert "\n" not in error.value.message
+
+
+def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() -> None:
+    with pytest.raises(WorldError, match="cancelled from within"):
+        played("CancelsEverything")
 
 
 def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
