@@ -266,5 +266,4 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
 
 def _is_timeout(error: BaseException) -> bool:
     """Whether the time was over; the transport calls any broken connection a timeout, too."""
-    cause = error.__cause__ or error
-    return isinstance(cause, TimeoutError) and getattr(cause, "errno", None) is None
+    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in (error, error.__cause__))
