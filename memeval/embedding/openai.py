@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from memeval.llm.cache import Cache, content_key
 from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
-from memeval.llm.reply import VectorsReply, read_vectors, sound_vector
+from memeval.llm.reply import UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 BATCH = 128
 """Texts sent in one request."""
+AGREEING = 5
+"""Replies in a row of another width than the first one's after which theirs is taken to be the model's."""
 WIDEST, BYTES_PER_NUMBER = 16_384, 32
 """Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
 
@@ -42,6 +45,7 @@ class OpenAIEmbedder(Embedder):
         self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
         self._requested = width
         self._under_way: dict[str, asyncio.Future[Vector]] = {}
+        self._other_widths: Counter[int] = Counter()
         self._replaced: set[str] = set()
         """Texts whose stored vector is unsound: what comes instead is written over it."""
 
@@ -129,9 +133,19 @@ class OpenAIEmbedder(Embedder):
         return packed
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
-        """The vectors of a reply. The first sound one tells the model's width, which all others then have."""
-        sound = read_vectors(reply, count, self.width or None)
-        self.width = self.width or sound.vectors.shape[1]
+        """The vectors of a reply. The first sound one tells the model's width, which all others then have.
+
+        Where reply after reply has another, the first was the odd one: what it brought is then asked for again.
+        """
+        sound = read_vectors(reply, count, self._requested)
+        width = sound.vectors.shape[1]
+        if self.width and width != self.width:
+            self._other_widths[width] += 1
+            if self._other_widths[width] < AGREEING:
+                raise UnsoundReplyError(f"the vectors have {width} numbers, where this model's have {self.width}")
+        else:
+            self._other_widths.clear()
+        self.width = width
         return sound
 
     def _meter(self, texts: Sequence[str], reported: int | None, *, cached: bool) -> None:
