@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
-from memeval.llm.reply import VectorsReply, read_vectors, sound_vector
+from memeval.llm.reply import UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 BATCH = 128
 """Texts sent in one request."""
+AGREEING = 5
+"""Replies in a row of another width than the first one's after which theirs is taken to be the model's."""
 WIDEST, BYTES_PER_NUMBER = 16_384, 32
 """Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
 
@@ -51,6 +54,7 @@ class OpenAIEmbedder(Embedder):
         self._claims = Claims.beside(cache.path)
         self._flights = Flights[CachedEntry](self._claims)
         self._turns = asyncio.Semaphore(max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency))
+        self._other_widths: Counter[int] = Counter()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -60,7 +64,10 @@ class OpenAIEmbedder(Embedder):
         self._meter(entries)
 
         found = {text: entry.value for text, entry in entries.items()}
-        self.width = self.width or next((len(vector) // 4 for vector in found.values()), 0)
+        widths = {len(vector) // 4 for vector in found.values()}
+        if len(widths) > 1:
+            raise ModelError(f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers")
+        self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
@@ -182,9 +189,19 @@ class OpenAIEmbedder(Embedder):
         return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
-        """The vectors of a reply. The first sound one tells the model's width, which all others then have."""
-        sound = read_vectors(reply, count, self.width or None)
-        self.width = self.width or sound.vectors.shape[1]
+        """The vectors of a reply. The first sound one tells the model's width, which all others then have.
+
+        Where reply after reply has another, the first was the odd one: what it brought is then asked for again.
+        """
+        sound = read_vectors(reply, count, self._requested)
+        width = sound.vectors.shape[1]
+        if self.width and width != self.width:
+            self._other_widths[width] += 1
+            if self._other_widths[width] < AGREEING:
+                raise UnsoundReplyError(f"the vectors have {width} numbers, where this model's have {self.width}")
+        else:
+            self._other_widths.clear()
+        self.width = width
         return sound
 
     def _meter(self, entries: Mapping[str, CachedEntry]) -> None:

@@ -183,11 +183,15 @@ class Endpoint:
     async def _try(self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int) -> T | Setback:
         """One try, from the connection to the last byte."""
         client = self.client()  # made before the time begins to count: its imports take a second
+        deadline = asyncio.timeout(self.settings.timeout_s)
         try:
-            async with asyncio.timeout(self.settings.timeout_s):
+            async with deadline:
                 status, headers, body = await self._send(client, path, content, most_bytes)
-        except Exception as error:  # noqa: BLE001 - whatever the client, the TLS layer or the parser of HTTP raises is a fault of the way
-            if _is_timeout(error):
+        except Exception as error:
+            # The transport turns a cancellation into an error of its own: it may be that of our deadline, or that of the caller.
+            if _is_cancelled() and not deadline.expired():
+                raise asyncio.CancelledError from error
+            if deadline.expired() or _is_timeout(error):
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
             return of_connection(error, urlsplit(self.settings.base_url).hostname or self.settings.base_url)
         if status >= 300:
@@ -276,7 +280,12 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
+def _is_cancelled() -> bool:
+    """Whether the task under way was asked to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def _is_timeout(error: BaseException) -> bool:
     """Whether the time was over; the transport calls any broken connection a timeout, too."""
-    cause = error.__cause__ or error
-    return isinstance(cause, TimeoutError) and getattr(cause, "errno", None) is None
+    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in (error, error.__cause__))

@@ -63,3 +63,26 @@ def test_a_blank_text_is_not_sent_and_gets_the_zero_vector(tmp_path: Path) -> No
         assert sent(server) == {"harbour": 1}
     assert isinstance(vectors, np.ndarray)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([0.0, 1.0, 0.0])
+
+
+def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
+    async def patient(server: ScriptedEndpoint) -> list[np.ndarray]:
+        async def no_wait(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 60.0), sleep=no_wait)
+        cache = Cache(tmp_path / "embeddings.sqlite")
+        embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run")
+        try:
+            server.faults = Faults({"other_width": 1.0})
+            await embedder.embed(["the first"])
+            server.faults = Faults()
+            await embedder.embed(["the second"])
+            return [await embedder.embed(["the first"]), await embedder.embed(["the second"])]
+        finally:
+            await endpoint.aclose()
+            cache.close()
+
+    with ScriptedEndpoint() as server:
+        assert [vectors.shape for vectors in asyncio.run(patient(server))] == [(1, 64), (1, 64)]
+        assert sent(server) == {"the first": 2, "the second": 5}

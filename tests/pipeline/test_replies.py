@@ -1,0 +1,162 @@
+"""Odd replies through the command line: each becomes a status or is asked for again, is said, and spoils no later run."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, records, summary
+
+from memeval.testing.endpoint import VECTOR_FAULTS, Faults, ScriptedEndpoint
+
+FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
+CHAT = "/chat/completions"
+
+
+def model(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
+    return (*FEW, "llm=openai", f"llm.base_url={endpoint.base_url}", *more)
+
+
+def usage_of(value: Any) -> Any:
+    def edit(payload: dict[str, Any]) -> None:
+        payload["usage"] = value
+
+    return edit
+
+
+def finish_of(reason: Any, content: Any = "7 May") -> Any:
+    def edit(payload: dict[str, Any]) -> None:
+        payload["choices"][0]["finish_reason"] = reason
+        payload["choices"][0]["message"]["content"] = content
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 7, "completion_tokens": "7"},
+        {"prompt_tokens": -7, "completion_tokens": True},
+        {"prompt_tokens": 7, "completion_tokens": int("9" * 400)},
+        {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": "none"},
+    ],
+    ids=["text", "negative", "digits", "details"],
+)
+def test_an_odd_usage_ends_no_run_and_is_said_once(memeval: Command, tmp_path: Path, usage: Any) -> None:
+    with ScriptedEndpoint(edit=usage_of(usage)) as endpoint:
+        done = memeval(*model(endpoint))
+        again = memeval(*model(endpoint))
+    assert "Traceback" not in done.stderr + again.stderr
+    assert {row["status"] for row in records(tmp_path)} == {"ok"}
+    notes = [note for note in summary(tmp_path)["notes"] if "not a count of tokens" in note]
+    assert len(notes) == 1
+
+
+def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        memeval(*model(endpoint))
+        caches = list((tmp_path / "home").rglob("responses.sqlite")) or list(tmp_path.rglob("responses.sqlite"))
+        with sqlite3.connect(caches[0]) as connection:
+            (count,) = connection.execute("SELECT COUNT(*) FROM entries").fetchone()
+            entry = {"text": "x", "usage": {"prompt_tokens": "7"}, "latency_s": 0.1, "wait_s": 0.0}
+            connection.execute("UPDATE entries SET value = ?", (json.dumps(entry).encode(),))
+        connection.close()
+        before = endpoint.count(CHAT)
+        memeval(*model(endpoint, "judge=exact_match", "prompt.choose_tokens=11"))
+        assert endpoint.count(CHAT) == before + count
+        memeval(*model(endpoint, "judge=exact_match", "prompt.choose_tokens=12"))
+        assert endpoint.count(CHAT) == before + count, "what came instead was written over it"
+    assert {row["status"] for row in records(tmp_path)} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "content", "status"),
+    [
+        ("length", "7 May", "answer_cut"),
+        ("MAX_TOKENS", "7 May", "answer_cut"),
+        ("length", "<think>and then", "answer_cut"),
+        ("content_filter", "7 May", "answer_filtered"),
+        ("content_filter", None, "answer_filtered"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_no_score(memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str) -> None:
+    with ScriptedEndpoint(edit=finish_of(reason, content)) as endpoint:
+        memeval(*model(endpoint), check=False)
+        asked = endpoint.count(CHAT)
+        endpoint.edit = None
+        memeval(*model(endpoint), check=False)
+        again = endpoint.count(CHAT) - asked
+    rows = records(tmp_path)
+    if status == "answer_cut":
+        assert again == 0, "the same limit would cut it again"
+        assert {row["status"] for row in rows} == {"answer_cut"}
+        assert all(row["verdict"] is None and row["metrics"] == {} and row["error"] for row in rows)
+        assert {row["hypothesis"] for row in rows} == ({"7 May"} if content == "7 May" else {None})
+        assert summary(tmp_path)["metrics"]["coverage"] == 0.0
+        assert summary(tmp_path)["metrics"]["token_f1"] is None
+    else:
+        assert again == asked == len(rows), "a filter may let it through the next time"
+        assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_thinking_is_kept_in_the_row_and_said(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(lambda body: "<think>May or June?</think>7 May\0 2023\u2028") as endpoint:
+        memeval(*model(endpoint))
+    rows = records(tmp_path)
+    assert {row["hypothesis"] for row in rows} == {"7 May 2023"}
+    assert all(row["raw"].startswith("<think>May or June?</think>7 May 2023") for row in rows)
+    notes = summary(tmp_path)["notes"]
+    assert sum("thinking" in note for note in notes) == 1
+    assert sum("control characters" in note for note in notes) == 1
+
+
+@pytest.mark.parametrize("kind", VECTOR_FAULTS)
+def test_unsound_vectors_are_asked_for_again_and_never_kept(memeval: Command, tmp_path: Path, kind: str) -> None:
+    def run(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
+        memeval(*FEW, "system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}", home=home)
+        return [row["retrieved"] for row in records(home)]
+
+    with ScriptedEndpoint() as endpoint:
+        sound = run(endpoint, tmp_path / "sound")
+    # The first reply tells the model's width: it must be a sound one.
+    with ScriptedEndpoint(faults=Faults({kind: 0.5}, seed=1)) as endpoint:
+        assert run(endpoint, tmp_path / "spoilt") == sound
+        assert endpoint.faulted[kind] > 0
+
+
+def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(faults=Faults(outage=(1, 12))) as endpoint:
+        done = memeval(*model(endpoint, "llm.patience_s=60"))
+    assert {row["status"] for row in records(tmp_path)} == {"ok"}
+    assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
+
+
+def test_an_endpoint_that_is_not_there_ends_within_the_patience_and_says_why(memeval: Command, tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    began = time.monotonic()
+    done = memeval(*FEW, "llm=openai", f"llm.base_url=http://127.0.0.1:{port}/v1", "llm.patience_s=2", check=False)
+    assert done.returncode == 1
+    assert time.monotonic() - began < 60
+    assert all("connection refused" in row["error"] for row in records(tmp_path))
+    assert "waiting for" in done.stderr
+
+
+def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(faults=Faults({"dripping": 1.0}, hang_s=60.0)) as endpoint:
+        memeval(*model(endpoint, "llm.timeout_s=0.5", "llm.patience_s=1"), check=False)
+    assert all("no whole reply within 0.5 s" in row["error"] for row in records(tmp_path))
+
+
+def test_the_old_bound_by_count_still_works_and_says_what_replaces_it(memeval: Command) -> None:
+    with ScriptedEndpoint(faults=Faults({"server_error": 1.0})) as endpoint:
+        done = memeval(*model(endpoint, "llm.max_retries=0"), check=False)
+        assert endpoint.count(CHAT) == 3
+    assert "llm.max_retries is deprecated" in done.stderr
+    assert "llm.patience_s" in done.stderr
