@@ -61,7 +61,14 @@ _SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
 
 def words(text: str) -> list[str]:
     """Words of the text, which is to be in lower case: sentences by Punkt, then their words."""
-    return [word for sentence in sentences(text) for word in sentence_words(sentence)]
+    read: dict[str, list[str]] = {}  # a text that repeats itself is read once
+    found: list[str] = []
+
+    for sentence in sentences(text):
+        if sentence not in read:
+            read[sentence] = sentence_words(sentence)
+        found += read[sentence]
+    return found
 
 
 def sentence_words(sentence: str) -> list[str]:
