@@ -43,5 +43,5 @@ def write_form(template: str, filled: Filled) -> str:
 
 def _name(line: str) -> str:
     """The field's name that a line holds, in lower case; empty where it holds none."""
-    found = _FIELD.fullmatch(line)
+    found = _FIELD.fullmatch(line) if ":" in line else None
     return found["name"].strip().lower() if found else ""

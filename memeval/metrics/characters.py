@@ -21,4 +21,5 @@ def character_f1(prediction: str, gold: str) -> float:
 
 def spaced(text: str) -> str:
     """The text with full-width letters and marks made plain, Chinese punctuation gone, and a blank at each side of a Chinese character."""
-    return IDEOGRAPH.sub(r" \1 ", PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text)))
+    plain = PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text))
+    return " ".join(IDEOGRAPH.split(plain))  # the pattern's group keeps each character as a part

@@ -37,7 +37,7 @@ _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
 """A label that follows another without any mark between: no run of letters, which may be a word."""
 _END = r"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>]|是|为|正确)|[ \t]+[-–—]))"
-_LIST = re.compile(rf"({_ITEM}(?:{_BETWEEN}{_ITEM}|{_ALONE})*){_END}")
+_LIST = re.compile(rf"({_ITEM}(?:{_BETWEEN}{_ITEM}|{_ALONE}){{0,60}}){_END}")
 _LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")
 _LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
-NUMBERING = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s*")
-YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
+REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
+NUMBERING = re.compile(r"(?:\d{1,9}[.):]|[-*•])\s*")
+YEAR = re.compile(r"\(\d{4}\)$")
 RECALLED = 5
 """Items of a recommendation that count."""
 
@@ -52,17 +53,25 @@ def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
 
 
 def parsed(prediction: str) -> str:
-    """What follows the first `Answer:` on its line, else the first line that holds anything."""
+    """What follows the first `Answer:` on its line, else the first line that holds anything.
+
+    Said twice in a row, `Answer: Answer: 5`, it counts once.
+    """
     match = ANSWER_LINE.search(prediction)
-    if match and match[1].strip():
-        return match[1].strip()
+    if match and (answer := _unrepeated(match[1]).strip()):
+        return answer
     return next((line.strip() for line in prediction.splitlines() if line.strip()), "")
+
+
+def _unrepeated(answer: str) -> str:
+    again = REPEATED.match(answer)
+    return answer[again.end() :] if again else answer
 
 
 def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
     """Share of the golds among the first five items of the prediction, in [0, 1]. Golds are all wanted, they are no alternatives."""
-    found = {normalise(YEAR.sub("", item)) for item in items(prediction)[:RECALLED]}
-    wanted = {normalise(YEAR.sub("", gold)) for gold in golds}
+    found = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
+    wanted = {normalise(_without_year(gold)) for gold in golds}
     return len(found & wanted) / len(wanted) if wanted else 0.0
 
 
@@ -71,7 +80,12 @@ def items(prediction: str) -> list[str]:
     lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
     if len(lines) == 1:
         lines = lines[0].split(";" if ";" in lines[0] else ",")
-    return [item for line in lines if (item := NUMBERING.sub("", line).strip(" \t\"'*_."))]
+    bare = (NUMBERING.sub("", line.lstrip(), count=1) for line in lines)
+    return [item for line in bare if (item := line.strip(" \t\"'*_."))]
+
+
+def _without_year(item: str) -> str:
+    return YEAR.sub("", item.rstrip())
 
 
 RULES: dict[str, Callable[[str, Sequence[str]], float]] = {

@@ -55,8 +55,11 @@ def sentences(text: str) -> list[str]:
 
 def _slices(text: str) -> Iterator[slice]:
     start = 0
+    holds: dict[str, bool] = {}  # by context: a text that repeats itself is read once
     for border, context in _candidates(text):
-        if _holds_a_border(context):
+        if context not in holds:
+            holds[context] = _holds_a_border(context)
+        if holds[context]:
             yield slice(start, border.end())
             start = border.start("next") if border["next"] else border.end()
     yield slice(start, len(text.rstrip()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, LanguageModel
@@ -11,7 +12,10 @@ from memeval.prompts import Wording, shipped
 from memeval.records import Query, Role
 from memeval.systems.contract import ReaderReply
 
-_MARK = re.compile(r"(?im)^\W*(?:final )?answer\W*:\W*")
+_MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
+_MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
+"""The beginning of the line of an answer. No part of it is tried twice, nor goes past its line."""
+_AROUND_MARK = re.compile(r"\W*")
 
 
 class CellReader:
@@ -53,7 +57,21 @@ class CellReader:
 
 
 def final_answer(reply: str) -> str:
-    """What follows the last line that begins with `Answer:`; the whole reply where no line does."""
-    marks = list(_MARK.finditer(reply))
-    text = reply[marks[-1].end() :] if marks else reply
+    """What follows the last line that begins with `Answer:`; the whole reply where no line does.
+
+    What is no letter or digit is passed over on both sides of the mark, and a mark that is repeated, as in `Answer: Answer: 5`.
+    """
+    after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
+    text = reply[_after_repeated(reply, after[0]) :] if after else reply
     return text.strip().strip("*").strip() or reply.strip()
+
+
+def _after_repeated(reply: str, start: int) -> int:
+    start = _after_marks(reply, start)
+    while mark := _MARK.match(reply, start):
+        start = _after_marks(reply, mark.end())
+    return start
+
+
+def _after_marks(text: str, start: int) -> int:
+    return _AROUND_MARK.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing, too

@@ -11,7 +11,7 @@ from typing import Any
 
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import SummarisePrompt
-from memeval.llm.tokens import count_tokens
+from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.prompts import shipped
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import asked
@@ -20,6 +20,7 @@ from memeval.systems.contract import INGEST, MemorySystem, Parts, SystemSettings
 from memeval.systems.window import Window, check_positive
 
 SUMMARY_FILE = "summary.json"
+_WORD = re.compile(r"\S+(?=\s|$)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*(?=\s)|(?=\n)")
 
 
@@ -130,10 +131,10 @@ def shortened(text: str, tokens: int) -> str:
     """The text within so many tokens: cut at the end of a sentence or a line, and between words where not even the first one fits."""
     if count_tokens(text) <= tokens:
         return text
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)] or []
-    words = [match.end() for match in re.finditer(r"\S+", text)]
-    for places in (ends, words):
-        fitting = [text[:end].strip() for end in places if count_tokens(text[:end]) <= tokens]
-        if fitting and fitting[-1]:
-            return fitting[-1]
+    # Nothing before this place holds more; to count the tokens before each end takes the square of the text's length.
+    room = text[: start_of_token(text, tokens)]
+    for end_of in (_SENTENCE_END, _WORD):
+        ends = [match.end() for match in end_of.finditer(text, 0, len(room) + 1) if match.end() <= len(room)]
+        if ends and (fitting := text[: ends[-1]].strip()):
+            return fitting
     return ""

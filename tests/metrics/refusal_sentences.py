@@ -201,7 +201,10 @@ REFUSALS = (
     "There is insufficient evidence to answer.",
     "The conversations do not reveal when Peter visited.",
     "Undetermined",
-    "To answer this, let me check the sessions. Session 1 talks about cars. Session 2 talks about food. Nothing mentions the price. Therefore, the price cannot be determined.",
+    (
+        "To answer this, let me check the sessions. Session 1 talks about cars. Session 2 talks about food. "
+        "Nothing mentions the price. Therefore, the price cannot be determined."
+    ),
     "不知道",
     "我不知道。",
     "对不起，我不知道。",
@@ -456,7 +459,10 @@ REFUSALS = (
     "* No information available",
     "`unknown`",
     "The conversation does not say.",
-    "The memories mention a trip to Rome in May. However, they do not mention who she went with. Therefore, it is not possible to determine.",
+    (
+        "The memories mention a trip to Rome in May. However, they do not mention who she went with. Therefore, "
+        "it is not possible to determine."
+    ),
     "The context mentions that she paints, but it does not say for how long.",
     "She talked about several books, but there is no information about which one is her favorite, so it cannot be determined.",
     "我不清楚。",

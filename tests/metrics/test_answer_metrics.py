@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memeval.metrics.answer import METRICS, answer_metrics
@@ -67,6 +67,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@settings(deadline=None)  # the first example imports NLTK, which takes seconds
 @given(TEXT, TEXT)
 def test_bleu1_equals_nltk(prediction: str, gold: str) -> None:
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu

@@ -7,6 +7,7 @@ A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -47,15 +48,18 @@ def month_text(year: int, month: int) -> str:
 def moments(sentence: str, said: date | None) -> list[Moment]:
     """All when-expressions of a sentence in order, overlapping ones left out; relative ones need `said`."""
     found: list[Moment] = []
-    taken: list[tuple[int, int]] = []
+    taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
-            if any(match.start() < end and start < match.end() for start, end in taken):
+            # Only the neighbours can overlap: a look at all of them takes the square of their number.
+            place = bisect(taken, match.span())
+            beside = taken[max(place - 1, 0) : place + 1]
+            if any(match.start() < end and start < match.end() for start, end in beside):
                 continue
             moment = _resolved(resolve, match, said)
             if moment is not None:
-                taken.append(match.span())
+                taken.insert(place, match.span())
                 found.append(moment)
     return sorted(found, key=lambda moment: moment.start)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from memeval.systems.asking import asked
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import resolved
 from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
+
+_BETWEEN = re.compile(r"[, \t\r\n]*")
 
 Batch = Sequence[tuple[int, MemoryChunk]]
 """Units with their positions in the conversation."""
@@ -37,15 +40,14 @@ def read_reply(text: str) -> Reply | None:
     """The first JSON list in a reply; None where there is no list at all, or not one whole member before it breaks off."""
     place, decoder, items = text.find("[") + 1, json.JSONDecoder(), list[Any]()
     while place > 0:
-        rest = text[place:].lstrip(", \t\r\n")
-        if rest.startswith("]"):
+        place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if text.startswith("]", place):
             return Reply(tuple(items), closed=True)
         try:
-            item, length = decoder.raw_decode(rest)
-        except ValueError:
+            item, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):  # a reply of nothing but brackets is as deep as it is long
             break
         items.append(item)
-        place = len(text) - len(rest) + length
     return Reply(tuple(items), closed=False) if items else None
 
 
@@ -180,6 +182,6 @@ def _text(value: Any) -> str:
 def _unit_number(item: Any) -> int:
     """The number of the unit that an item names; 0 where it names none."""
     number = item.get("unit") if isinstance(item, Mapping) else None
-    if isinstance(number, str) and number.strip().isdecimal():
+    if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)
     return number if isinstance(number, int) else 0

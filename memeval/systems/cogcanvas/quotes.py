@@ -12,7 +12,11 @@ from memeval.retrieval.bm25 import terms
 LEAST_OVERLAP = 0.5
 """Share of the terms of a quote and a sentence, taken together, that both must hold for the sentence to stand in for the quote."""
 
-_SENTENCE = re.compile(r"\S.*?(?:[.!?…]+[\"'”’)]*(?=\s)|$)", re.DOTALL)
+_MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
+_SENTENCE = re.compile(rf"\S(?:[^.!?…]++|{_MARKS}(?!{_CLOSING}\s))*+(?:{_MARKS}{_CLOSING})?")
+"""No part of it is tried twice: a text of nothing but full stops takes no longer than another."""
+_LONGEST_LOOSE = 2_000
+"""Characters up to which a quote is looked for under other punctuation; no utterance is quoted at greater length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +67,16 @@ def nearest(quote: str, unit: MemoryChunk) -> Found | None:
     wanted = terms(quote)
     if not wanted:
         return None
-    loose = re.compile(r"\b" + r"[^a-z0-9]+".join(wanted) + r"\b", re.IGNORECASE)
+    words = r"[^a-z0-9]+".join(wanted) if len(quote) <= _LONGEST_LOOSE else None
+    loose = re.compile(rf"\b{words}\b", re.IGNORECASE) if words else None
+    asked = set(wanted)
     best: tuple[float, Found | None] = (LEAST_OVERLAP, None)
     for line in lines(unit):
-        if match := loose.search(line.text):
+        if loose and (match := loose.search(line.text)):
             return Found(line, match.group(), line.start + match.start())
-        for sentence in _SENTENCE.finditer(line.text):
+        for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(terms(sentence.group()))
-            overlap = len(held & set(wanted)) / len(held | set(wanted))
+            overlap = len(held & asked) / len(held | asked)
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
                 best = (overlap, Found(line, sentence.group(), line.start + sentence.start()))
     return best[1]

@@ -1,0 +1,139 @@
+"""What a model writes is read in a time that grows with its length, and no faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from memeval.datasets.incidents_ranking import ranking
+from memeval.llm.extractive.dates import moments
+from memeval.llm.form import read_form
+from memeval.llm.tokens import count_tokens
+from memeval.metrics import memae
+from memeval.metrics.characters import character_f1
+from memeval.metrics.choice import read_index
+from memeval.metrics.keywords import keyword_overlap, keyword_pass
+from memeval.metrics.letters import read_letters
+from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
+from memeval.metrics.mem0 import bleu1, mem0_f1
+from memeval.metrics.refusal import is_refusal, officially_refuses
+from memeval.pipeline.reader import final_answer
+from memeval.records import MemoryChunk
+from memeval.retrieval.bm25 import terms
+from memeval.systems.cogcanvas.extraction import read_reply
+from memeval.systems.cogcanvas.quotes import nearest, verbatim
+from memeval.systems.summarization import shortened
+
+LENGTH = 200_000
+SHORT = 20_000
+FAST = 0.05
+"""Seconds of processor time within which a text of `LENGTH` is read; no more is asked of whoever keeps to it."""
+GROWTH = 25
+"""What ten times the text may cost. A pattern that tries things twice takes the square: a hundred times."""
+SLOWEST = 3.0
+"""Seconds, whatever the growth: for the few that make a word of each character."""
+
+
+def unit(content: str) -> MemoryChunk:
+    return MemoryChunk("c", content, None, "session", ("turn",), ())
+
+
+UNIT = unit("Hello there. I like dogs and cats.")
+FORM = "# People\n- Names:\n- Plans:\n"
+NUMBERED = tuple(f"The choice {number}" for number in range(10))
+LETTERED = ("JSON", "XML", "YAML", "INI, old")
+
+READERS: dict[str, Callable[[str], object]] = {
+    "is_refusal": is_refusal,
+    "officially_refuses": officially_refuses,
+    "read_index": lambda text: read_index(text, NUMBERED),
+    "read_letters, one": lambda text: read_letters(text, LETTERED, several=False),
+    "read_letters, several": lambda text: read_letters(text, LETTERED, several=True),
+    "token_f1": lambda text: token_f1(text, "a dog, a cat"),
+    "locomo_f1 by parts": lambda text: locomo_f1(text, "a dog, a cat", 1),
+    "exact_match": lambda text: exact_match(text, "a dog"),
+    "mem0_f1": lambda text: mem0_f1(text, "a dog"),
+    "bleu1": lambda text: bleu1(text, "a dog"),
+    "keyword_overlap": lambda text: keyword_overlap(text, "a dog"),
+    "keyword_pass": lambda text: keyword_pass(text, "a dog"),
+    "character_f1": lambda text: character_f1(text, "a dog"),
+    "memae parsed": memae.parsed,
+    "memae items": lambda text: memae.recall_at_5_items(text, ["a dog"]),
+    "memae substring": lambda text: memae.substring_exact_match(text, ["a dog"]),
+    "final_answer": final_answer,
+    "read_form": lambda text: read_form(FORM, text),
+    "count_tokens": count_tokens,
+    "read_reply of cogcanvas": read_reply,
+    "quote": lambda text: (verbatim(text, UNIT), nearest(text, UNIT)),
+    "unit of a quote": lambda text: nearest("I like dogs", unit(text)),
+    "moments": lambda text: moments(text, None),
+    "shortened summary": lambda text: shortened(text, 50),
+    "ranking of causes": lambda text: ranking(text, ["node_a", "db"]),
+    "terms": terms,
+}
+
+REPEATED = (
+    *("the ", "the the ", "no no no ", "not ", "is ", "a", "y", "1", "1 ", "1. ", "12, ", "3 May 2023 ", "I do not know. "),
+    *("answer: ", "Answer: Answer: ", "answer\n", "final answer: ", "there is no ", "based on the text, ", "however, ", "because "),
+    *("[", "](", "(((", "))))", "{", "}{", '[{"a":1},', "[1 ", ",", ", ", '"', "'\"", "\\", '\\"', "`", "|", "<b"),
+    *("*", "**a** ", "#", "- ", "--", "—", "_", "\n", "\n\n- ", "\r", "\t", "   ", "\u3000", ".", ". ", "...", "!?", ": ", ";"),
+    *("A, B, ", "A B ", "a) b) ", "A. JSON, ", "5\n", "5. ", "5) ", "- Name: ", "dr. ", "没有", "不知道,", "の。", "é", "\x00"),
+)
+"""Pieces that make a whole text."""
+BEGUN = ("A", "5", "a.", "dr.", "Answer", "I do not know")
+RUNS = (" ", "\n", ")", "*", ",", '"', "- ", "A ", " the")
+"""A beginning, and a run that a pattern might try at each place."""
+
+
+def hostile(length: int) -> dict[str, str]:
+    texts = {piece: (piece * length)[:length] for piece in REPEATED}
+    return texts | {f"{begun}{run}…x": f"{begun}{(run * length)[: length - 20]}x" for begun in BEGUN for run in RUNS}
+
+
+MANY_PASSES = frozenset({"bleu1", "moments"})
+"""Readers that apply dozens of rules in turn, each linear: they get texts of a tenth, so that the test takes seconds."""
+
+
+@pytest.fixture(scope="module")
+def long_texts() -> dict[str, str]:
+    return hostile(LENGTH)
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    start = time.process_time()
+    read(text)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
+    """Processor time, which other processes do not count in; where one measurement is slow, the best of three decides."""
+    read = READERS[name]
+    tenth = 10 if name in MANY_PASSES else 1
+    read("Answer: warm")
+
+    for shape, whole in long_texts.items():
+        text = whole[: LENGTH // tenth]
+        short = text[: SHORT // tenth]
+        taken = seconds(read, text)
+        if taken <= FAST:
+            continue
+        if taken > GROWTH * seconds(read, short):
+            taken = min(seconds(read, text) for _ in range(2))
+        base = min(seconds(read, short) for _ in range(3))
+        assert taken <= max(FAST, GROWTH * base), (name, shape, taken, base)
+        assert taken <= SLOWEST, (name, shape, taken)
+
+
+def test_a_reply_of_brackets_is_unreadable() -> None:
+    assert read_reply("[" * LENGTH) is None
+    assert read_reply('[{"unit": 1}, ' + "[" * LENGTH) is not None
+
+
+@pytest.mark.parametrize("reply", ["Answer: 5", "Answer: Answer: 5", "**Answer:** **Answer: 5**", "So.\nFinal answer: Answer: 5\n", "5"])
+def test_an_answer_that_is_announced_twice_is_read_once(reply: str) -> None:
+    assert final_answer(reply) == "5"
+    assert read_index(reply, NUMBERED) == 5
+    assert memae.exact_match_parsed(reply, ["5"]) == 1.0
