@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -108,6 +109,21 @@ def hypotheses_file(repeat: int) -> str:
     """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on `hypotheses_<repeat>.jsonl`."""
     stem, suffix = HYPOTHESES_FILE.split(".")
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
+
+
+_ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
+    """A row as one line of JSON that any reader takes for one line and can decode.
+
+    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters, which UTF-8 can't hold, become U+FFFD.
+    """
+    line = json.dumps(row, ensure_ascii=False, separators=separators)
+    if not line.isascii():
+        line = _HALVES.sub("\ufffd", line.translate(_ELSEWHERE_ENDS_LINES))
+    return line + "\n"
 
 
 def write_atomically(path: Path, text: str) -> None:

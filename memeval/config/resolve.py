@@ -31,10 +31,12 @@ _LEAST: dict[str, float] = {
     "llm.max_tokens": 1,
     "llm.max_concurrency": 1,
     "llm.max_retries": 0,
+    "llm.patience_s": 0,
     "llm.temperature": 0,
     "embedder.width": 1,
     "embedder.max_concurrency": 1,
     "embedder.max_retries": 0,
+    "embedder.patience_s": 0,
     "judge.threshold": 0,
     "min_coverage": 0,
 }

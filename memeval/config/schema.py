@@ -73,7 +73,11 @@ class LlmConfig:
     send_seed: bool = at(ANSWER, True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
-    max_retries: int = at(RUNTIME, 6)
+    """Limit of one whole try, from the connection to the last byte."""
+    patience_s: float = at(RUNTIME, 300.0)
+    """How long an endpoint that does not answer, or asks for fewer calls, is tried again."""
+    max_retries: int | None = at(RUNTIME)
+    """Deprecated: tries after the first, at most, within `patience_s`."""
 
 
 @dataclass
@@ -88,7 +92,8 @@ class EmbedderConfig:
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     max_concurrency: int = at(RUNTIME, 8)
     timeout_s: float = at(RUNTIME, 60.0)
-    max_retries: int = at(RUNTIME, 6)
+    patience_s: float = at(RUNTIME, 300.0)
+    max_retries: int | None = at(RUNTIME)
 
 
 @dataclass

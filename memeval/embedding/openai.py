@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
-from memeval.errors import MemevalError, ModelError
+from memeval.errors import MemevalError
 from memeval.llm.cache import Cache, CachedEntry, content_key
-from memeval.llm.endpoint import Endpoint
+from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
+from memeval.llm.reply import ODD_USAGE, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -27,8 +28,11 @@ BATCHES_AT_ONCE = 8
 """Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
 by one."""
 
-MOST_TOKENS = 1 << 40
-"""More than any request holds: what reports so many is not believed."""
+UNREADABLE = -1
+"""Kept in place of a text's tokens where what the endpoint reported is no count."""
+
+WIDEST, BYTES_PER_NUMBER = 16_384, 32
+"""Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
 
 Flight = Mapping[str, asyncio.Future[None]]
 
@@ -50,6 +54,8 @@ class OpenAIEmbedder(Embedder):
         self._requested = width
         self._claims = Claims.beside(cache.path)
         self._flights = Flights[CachedEntry](self._claims)
+        self._unsound: set[str] = set()
+        """Keys under which an unsound vector lies: what comes instead is written over it."""
         self._turns = asyncio.Semaphore(max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -73,7 +79,7 @@ class OpenAIEmbedder(Embedder):
         order of the texts."""
         found: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in found]:
-            stored = self._cache.get_all(keys[text] for text in missing)
+            stored = self._found(keys[text] for text in missing)
             found |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
 
             open_texts = [text for text in missing if text not in found]
@@ -124,7 +130,7 @@ class OpenAIEmbedder(Embedder):
         while missing := {text: key for text, key in batch.items() if text not in found}:
             claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
             try:
-                stored = self._cache.get_all(missing.values())  # another process may have stored them before it let go
+                stored = self._found(missing.values())  # another process may have stored them before it let go
                 found |= {text: stored[key] for text, key in missing.items() if key in stored}
                 to_ask = {text: key for text, key in (missing if pace.over else claimed).items() if text not in found}
                 if to_ask:
@@ -140,31 +146,53 @@ class OpenAIEmbedder(Embedder):
 
     async def _ask(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
         """The vectors of texts in one request, stored with what it took."""
-        import numpy as np
-
         texts = list(batch)
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
-        reply = await self._endpoint.post("/embeddings", body)
-        try:
-            rows = sorted(reply.body["data"], key=lambda row: row["index"])
-            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-            if vectors.shape != (len(batch), vectors.shape[1]):
-                raise ValueError(f"{len(vectors)} vectors for {len(batch)} texts")
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelError(f"the reply holds no usable embeddings: {error}") from error
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        reply = await self._endpoint.post(
+            "/embeddings",
+            body,
+            lambda sent: self._read(sent, len(batch)),
+            most_bytes=max(MOST_BYTES, len(batch) * WIDEST * BYTES_PER_NUMBER),
+        )
 
-        usage = reply.body.get("usage")
-        parts = shares(usage.get("prompt_tokens") if isinstance(usage, dict) else None, texts)
-        packed = {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
-        self._cache.put_all(
+        parts = shares(reply.value.tokens, texts)
+        if ODD_USAGE in reply.value.notes:
+            parts = dict.fromkeys(texts, UNREADABLE)
+        packed = {text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)}
+        self._keep(
             {batch[text]: value for text, value in packed.items()},
-            self._origin,
             {batch[text]: tokens for text, tokens in parts.items()},
         )
         return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
+
+    def _keep(self, vectors: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
+        """Stores the vectors by their keys, over those that are unsound."""
+        for key in self._unsound & vectors.keys():
+            self._cache.delete(key)
+            self._unsound.discard(key)
+        self._cache.put_all(vectors, self._origin, tokens)
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
+        """The vectors of a reply. The first sound one tells the model's width, which all others then have."""
+        sound = read_vectors(reply, count, self.width or None)
+        self.width = self.width or sound.vectors.shape[1]
+        return sound
+
+    def _found(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        """What the cache holds that may be used."""
+        stored = self._cache.get_all(keys)
+        sound = {key: entry for key, entry in stored.items() if self._sound(entry.value)}
+        self._unsound |= stored.keys() - sound.keys()
+        return sound
+
+    def _sound(self, value: bytes) -> bool:
+        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
+        if not sound_vector(value, self.width):
+            return False
+        self.width = self.width or len(value) // 4
+        return True
 
     def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
         """Meters what texts took, whether it was now or before: by their parts of the reported
@@ -175,31 +203,32 @@ class OpenAIEmbedder(Embedder):
         """
         kinds: dict[tuple[bool, bool], list[int]] = {}
         for text, entry in entries.items():
-            kind = (entry.tokens is None, entry.origin != self._origin)
-            kinds.setdefault(kind, []).append(count_tokens(text) if entry.tokens is None else entry.tokens)
+            estimated = entry.tokens is None or entry.tokens < 0
+            if entry.tokens == UNREADABLE:
+                current_ledger().mended[ODD_USAGE] += 1
+            tokens = count_tokens(text) if estimated else entry.tokens or 0
+            kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)
 
-        for (estimated, cached), tokens in sorted(kinds.items()):
+        for (estimated, cached), counts in sorted(kinds.items()):
             current_ledger().usages.append(
                 Usage(
                     role=Role.EMBED,
                     model=self._model,
                     provider=provider_of(self._endpoint.settings.base_url),
-                    prompt_tokens=sum(tokens),
+                    prompt_tokens=sum(counts),
                     completion_tokens=0,
                     estimated=estimated,
                     cached=cached,
-                    calls=-(-len(tokens) // BATCH),
+                    calls=-(-len(counts) // BATCH),
                 )
             )
 
 
-def shares(reported: Any, texts: Sequence[str]) -> dict[str, int]:
-    """The tokens that an endpoint reported for a request, shared out over its texts by their
-    length: the shares add up to them.
-
-    Nothing where `reported` is no count.
+def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
+    """The tokens that an endpoint reported for a request, shared out over its texts by their length:
+    the shares add up to them. Nothing where it reported none.
     """
-    if not isinstance(reported, int) or isinstance(reported, bool) or not 0 <= reported < MOST_TOKENS:
+    if reported is None:
         return {}
 
     weights = [max(1, count_tokens(text)) for text in texts]

@@ -254,7 +254,8 @@ class Cache:
 
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _transaction(connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]) -> None:

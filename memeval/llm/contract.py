@@ -38,6 +38,11 @@ class Prompt(ABC):
         """What a published protocol fixes about the call, over the config's sampling."""
         return Limits()
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the protocol bounds the reply so tightly that one which ends at its limit is none the worse."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerPrompt(Prompt):
@@ -97,6 +102,10 @@ class ChoosePrompt(Prompt):
     def limits(self) -> Limits:
         return Limits(temperature=0.0, max_tokens=self.max_tokens)
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt(Prompt):
@@ -148,12 +157,21 @@ class Completion:
     retry_wait_s: float = 0.0
     """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
-    """Why the model stopped, as the endpoint says: `stop`, `length`, `content_filter` …; None where it does not say, and offline."""
+    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None where the endpoint does not say, and offline."""
+    raw: str | None = None
+    """The whole reply where `text` is less of it: a model's thinking is left out there."""
+    notes: tuple[str, ...] = ()
+    """What was mended in the reply: keys of `memeval.llm.reply.NOTES`."""
 
     @property
     def cut(self) -> bool:
         """Whether the reply ended at its limit of tokens."""
         return self.finish_reason == "length"
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the provider's filter withheld a part of the reply."""
+        return self.finish_reason == "content_filter"
 
 
 class LanguageModel(ABC):

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from memeval.errors import ModelError
+from memeval.llm.faults import Setback, of_connection, of_status
 from memeval.llm.metering import current_ledger
+from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.places import Places
+from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import AsyncOpenAI
 
-LONGEST_WAIT_S = 60.0
-"""No single wait between two tries is longer, whatever Retry-After asks for."""
-FIRST_WAIT_S = 0.5
+T = TypeVar("T")
+
+UNSOUND_TRIES = 6
+"""Tries of a call whose replies under status 200 are unsound: they may never become sound."""
+LEAST_TRIES = 3
+"""A call that fails while others are answered is tried as often, however slow the tries are."""
+MOST_BYTES = 64 * 2**20
+"""A larger body is not a reply."""
+MOST_ERROR_BYTES = 2**20
+"""More of the body of a refusal is not read."""
 
 
 @dataclass(frozen=True)
@@ -31,85 +40,185 @@ class EndpointSettings:
     api_key: str
     max_concurrency: int
     timeout_s: float
-    """Limit of one try, in seconds."""
-    max_retries: int
-    """Tries after the first."""
+    """Limit of one whole try, in seconds: from the connection to the last byte."""
+    patience_s: float
+    """How long is tried again while nothing is answered, in seconds."""
+    max_retries: int | None = None
+    """Tries after the first, at most; None leaves it to the patience."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """A sound JSON reply of an endpoint."""
+class Reply(Generic[T]):
+    """A sound reply of an endpoint."""
 
-    body: Mapping[str, Any]
+    value: T
+    """What was read from it."""
     latency_s: float
     """Of the try that succeeded."""
     wait_s: float
     """Sum of the waits between tries."""
 
 
+def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """For `post`: any JSON object is taken for sound."""
+    return reply
+
+
 class Endpoint:
-    """Posts JSON. At most `max_concurrency` requests are under way at once; a wait between tries holds no place."""
+    """Posts JSON. At most `max_concurrency` requests are under way at once; a wait between tries holds no place.
+
+    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and one after the other tries.
+    """
 
     def __init__(
         self,
         settings: EndpointSettings,
         *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
+        clock: Clock = time.monotonic,
         seed: int = 0,
+        say: Say | None = None,
         places: Places | None = None,
     ) -> None:
-        """`places` are those of the home, shared with other processes; without them the limit is this object's own."""
+        """`say` is told what is waited for. `places` are those of the home, shared with other
+        processes; without them the limit is this object's own.
+        """
         self.settings = settings
         self._shared_places = places
-        self._sleep = sleep
-        self._jitter = random.Random(seed)
+        self._sleep, self._clock = sleep, clock
+        self._backoff = Backoff(seed)
+        self._outage = Outage(
+            settings.base_url,
+            settings.patience_s,
+            clock=clock,
+            sleep=sleep,
+            backoff=self._backoff,
+            say=say or (lambda message: None),
+        )
         self._places = places or asyncio.Semaphore(settings.max_concurrency)
-        self._client: AsyncOpenAI | None = None
+        self._client: httpx2.AsyncClient | None = None
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Reply:
-        """The reply to `body`. Raises `ModelError` when refused, when retries ran out, or when the reply is not JSON."""
-        waited, ledger = 0.0, current_ledger()
-        for attempt in range(self.settings.max_retries + 1):
-            queued = time.perf_counter()
-            async with self._places:
-                started = time.perf_counter()
-                ledger.idle_s += started - queued
-                outcome = await self._try(path, body)
-                latency = time.perf_counter() - started
-            if not isinstance(outcome, _Setback):
-                return Reply(outcome, latency, waited)
-            if attempt == self.settings.max_retries or not outcome.passing:
-                tries = f" (tried {attempt + 1} times)" if attempt else ""
-                raise ModelError(f"{outcome.what}{tries}")
-            wait = self._wait_s(attempt, outcome.retry_after_s)
-            waited += wait
-            ledger.idle_s += wait
-            await self._sleep(wait)
-        raise AssertionError("unreachable: the loop returns or raises")
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Mapping[str, Any]], T],
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> Reply[T]:
+        """What `read` makes of the reply to `body`; where it raises `UnsoundReplyError`, the call is made again.
 
-    async def _try(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | _Setback:
-        import openai
-        from httpx2 import Response
+        Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
+        """
+        content, call, ledger = _encoded(body), _Call(), current_ledger()
+        while True:
+            entered = self._clock()
+            probe = await self._outage.enter()
+            paused = self._clock() - entered
+            call.waited_s += paused
+            ledger.idle_s += paused
+            try:
+                queued = time.perf_counter()
+                async with self._places:
+                    started = time.perf_counter()
+                    ledger.idle_s += started - queued
+                    if self._outage.shut and not probe:  # since it queued for a place
+                        continue
+                    sent_at = self._clock()
+                    outcome = await self._try(path, content, read, most_bytes)
+                    latency = time.perf_counter() - started
+                if not isinstance(outcome, Setback):
+                    self._outage.succeeded()
+                    return Reply(outcome, latency, call.waited_s)
+                wait = self._after(outcome, call, sent_at=sent_at, probe=probe)
+            except (CutReplyError, FilteredReplyError):
+                self._outage.succeeded()
+                raise
+            finally:
+                if probe:
+                    self._outage.leave()
+            if wait:
+                await self._sleep(wait)
+                call.waited_s += wait
+                ledger.idle_s += wait
 
+    def _after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
+        """Seconds to wait before the next try, beside what the outage asks for. Raises `ModelError` where there is none."""
+        call.tries += 1
+        call.since = sent_at if call.since is None else call.since
+        call.unsound += setback.unsound
+        passing = setback.passing and not (setback.only_at_start and not self._outage.answered)
+        if not passing:
+            raise self._given_up(setback, call)
+        if probe or not setback.unsound:
+            self._outage.failed(setback, sent_at=sent_at, probe=probe)
+        elapsed = self._clock() - call.since
+        most, patience = self.settings.max_retries, self.settings.patience_s
+        over = (
+            self._outage.exhausted
+            or (elapsed >= patience and (call.tries >= LEAST_TRIES or not patience))
+            or call.unsound >= UNSOUND_TRIES
+            or (most is not None and call.tries > most)
+        )
+        if over:
+            raise self._given_up(setback, call)
+        left = max(patience - elapsed, 0.0)
+        if setback.unsound:
+            return self._backoff.unsound_s(call.unsound - 1, left)
+        if self._outage.shut:
+            return 0.0
+        return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
+
+    def _given_up(self, setback: Setback, call: _Call) -> ModelError:
+        kind = FilteredReplyError if setback.filtered else UnsoundReplyError if setback.unsound else ModelError
+        since = call.since
+        if setback.passing and self._outage.since is not None and since is not None:
+            since = min(since, self._outage.since)
+        waited = 0.0 if since is None else self._clock() - since
+        lasted = f" over {waited:.0f} s" if waited >= 1 else ""
+        tried = f" (tried {call.tries} times{lasted})" if call.tries > 1 else f" (for {waited:.0f} s)" if lasted and setback.passing else ""
+        return kind(f"{setback.what}{tried}")
+
+    async def _try(self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int) -> T | Setback:
         try:
-            response: Response = await self.client().post(path, cast_to=Response, body=dict(body))
-        except openai.APITimeoutError:
-            return _Setback(f"no reply within {self.settings.timeout_s:g} s", passing=True)
-        except openai.APIConnectionError as error:
-            return _Setback(f"connection failed: {error.__cause__ or error}", passing=True)
-        except openai.APIStatusError as error:
-            return _setback_of(error)
+            async with asyncio.timeout(self.settings.timeout_s):
+                status, headers, chunks = await self._send(path, content, most_bytes)
+        except TimeoutError:
+            return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
+        except Exception as error:  # noqa: BLE001 - whatever the client, the TLS layer or the parser of HTTP raises is a fault of the way
+            if _is_timeout(error):
+                return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
+            return of_connection(error, urlsplit(self.settings.base_url).hostname or self.settings.base_url)
+        received = sum(map(len, chunks))
+        if status >= 300:
+            return of_status(status, headers, b"".join(chunks))
+        if received > most_bytes:
+            return Setback(f"the reply is larger than {most_bytes / 2**20:.0f} MiB", passing=True, unsound=True)
         try:
-            parsed = json.loads(response.content)
-        except ValueError:
-            return _Setback("the reply is not JSON", passing=False)
-        return parsed if isinstance(parsed, dict) else _Setback("the reply is not a JSON object", passing=False)
+            return read(parse(b"".join(chunks), headers.get("content-type", "")))
+        except UnsoundReplyError as error:
+            return Setback(str(error), passing=True, unsound=True)
 
-    def _wait_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """Full jitter over an exponentially growing span, never below what the endpoint asked for."""
-        span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**attempt)
-        drawn = self._jitter.uniform(0, span)
-        return min(LONGEST_WAIT_S, drawn if retry_after_s is None else retry_after_s + 0.1 * drawn)
+    async def _send(self, path: str, content: bytes, most_bytes: int) -> tuple[int, Mapping[str, str], list[bytes]]:
+        """Status, headers and body of a reply; of a body that is too large, no more than the first byte too many."""
+        client = self.client()
+        request = client.build_request("POST", self._address(path), content=content)
+        response = await client.send(request, stream=True)
+        try:
+            most = most_bytes if response.status_code < 300 else MOST_ERROR_BYTES
+            chunks: list[bytes] = []
+            size = 0
+            async for chunk in response.aiter_bytes():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > most:
+                    break
+            return response.status_code, response.headers, chunks
+        finally:
+            await response.aclose()
+
+    def _address(self, path: str) -> str:
+        return self.settings.base_url.rstrip("/") + path
 
     def limit(self, max_concurrency: int) -> None:
         """Lowers the number of requests that may be under way at once; called before the first of them."""
@@ -119,18 +228,23 @@ class Endpoint:
         else:
             self._places = asyncio.Semaphore(max_concurrency)
 
-    def client(self) -> AsyncOpenAI:
+    def client(self) -> httpx2.AsyncClient:
+        """The client, made when it is first asked for. It follows no redirect: prompts go to the address that was given."""
         if self._client is None:
-            import openai
+            from httpx2 import Limits
+            from openai import DefaultAioHttpClient
 
-            self._client = openai.AsyncOpenAI(
-                api_key=self.settings.api_key,
-                base_url=self.settings.base_url,
+            connections = self.settings.max_concurrency
+            self._client = DefaultAioHttpClient(
+                headers={
+                    "Authorization": f"Bearer {self.settings.api_key}",
+                    "Content-Type": "application/json",
+                    "Accept": "application/json",
+                    "User-Agent": "memeval",
+                },
                 timeout=self.settings.timeout_s,
-                max_retries=0,
-                http_client=openai.DefaultAioHttpClient(
-                    timeout=self.settings.timeout_s, limits=_limits(self.settings.max_concurrency), base_url=self.settings.base_url
-                ),
+                limits=Limits(max_connections=connections, max_keepalive_connections=connections),
+                follow_redirects=False,
             )
         return self._client
 
@@ -138,45 +252,31 @@ class Endpoint:
         if self._shared_places is not None:
             self._shared_places.close()
         if self._client is not None:
-            await self._client.close()
+            await self._client.aclose()
             self._client = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Setback:
-    what: str
-    passing: bool
-    retry_after_s: float | None = None
+@dataclass(slots=True)
+class _Call:
+    """What became of a call's tries."""
+
+    tries: int = 0
+    unsound: int = 0
+    since: float | None = None
+    """When the first try that failed was sent."""
+    waited_s: float = 0.0
 
 
-def _setback_of(error: Any) -> _Setback:
-    status: int = error.status_code
-    code = getattr(error, "code", None)
-    passing = (status in (408, 409, 429) or status >= 500) and code != "insufficient_quota"
-    body = error.body if isinstance(error.body, dict) else {}
-    message = str(body.get("message") or error.message).strip().splitlines() or [""]
-    return _Setback(f"HTTP {status}: {message[0][:300]}", passing, _retry_after_s(error.response.headers))
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    """JSON in UTF-8; a half of a character, which UTF-8 can't hold, as U+FFFD."""
+    text = json.dumps(dict(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `Retry-After` (or its millisecond variant) asks for, None where it says nothing that can be read."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) * scale)
-        except (KeyError, ValueError):
-            continue
-    stamp = headers.get("retry-after")
-    if stamp:
-        from email.utils import parsedate_to_datetime
-
-        try:
-            return max(0.0, parsedate_to_datetime(stamp).timestamp() - time.time())
-        except ValueError:
-            return None
-    return None
-
-
-def _limits(connections: int) -> httpx2.Limits:
-    from httpx2 import Limits
-
-    return Limits(max_connections=connections, max_keepalive_connections=connections)
+def _is_timeout(error: BaseException) -> bool:
+    """Whether the time was over; the transport calls any broken connection a timeout, too."""
+    cause = error.__cause__ or error
+    return isinstance(cause, TimeoutError) and getattr(cause, "errno", None) is None

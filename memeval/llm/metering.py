@@ -5,12 +5,14 @@ A context variable carries it, so that parts need no extra argument; `asyncio.to
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.reply import NOTES, CutReplyError, FilteredReplyError
 from memeval.records import Role, Usage
 
 
@@ -27,6 +29,42 @@ class Ledger:
     """Sum of the waits between retries, those of replies that this run paid for before a crash included."""
     replayed_s: float = 0.0
     """Wall time that replies read back from the cache took when they were made."""
+    ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
+    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where the endpoint does not say."""
+    mended: Counter[str] = field(default_factory=Counter)
+    """What was mended in replies: keys of `memeval.llm.reply.NOTES`."""
+
+    def note_end(self, role: Role, finish_reason: str | None) -> None:
+        """Counts a reply by why it ended."""
+        self.ended[role, finish_reason or "unknown"] += 1
+
+    def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
+        """Replies so far, of a role and by a reason where they are named."""
+        return sum(
+            count
+            for (own_role, reason), count in self.ended.items()
+            if role in (None, own_role) and finish_reason in (None, reason)
+        )
+
+    @property
+    def calls(self) -> int:
+        """Replies of models so far; embeddings are not counted."""
+        return self.replies()
+
+    @property
+    def cut_calls(self) -> int:
+        """Replies that ended at their limit of tokens, those whose protocol bounds them aside."""
+        return self.replies("length")
+
+    @property
+    def filtered_calls(self) -> int:
+        """Replies that the provider's filter withheld, whole or in part."""
+        return self.replies("content_filter")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a reader should know of the replies: what was mended in them."""
+        return {name: text for name, text in NOTES.items() if self.mended[name]}
 
     @property
     def cached(self) -> bool:
@@ -83,8 +121,18 @@ class MeteredModel(LanguageModel):
         self.name, self.deterministic = inner.name, inner.deterministic
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        completion = await self._inner.complete(prompt, role=role, seed=seed)
-        current_ledger().usages.append(completion.usage)
+        ledger = current_ledger()
+        try:
+            completion = await self._inner.complete(prompt, role=role, seed=seed)
+        except CutReplyError:
+            ledger.note_end(role, "length")
+            raise
+        except FilteredReplyError:
+            ledger.note_end(role, "content_filter")
+            raise
+        ledger.usages.append(completion.usage)
+        ledger.note_end(role, "stop" if completion.cut and prompt.bounded else completion.finish_reason)
+        ledger.mended.update(completion.notes)
         return completion
 
     async def aclose(self) -> None:

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.flight import Claims, Flights
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
-from memeval.llm.tokens import count_tokens
+from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
 
 _Entry = tuple[dict[str, Any], bool]
@@ -59,7 +58,22 @@ class OpenAIModel(LanguageModel):
         )
         usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
-        return Completion(entry["text"], usage, entry["latency_s"], entry["wait_s"])
+        return Completion(
+            text=entry["text"],
+            usage=usage,
+            latency_s=entry["latency_s"],
+            retry_wait_s=entry["wait_s"],
+            finish_reason=entry["finish_reason"],
+            raw=entry["raw"],
+            notes=tuple(entry["notes"]),
+        )
+
+    def _keep(self, key: str, entry: Mapping[str, Any], *, unsound: bool) -> None:
+        """Caches a reply, over what lies there where that was `unsound`. A filtered one is asked for again instead."""
+        if entry["finish_reason"] == "content_filter":
+            return
+        put = self._cache.replace if unsound else self._cache.put
+        put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
 
     def _stored(self, key: str) -> _Entry | None:
         """The reply in the cache, and whether another run paid for it."""
@@ -67,14 +81,18 @@ class OpenAIModel(LanguageModel):
         if stored is None:
             return None
 
-        entry = json.loads(stored.value)
+        entry = stored_chat(stored.value)
+        if entry is None:
+            return None
+
         current_ledger().replayed_s += entry["latency_s"]
         return entry, stored.origin != self._origin
 
     async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
         """The reply of the endpoint, kept in the cache."""
+        unsound = self._cache.get(key) is not None  # a sound one would have been found
         entry = await self._ask(body)
-        self._cache.put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+        self._keep(key, entry, unsound=unsound)
         return entry, False
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
@@ -96,35 +114,17 @@ class OpenAIModel(LanguageModel):
         return body
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        reply = await self._endpoint.post("/chat/completions", body)
-        text = _content(reply.body)
-        return {"text": text, "usage": reported_usage(reply.body, body, text), "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+        reply = await self._endpoint.post("/chat/completions", body, lambda sent: read_chat(sent, body["messages"]))
+        chat = reply.value
+        return {
+            "text": chat.text,
+            "raw": chat.raw,
+            "finish_reason": chat.finish_reason,
+            "notes": list(chat.notes),
+            "usage": dict(chat.usage),
+            "latency_s": reply.latency_s,
+            "wait_s": reply.wait_s,
+        }
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()
-
-
-def _content(reply: Mapping[str, Any]) -> str:
-    """The reply's text. Raises `ModelError` where there is none: an empty answer is a failure, not
-    an answer."""
-    choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise ModelError("the reply has no choices")
-    message = choices[0].get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(content, str) or not content.strip():
-        finish = choices[0].get("finish_reason")
-        raise ModelError(f"the reply is empty (finish_reason: {finish})")
-    return content
-
-
-def reported_usage(reply: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Tokens as the endpoint reports them, else counted here and marked as estimated."""
-    reported = reply.get("usage")
-    if isinstance(reported, dict) and isinstance(reported.get("prompt_tokens"), int):
-        details = reported.get("prompt_tokens_details") or {}
-        cached = details.get("cached_tokens") or reported.get("prompt_cache_hit_tokens") or 0
-        completion = reported.get("completion_tokens") or 0
-        return {"prompt_tokens": reported["prompt_tokens"], "completion_tokens": completion, "cached_tokens": cached, "estimated": False}
-    prompt = sum(count_tokens(message["content"]) for message in body["messages"])
-    return {"prompt_tokens": prompt, "completion_tokens": count_tokens(text), "cached_tokens": 0, "estimated": True}

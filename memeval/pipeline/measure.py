@@ -11,7 +11,7 @@ from memeval.metrics.answer import METRICS
 from memeval.metrics.refusal import is_refusal
 from memeval.metrics.retrieval import retrieval_metrics
 from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
-from memeval.pipeline.rows import label_value
+from memeval.pipeline.rows import is_whole, label_value
 from memeval.records import CategoryId, Role, Status, Usage
 from memeval.results import CategoryResult
 
@@ -144,7 +144,7 @@ def _mean_metric(records: Iterable[Record], name: str) -> float | None:
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is none."""
     return mean(
-        float(is_refusal(record["hypothesis"])) for record in records if record["hypothesis"] is not None and "choices" not in record
+        float(is_refusal(record["hypothesis"])) for record in records if is_whole(record) and "choices" not in record
     )
 
 

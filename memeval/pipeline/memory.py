@@ -9,9 +9,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -50,6 +50,8 @@ class Memory:
     """True where it was loaded."""
     saved: bool = False
     """True where it lies on disk, whole."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What a reader should know of the replies that it rests on."""
 
 
 def compression_points(turn: int | str, chunks: int) -> list[int]:
@@ -80,8 +82,18 @@ async def _build(cell: Cell, chunks: Sequence[MemoryChunk], system: MemorySystem
         system.close()
         raise
     seconds = time.perf_counter() - started
-    memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key)
+    memory = Memory(system, len(chunks), len(points), usage_rows(ledger.usages), seconds, cell.run_key, notes=_notes(ledger))
     return replace(memory, saved=await _save(memory, folder))
+
+
+def _notes(ledger: Ledger) -> dict[str, str]:
+    """What the ingest's replies call for: some were cut or withheld, something was mended in them."""
+    notes = dict(ledger.notes)
+    if ledger.cut_calls:
+        notes["cut_replies"] = f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+    if ledger.filtered_calls:
+        notes["filtered_replies"] = f"{ledger.filtered_calls} of {ledger.calls} replies were withheld by the provider's filter"
+    return notes
 
 
 @asynccontextmanager
@@ -152,7 +164,7 @@ async def _load(folder: Path, fresh: Callable[[], MemorySystem]) -> Memory | Non
     try:
         await called(system, system.load, folder)
         told = {name: manifest[name] for name in ("chunks", "compressions", "usage", "seconds", "origin")}
-        return Memory(system, found=True, saved=True, **told)
+        return Memory(system, found=True, saved=True, notes=manifest.get("notes", {}), **told)
     except Exception:  # noqa: BLE001 - a system of the user's own may fail in any way on a memory that it can't read; it is built again
         system.close()
         return None
@@ -170,6 +182,7 @@ async def _save(memory: Memory, folder: Path) -> bool:
             "usage": memory.usage,
             "seconds": memory.seconds,
             "origin": memory.origin,
+            "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }
         write_atomically(beside / MANIFEST, json.dumps(manifest))

@@ -27,12 +27,18 @@ class Models:
     """The models of one cell, made when they are first asked for."""
 
     def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
-        """`say` is told of what a user should know of the caches: damage, and what was kept."""
+        """`say` is told what a user should know meanwhile: which endpoint is waited for, what became of a damaged cache."""
         self._config, self._origin, self._say = config, origin, say
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
+        self._warn()
         self.reader = self._model(config.llm.model, config.llm.temperature)
+
+    def _warn(self) -> None:
+        for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
+            if self._say and reach.name == "openai" and reach.max_retries is not None:
+                self._say(f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}")
 
     def judge(self) -> LanguageModel:
         return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
@@ -61,6 +67,7 @@ class Models:
             key_of(settings.api_key_env, settings.base_url, "embedder=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
         )
         return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
@@ -86,6 +93,7 @@ class Models:
             key_of(settings.api_key_env, settings.base_url, "llm=openai", OFFLINE),
             settings.max_concurrency,
             settings.timeout_s,
+            settings.patience_s,
             settings.max_retries,
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
@@ -100,7 +108,7 @@ class Models:
         known = self._endpoints.get(reach)
         if known is None:
             places = Places(lock_folder(cache_dir() / "responses.sqlite"), *reach, settings.max_concurrency)
-            known = self._endpoints[reach] = Endpoint(settings, places=places)
+            known = self._endpoints[reach] = Endpoint(settings, say=self._say, places=places)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
         return known

@@ -12,11 +12,12 @@ from memeval.errors import MemevalError, StorageError, UserError
 from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, refusal_verdict
 from memeval.llm.metering import Ledger, metered
+from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.retrieval import ranks_of
 from memeval.pipeline.memory import called
 from memeval.pipeline.rows import usage_rows, verdict_row
-from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Status
+from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Role, Status
 from memeval.systems.contract import MemorySystem
 
 Row = dict[str, Any]
@@ -31,13 +32,36 @@ async def ask(system: MemorySystem, question: EvalQuestion, session_of: Mapping[
         if not answer.text.strip():
             raise ValueError("the answer is empty")
         row = answered(answer, question, session_of, dataset)
+        row |= _shortfall(ledger)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
-        row = failed(Status.ANSWER_FAILED, error)
+        row = failed(_status_of(error, ledger), error)
+    if ledger.notes:
+        row["notes"] = {**ledger.notes, **row.get("notes", {})}
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
     times = {"answer_ms": None if ledger.cached else round(seconds * 1e3, 3), "wait_s": round(ledger.wait_s, 3)}
     return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+
+
+def _shortfall(ledger: Ledger) -> Row:
+    """What makes an answer one that is not scored: a reply that it rests on was cut or filtered. Empty for a whole one."""
+    if ledger.replies("content_filter", Role.ANSWER):
+        error = "the provider's filter withheld a reply that the answer rests on (finish_reason: content_filter)"
+        return {"status": Status.ANSWER_FILTERED.value, "error": error, "metrics": {}}
+    if ledger.replies("length", Role.ANSWER):
+        error = "a reply that the answer rests on was cut at its limit of tokens (finish_reason: length); see llm.max_tokens"
+        return {"status": Status.ANSWER_CUT.value, "error": error, "metrics": {}}
+    return {}
+
+
+def _status_of(error: Exception, ledger: Ledger) -> Status:
+    """The status of a question that got no answer: a system may have wrapped what its model raised, or said something else for it."""
+    if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
+        return Status.ANSWER_FILTERED
+    if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
+        return Status.ANSWER_CUT
+    return Status.ANSWER_FAILED
 
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
@@ -79,6 +103,8 @@ async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
         row = failed(Status.JUDGE_FAILED, error)
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
+    if ledger.notes:
+        row["notes"] = ledger.notes
     called_model = bool(ledger.usages) and not ledger.cached
     times = {"judge_ms": round(seconds * 1e3, 3) if called_model else None, "judge_wait_s": round(ledger.wait_s, 3)}
     return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}

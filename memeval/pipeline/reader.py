@@ -30,9 +30,10 @@ class CellReader:
         prompt = AnswerPrompt(
             query.text, tuple(context), query.asked_at, self._style, self._wording.system, self._wording.user, query.instruction
         )
-        reply = (await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)).text
-        text = final_answer(reply)
-        return ReaderReply(text, None if text == reply else reply, sum(map(count_tokens, context)))
+        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+        text = final_answer(completion.text)
+        whole = completion.raw or completion.text
+        return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
 
     async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
         """The reply as it is: which choice it names is for the judge to read."""
@@ -47,8 +48,8 @@ class CellReader:
             self._choosing.system,
             self._choosing.user,
         )
-        reply = (await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)).text
-        return ReaderReply(reply.strip(), None, sum(map(count_tokens, context)))
+        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+        return ReaderReply(completion.text.strip(), completion.raw, sum(map(count_tokens, context)))
 
 
 def final_answer(reply: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memeval.llm.metering import totals
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.rows import usage_rows, usages_of
+from memeval.pipeline.rows import is_whole, usage_rows, usages_of
 from memeval.pipeline.run import Finished, Repeat
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import json_line
 
 Record = dict[str, Any]
 TIMES = "times"
@@ -59,7 +59,8 @@ def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: E
             "right_choices": list(question.right_choices),
             "chosen": (record["verdict"] or {}).get("chosen"),
         }
-    optional = {"raw": answer.get("raw"), "notes": answer.get("notes"), "error": verdict.get("error", answer.get("error"))}
+    notes = {**answer.get("notes", {}), **verdict.get("notes", {})}
+    optional = {"raw": answer.get("raw"), "notes": notes or None, "error": verdict.get("error", answer.get("error"))}
     return record | {name: value for name, value in optional.items() if value is not None}
 
 
@@ -81,10 +82,10 @@ def ingests(cell: Cell, finished: Finished) -> Iterator[Record]:
 
 def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
     """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions without an answer are left out."""
-    kept = (row for row in rows if row["repeat"] == repeat and row["hypothesis"] is not None)
+    kept = (row for row in rows if row["repeat"] == repeat and is_whole(row))
     return [{"question_id": row["question_id"], "hypothesis": row["hypothesis"]} for row in kept]
 
 
 def as_lines(rows: list[Record]) -> str:
     """Records as JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(json_line(row) for row in rows)

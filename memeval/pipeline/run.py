@@ -157,7 +157,7 @@ class CellRun:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
             return error
-        if ingest_id(case.case_id) not in repeat.answers.rows:
+        if not is_final(repeat.answers.rows.get(ingest_id(case.case_id))):
             repeat.answers.append(self._ingest_row(case, memory))
         return memory
 
@@ -170,6 +170,7 @@ class CellRun:
             "usage": memory.usage,
             "origin": memory.origin,
             "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
+            **({"notes": dict(memory.notes)} if memory.notes else {}),
         }
 
     async def _question(

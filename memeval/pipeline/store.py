@@ -12,6 +12,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
+from memeval.results import json_line
 
 Row = Mapping[str, Any]
 
@@ -63,7 +64,7 @@ class RowStore:
         for line in data[:whole].splitlines():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.dropped += 1
                 continue
             if isinstance(row, dict) and isinstance(row.get("id"), str):
@@ -76,7 +77,7 @@ class RowStore:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         assert self._file is not None, "the store is not open"
-        line = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        line = json_line(row, (",", ":")).encode()
         before = os.fstat(self._file).st_size
         try:
             written = os.write(self._file, line)

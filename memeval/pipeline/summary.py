@@ -180,6 +180,7 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     if cut["cut_chunks"]:
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
     said = {f"{key}: {value}" for row in rows for key, value in row.get("notes", {}).items() if not key.startswith("cut_")}
+    said |= {f"{key}, at ingest: {value}" for row in ingest_rows for key, value in row.get("notes", {}).items()}
     yield from sorted(said)[:20]
     dropped = sum(store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
     if dropped:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from functools import cache
 from typing import Any
 
 from memeval.config.paths import cache_dir
-from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.endpoint import Endpoint, EndpointSettings, Reply
 from memeval.llm.flight import Claims, Flights, lock_folder
@@ -21,6 +19,7 @@ from memeval.llm.keys import key_of
 from memeval.llm.metering import Ledger, current_ledger, metered
 from memeval.llm.places import Places
 from memeval.llm.prices import provider_of
+from memeval.llm.reply import NOTES, RankingReply, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -28,8 +27,8 @@ _Entry = tuple[dict[str, Any], bool]
 """A ranking as the cache keeps it, and whether another run paid for it."""
 
 PATH = "/rerank"
-MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES = 16, 60.0, 6
-"""How an address is reached: requests at once, seconds a try, tries after the first."""
+MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S = 16, 60.0, 300.0
+"""How an address is reached: requests at once, seconds a try, seconds of trying again."""
 
 
 class EndpointReranker:
@@ -45,7 +44,7 @@ class EndpointReranker:
         self._corpus, self._model, self._origin = corpus, model, origin
         address = address.rstrip("/").removesuffix(PATH)
         key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
-        self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, MAX_RETRIES)
+        self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S)
         self._reach: _Reach | None = None
         self._flights = Flights[_Entry](Claims.beside(cache_dir() / "responses.sqlite"))
 
@@ -64,55 +63,53 @@ class EndpointReranker:
         key = content_key({"endpoint": self._settings.base_url, "path": PATH, **body})
         entry, cached = await self._flights.once(
             key,
-            look=lambda: self._stored(reach, key),
+            look=lambda: self._stored(reach, key, len(body["documents"])),
             ask=lambda: self._asked(reach, key, body),
         )
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
+        ledger.mended.update(note for note in entry.get("notes", ()) if note in NOTES)
         provider = provider_of(self._settings.base_url)
         ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
         scores: list[float] = entry["scores"]
         return scores
 
-    def _stored(self, reach: _Reach, key: str) -> _Entry | None:
+    def _stored(self, reach: _Reach, key: str, documents: int) -> _Entry | None:
         """The ranking in the cache, and whether another run paid for it."""
         stored = reach.cache.get(key)
         if stored is None:
             return None
 
-        entry = json.loads(stored.value)
+        entry = stored_ranking(stored.value, documents)
+        if entry is None:
+            return None
+
         current_ledger().replayed_s += entry["latency_s"]
         return entry, stored.origin != self._origin or not self._origin
 
     async def _asked(self, reach: _Reach, key: str, body: Mapping[str, Any]) -> _Entry:
         """The ranking of the endpoint, kept in the cache."""
+        put = reach.cache.put if reach.cache.get(key) is None else reach.cache.replace
         entry = await self._ask(reach, body)
-        reach.cache.put(key, json.dumps(entry).encode(), self._origin)
+        put(key, json.dumps(entry).encode(), self._origin)
         return entry, False
 
     async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await reach.post(body)
-        scores = _scores_of(reply.body, len(body["documents"]))
-        usage = reply.body.get("usage")
-        reported = usage.get("total_tokens") if isinstance(usage, dict) else None
+        ranking = reply.value
         counted = sum(count_tokens(body["query"]) + count_tokens(text) for text in body["documents"])
-        tokens = {"tokens": reported if isinstance(reported, int) else counted, "estimated": not isinstance(reported, int)}
-        return {"scores": scores, **tokens, "latency_s": reply.latency_s, "wait_s": reply.wait_s}
+        return {
+            "scores": list(ranking.scores),
+            "tokens": counted if ranking.tokens is None else ranking.tokens,
+            "estimated": ranking.tokens is None,
+            "latency_s": reply.latency_s,
+            "wait_s": reply.wait_s,
+            "notes": list(ranking.notes),
+        }
 
     def close(self) -> None:
         if self._reach is not None:
             self._reach.leave()
         self._reach = None
-
-
-def _scores_of(reply: Mapping[str, Any], documents: int) -> list[float]:
-    """The score of each document, in the order sent. Raises `ModelError` where any has none."""
-    try:
-        scores = {int(row["index"]): float(row["relevance_score"]) for row in reply["results"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"the reply holds no usable ranking: {type(error).__name__}: {error}") from error
-    if sorted(scores) != list(range(documents)) or not all(map(math.isfinite, scores.values())):
-        raise ModelError(f"the reply ranks {len(scores)} of {documents} documents")
-    return [scores[index] for index in range(documents)]
 
 
 @dataclass
@@ -123,10 +120,11 @@ class _Reach:
     cache: Cache
     users: int = 0
 
-    async def post(self, body: Mapping[str, Any]) -> Reply:
+    async def post(self, body: Mapping[str, Any]) -> Reply[RankingReply]:
         """The reply, asked for on the loop that the connections belong to."""
         with metered(Ledger()) as inner:  # a ledger belongs to one thread
-            waiting = asyncio.run_coroutine_threadsafe(self.endpoint.post(PATH, body), _loop())
+            asking = self.endpoint.post(PATH, body, lambda sent: read_ranking(sent, len(body["documents"])))
+            waiting = asyncio.run_coroutine_threadsafe(asking, _loop())
         try:
             return await asyncio.wrap_future(waiting)
         finally:

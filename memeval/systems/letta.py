@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from memeval.errors import UserError
 from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
+from memeval.llm.reply import finish_reason
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
 from memeval.systems.contract import ANSWER, INGEST, RUNTIME, MemorySystem, Parts, SystemSettings
@@ -141,6 +142,7 @@ class Letta(MemorySystem):
             calls=reply.steps,
         )
         current_ledger().usages.append(usage)
+        current_ledger().note_end(Role.ANSWER, finish_reason(reply.stop_reason))
         self._meter_embedding(reply.queries)
 
     def _meter_embedding(self, texts: Sequence[str]) -> None:

@@ -21,10 +21,35 @@ from typing import Any
 
 from memeval.testing.http import LoopbackServer, Request, reply_head, send
 
-PASSING = ("rate_limit", "server_error", "timeout", "drop", "truncate")
+PASSING = (
+    "rate_limit",
+    "server_error",
+    "timeout",
+    "drop",
+    "truncate",
+    "malformed",
+    "html",
+    "no_choices",
+    "empty",
+    "null",
+    "dripping",
+    "no_body",
+)
 """Kinds of fault that may be gone when the request is tried again."""
-LASTING = ("malformed", "no_choices", "empty", "null", "bad_request", "unauthorised")
-"""Kinds of fault that meet a request however often it comes."""
+LASTING = ("bad_request", "unauthorised", "not_found", "quota")
+"""Kinds of fault that meet a request however often it comes, and that its sender can't wait out."""
+VECTOR_FAULTS = ("zeros", "nan", "huge", "other_width", "ragged", "one_short", "same_index", "no_numbers")
+"""Kinds of fault that only requests of embeddings meet; they may be gone when the request is tried again."""
+REFUSALS = {
+    "server_error": (503, {"message": "server_error", "type": "server_error"}),
+    "bad_request": (400, {"message": "bad_request", "type": "bad_request"}),
+    "unauthorised": (401, {"message": "unauthorised", "type": "unauthorised"}),
+    "not_found": (404, {"message": "not_found", "type": "not_found"}),
+    "quota": (429, {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}),
+}
+HTML_PAGE = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+DRIP_S = 0.05
+"""Between two bytes of a reply that drips."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +57,23 @@ class Faults:
     """Which share of requests meets which fault. The draw depends on the seed, the request's body and how often it came, not on timing."""
 
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Share in [0, 1] by kind, see `PASSING` and `LASTING`."""
+    """Share in [0, 1] by kind, see `PASSING`, `LASTING` and `VECTOR_FAULTS`."""
     seed: int = 0
     retry_after_s: float = 0.01
     """Sent with a 429."""
     hang_s: float = 5.0
     """How long a `timeout` holds its reply back."""
+    lasting: tuple[str, ...] = LASTING
+    """Kinds that meet every coming of a request alike."""
+    outage: tuple[int, int] | None = None
+    """Of all requests, in order of arrival, from which on and up to which (not included) none is answered, but for a 503."""
 
-    def draw(self, body: bytes, attempt: int) -> str | None:
-        """The fault that the `attempt`-th coming of `body` meets. Lasting kinds meet every attempt alike."""
-        lasting = self._pick(body, 0, LASTING)
-        return lasting or self._pick(body, attempt + 1, PASSING)
+    def draw(self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False) -> str | None:
+        """The fault that the `attempt`-th coming of `body` meets, as the `number`-th request of all, counted from 0."""
+        if self.outage and self.outage[0] <= number < self.outage[1]:
+            return "server_error"
+        passing = tuple(kind for kind in (*PASSING, *(VECTOR_FAULTS if vectors else ())) if kind not in self.lasting)
+        return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
 
     def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:
         digest = hashlib.sha256(b"%d/%d/" % (self.seed, salt) + body).digest()
@@ -74,10 +105,13 @@ class ScriptedEndpoint(LoopbackServer):
         latency_s: float = 0.0,
         faults: Faults | None = None,
         usage: bool = True,
+        edit: Callable[[dict[str, Any]], None] | None = None,
         width: int = 64,
         port: int = 0,
     ) -> None:
+        """`edit` may change a sound chat completion before it is sent."""
         super().__init__(port)
+        self.edit = edit
         self.reply, self.latency_s, self.faults = reply, latency_s, faults or Faults()
         self.usage, self.width = usage, width
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -117,7 +151,8 @@ class ScriptedEndpoint(LoopbackServer):
     async def _answer(self, path: str, raw: bytes, writer: asyncio.StreamWriter) -> bool:
         body = json.loads(raw)
         self.requests.append((path, body))
-        fault = self.faults.draw(raw, self._attempts[raw])
+        vectors = path.endswith("/embeddings")
+        fault = self.faults.draw(raw, self._attempts[raw], len(self.requests) - 1, vectors=vectors)
         self._attempts[raw] += 1
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
@@ -125,16 +160,26 @@ class ScriptedEndpoint(LoopbackServer):
             self.faulted[fault] += 1
             return await self._misbehave(fault, body, writer)
         self.served[path.rsplit("/v1", 1)[-1]] += 1
-        payload = self._embeddings(body) if path.endswith("/embeddings") else self._completion(body, self.reply(body))
+        payload = self._embeddings(body) if vectors else self._completion(body, self.reply(body))
+        if self.edit is not None and not vectors:
+            self.edit(payload)
         return await send(writer, 200, json.dumps(payload).encode())
 
     async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
         if fault == "rate_limit":
             wait = {"Retry-After": f"{self.faults.retry_after_s:g}"}
             return await send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)
-        if fault in ("server_error", "bad_request", "unauthorised"):
-            status = {"server_error": 503, "bad_request": 400, "unauthorised": 401}[fault]
-            return await send(writer, status, json.dumps({"error": {"message": fault, "type": fault}}).encode())
+        if fault in REFUSALS:
+            status, error = REFUSALS[fault]
+            return await send(writer, status, json.dumps({"error": error}).encode())
+        if fault in VECTOR_FAULTS:
+            return await send(writer, 200, json.dumps(_spoilt(self._embeddings(body), fault)).encode())
+        if fault == "html":
+            return await send(writer, 200, HTML_PAGE, {"Content-Type": "text/html"})
+        if fault == "no_body":
+            return await send(writer, 200, b"")
+        if fault == "dripping":
+            return await self._drip(writer)
         if fault == "timeout":
             await asyncio.sleep(self.faults.hang_s)
             return False
@@ -147,6 +192,15 @@ class ScriptedEndpoint(LoopbackServer):
             await writer.drain()
             return False
         return await send(writer, 200, self._odd_body(fault, body))
+
+    async def _drip(self, writer: asyncio.StreamWriter) -> bool:
+        """A reply that comes byte by byte, and never ends within `hang_s`."""
+        writer.write(reply_head(200, 2**30, {}))
+        for _ in range(int(self.faults.hang_s / DRIP_S) + 1):
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(DRIP_S)
+        return False
 
     def _odd_body(self, fault: str, body: Mapping[str, Any]) -> bytes:
         if fault == "malformed":
@@ -181,6 +235,31 @@ class ScriptedEndpoint(LoopbackServer):
         seconds = None if self.first_at is None or self.last_at is None else self.last_at - self.first_at
         counts = {"requests": len(self.requests), "served": dict(self.served), "faulted": dict(self.faulted)}
         return {**counts, "peak": self.peak, "seconds": seconds}
+
+
+def _spoilt(payload: dict[str, Any], fault: str) -> dict[str, Any]:
+    """A reply of embeddings with a fault in it."""
+    rows = payload["data"]
+    last = rows[-1]
+    width = len(last["embedding"])
+    if fault == "zeros":
+        last["embedding"] = [0.0] * width
+    elif fault == "nan":
+        last["embedding"][0] = float("nan")
+    elif fault == "huge":
+        last["embedding"][0] = 1e300
+    elif fault == "other_width":
+        for row in rows:
+            row["embedding"] = row["embedding"] + [0.5]
+    elif fault == "ragged":
+        last["embedding"] = [*last["embedding"], 0.5] if len(rows) > 1 else []
+    elif fault == "one_short":
+        rows.pop()
+    elif fault == "same_index":
+        last["index"] = 0 if len(rows) > 1 else 7
+    else:
+        last["embedding"] = ["1"] * width
+    return payload
 
 
 def scripted_vector(text: str, width: int) -> list[float]:

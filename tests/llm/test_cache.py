@@ -120,9 +120,9 @@ def test_errors_and_empty_replies_are_never_stored(tmp_path: Path, kind: str) ->
 
 
 def test_the_reported_usage_holds_what_the_provider_read_from_its_cache(tmp_path: Path) -> None:
-    from memeval.llm.openai import reported_usage
+    from memeval.llm.reply import usage_of
 
-    details = {"usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}}
-    assert reported_usage(details, {"messages": []}, "x")["cached_tokens"] == 64
-    deepseek = {"usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 32}}
-    assert reported_usage(json.loads(json.dumps(deepseek)), {"messages": []}, "x")["cached_tokens"] == 32
+    details = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
+    assert usage_of(details, [], "x")[0]["cached_tokens"] == 64
+    deepseek = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 32}
+    assert usage_of(deepseek, [], "x")[0]["cached_tokens"] == 32

@@ -3,97 +3,411 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from memeval.errors import ModelError
-from memeval.llm.endpoint import FIRST_WAIT_S, LONGEST_WAIT_S, Endpoint, EndpointSettings, Reply
+from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointSettings, Reply, as_object
+from memeval.llm.faults import of_connection, retry_after
 from memeval.llm.metering import Ledger, metered
+from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
+from memeval.llm.reply import read_chat
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
+from memeval.testing.http import LoopbackServer, Request, reply_head
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+PATIENCE_S = 300.0
+Serve = Callable[..., ScriptedEndpoint]
 
 
-class Waits(list[float]):
-    """A sleep that only takes note."""
+class Time:
+    """A clock that only waits move."""
 
-    async def __call__(self, seconds: float) -> None:
-        self.append(seconds)
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
 
 
 def post(
-    server: ScriptedEndpoint, waits: Waits, *, retries: int = 6, ledger: Ledger | None = None, body: Mapping[str, Any] = BODY
-) -> Reply:
-    async def once() -> Reply:
-        endpoint = Endpoint(EndpointSettings(server.base_url, "key", 4, 2.0, retries), sleep=waits)
+    address: str,
+    time: Time,
+    *,
+    patience_s: float = PATIENCE_S,
+    max_retries: int | None = None,
+    timeout_s: float = 2.0,
+    most_bytes: int = 2**20,
+    ledger: Ledger | None = None,
+    said: list[str] | None = None,
+    bodies: list[Mapping[str, Any]] | None = None,
+    read: Callable[[Mapping[str, Any]], Any] = as_object,
+) -> list[Reply[Any]]:
+    """The replies to bodies that are sent at once, or the first error."""
+
+    async def all_of_them() -> list[Reply[Any]]:
+        settings = EndpointSettings(address, "key", 16, timeout_s, patience_s, max_retries)
+        endpoint = Endpoint(settings, sleep=time.sleep, clock=time, say=None if said is None else said.append)
         try:
             with metered(ledger or Ledger()):
-                return await endpoint.post("/chat/completions", body)
+                calls = [endpoint.post("/chat/completions", body, read, most_bytes=most_bytes) for body in bodies or [BODY]]
+                return list(await asyncio.gather(*calls))
         finally:
             await endpoint.aclose()
 
-    return asyncio.run(once())
+    return asyncio.run(all_of_them())
 
 
-def refused(server: ScriptedEndpoint, waits: Waits, retries: int = 6) -> str:
+def refused(server: LoopbackServer, time: Time, **options: Any) -> str:
     with pytest.raises(ModelError) as error:
-        post(server, waits, retries=retries)
+        post(f"{server.address}/v1", time, **options)
     return str(error.value)
 
 
 @pytest.fixture
-def serve() -> Callable[..., ScriptedEndpoint]:
+def serve() -> Serve:
     return lambda **faults: ScriptedEndpoint(lambda body: "hi", faults=Faults(**faults))
 
 
 @pytest.mark.parametrize("kind", ["rate_limit", "server_error", "drop", "truncate"])
-def test_what_never_passes_is_given_up_after_the_allowed_tries(serve: Callable[..., ScriptedEndpoint], kind: str) -> None:
-    waits = Waits()
+def test_what_may_pass_is_tried_for_as_long_as_the_patience_lasts(serve: Serve, kind: str) -> None:
+    time = Time()
     with serve(shares={kind: 1.0}) as server:
-        assert "tried 4 times" in refused(server, waits, retries=3)
-        assert server.count() == 4
-    assert len(waits) == 3
-    assert all(0 <= wait <= LONGEST_WAIT_S for wait in waits)
+        told = refused(server, time)
+        tries = server.count()
+    assert f"tried {tries} times over 300 s" in told
+    assert time.now == pytest.approx(PATIENCE_S)
+    assert tries > 6
+    assert all(0 <= wait <= LONGEST_WAIT_S for wait in time.waits)
 
 
-@pytest.mark.parametrize(("kind", "told"), [("bad_request", "HTTP 400"), ("unauthorised", "HTTP 401"), ("malformed", "not JSON")])
-def test_what_will_not_pass_is_not_tried_again(serve: Callable[..., ScriptedEndpoint], kind: str, told: str) -> None:
-    waits = Waits()
+@pytest.mark.parametrize("kind", ["malformed", "html", "no_choices", "empty", "null", "no_body"])
+def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind: str) -> None:
+    time = Time()
     with serve(shares={kind: 1.0}) as server:
-        assert told in refused(server, waits)
+        told = refused(server, time, read=lambda sent: read_chat(sent, []))
+        assert server.count() == UNSOUND_TRIES
+    assert "tried 6 times" in told
+    assert 20 < time.now < 60, "a maintenance page of 20 s costs nothing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("bad_request", "HTTP 400: bad_request"),
+        ("unauthorised", "HTTP 401, the key was refused: unauthorised"),
+        ("not_found", "HTTP 404, nothing is served under this address, or the model is not known: not_found"),
+        ("quota", "HTTP 429, insufficient_quota: You exceeded"),
+    ],
+)
+def test_what_will_not_pass_is_not_tried_again(serve: Serve, kind: str, told: str) -> None:
+    time = Time()
+    with serve(shares={kind: 1.0}) as server:
+        assert told in refused(server, time)
         assert server.count() == 1
-    assert waits == []
+    assert time.waits == []
 
 
-def test_retry_after_is_honoured(serve: Callable[..., ScriptedEndpoint]) -> None:
-    waits = Waits()
-    with serve(shares={"rate_limit": 1.0}, retry_after_s=7.0) as server:
-        refused(server, waits, retries=2)
-    assert all(7.0 <= wait <= 7.0 + FIRST_WAIT_S for wait in waits)
-
-
-def test_a_long_retry_after_is_bounded(serve: Callable[..., ScriptedEndpoint]) -> None:
-    waits = Waits()
-    with serve(shares={"rate_limit": 1.0}, retry_after_s=86_400.0) as server:
-        refused(server, waits, retries=1)
-    assert waits == [LONGEST_WAIT_S]
-
-
-def test_back_off_grows_within_its_span_and_is_jittered(serve: Callable[..., ScriptedEndpoint]) -> None:
-    waits = Waits()
+def test_the_old_bound_by_count_still_holds(serve: Serve) -> None:
     with serve(shares={"server_error": 1.0}) as server:
-        refused(server, waits, retries=8)
-    assert all(wait <= min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt) for attempt, wait in enumerate(waits))
-    assert len(set(waits)) == len(waits)
-    assert max(waits) > FIRST_WAIT_S
+        assert "tried 3 times" in refused(server, Time(), max_retries=2)
+        assert server.count() == 3
 
 
-def test_waits_are_recorded(serve: Callable[..., ScriptedEndpoint]) -> None:
-    waits, ledger = Waits(), Ledger()
+def test_no_patience_means_one_try(serve: Serve) -> None:
+    with serve(shares={"empty": 1.0}) as server:
+        refused(server, Time(), patience_s=0, read=lambda sent: read_chat(sent, []))
+        assert server.count() == 1
+
+
+def test_retry_after_is_honoured(serve: Serve) -> None:
+    time = Time()
+    with serve(shares={"rate_limit": 1.0}, retry_after_s=7.0) as server:
+        refused(server, time, max_retries=2)
+    assert len(time.waits) == 2
+    assert all(7.0 <= wait <= 7.0 + FIRST_WAIT_S for wait in time.waits)
+
+
+def test_a_retry_after_beyond_the_patience_is_bounded(serve: Serve) -> None:
+    time = Time()
+    with serve(shares={"rate_limit": 1.0}, retry_after_s=86_400.0) as server:
+        refused(server, time, max_retries=1)
+    assert len(time.waits) == 1
+    assert LONGEST_WAIT_S <= time.waits[0] <= LONGEST_WAIT_S + FIRST_WAIT_S
+
+
+def test_a_retry_after_within_the_patience_is_waited_for(serve: Serve) -> None:
+    time = Time()
+    with serve(shares={"rate_limit": 1.0}, retry_after_s=200.0) as server:
+        refused(server, time, max_retries=1)
+    assert 200.0 <= time.waits[0] <= 201.0
+
+
+def test_back_off_grows_within_its_span_and_is_jittered(serve: Serve) -> None:
+    time = Time()
+    with serve(shares={"server_error": 1.0}) as server:
+        refused(server, time, max_retries=4)
+    assert all(wait <= FIRST_WAIT_S * 2**attempt for attempt, wait in enumerate(time.waits))
+    assert len(set(time.waits)) == len(time.waits)
+
+
+def test_waits_are_recorded(serve: Serve) -> None:
+    time, ledger = Time(), Ledger()
     with serve(shares={"rate_limit": 0.6}, seed=2) as server:
-        bodies = ({**BODY, "n": number} for number in range(20))
-        replies = [post(server, waits, ledger=ledger, body=body) for body in bodies]
-    assert sum(reply.wait_s for reply in replies) == pytest.approx(sum(waits))
-    assert ledger.idle_s >= sum(waits) > 0
+        replies = [post(server.base_url, time, ledger=ledger, bodies=[{**BODY, "n": number}])[0] for number in range(20)]
+    assert sum(reply.wait_s for reply in replies) == pytest.approx(sum(time.waits))
+    assert ledger.idle_s >= sum(time.waits) > 0
+
+
+# Outages
+
+
+def test_in_an_outage_all_pause_and_one_probes(serve: Serve) -> None:
+    time, said = Time(), list[str]()
+    bodies = [{**BODY, "n": number} for number in range(40)]
+    with serve(outage=(10, 30)) as server:
+        replies = post(server.base_url, time, bodies=bodies, said=said)
+        assert len(replies) == 40
+        assert server.count() == 40 + 20
+    # Sixteen places: what was under way when it began has failed, and after that one at a time, each after a wait of its own.
+    assert 20 - 16 <= len(time.waits) <= 20
+    assert time.now > 1.0
+
+
+def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve) -> None:
+    time = Time()
+    bodies = [{**BODY, "n": number} for number in range(60)]
+
+    async def outcomes(address: str) -> list[Any]:
+        endpoint = Endpoint(EndpointSettings(address, "key", 16, 2.0, PATIENCE_S), sleep=time.sleep, clock=time)
+        try:
+            return await asyncio.gather(*(endpoint.post("/c", body, as_object) for body in bodies), return_exceptions=True)
+        finally:
+            await endpoint.aclose()
+
+    with serve(shares={"server_error": 1.0}) as server:
+        errors = asyncio.run(outcomes(server.base_url))
+        assert server.count() < 60 + 16 + 40
+    assert all(isinstance(error, ModelError) and "HTTP 503" in str(error) for error in errors)
+    assert PATIENCE_S <= time.now < PATIENCE_S + 1
+
+
+def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
+    time, said = Time(), list[str]()
+    with serve(outage=(0, 12)) as server:
+        post(server.base_url, time, said=said)
+        address = re.escape(server.base_url)
+    assert re.fullmatch(rf"waiting for {address}: HTTP 503: server_error for \d+ s of 300 s", said[0])
+    assert re.fullmatch(rf"{address} answers again after \d+ s", said[-1])
+    assert len(said) <= 2 + time.now / 10
+
+
+def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
+    kinds = ("rate_limit", "server_error", "drop", "truncate", "malformed", "html", "no_choices", "empty", "null", "no_body")
+    time = Time()
+    bodies = [{**BODY, "n": number} for number in range(100)]
+    with serve(shares=dict.fromkeys(kinds, 0.03), seed=4) as server:
+        replies = post(server.base_url, time, bodies=bodies, read=lambda sent: read_chat(sent, []))
+        assert set(server.faulted) == set(kinds)
+    assert [reply.value.text for reply in replies] == ["hi"] * 100
+
+
+def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
+    async def interrupted(address: str) -> None:
+        endpoint = Endpoint(EndpointSettings(address, "key", 4, 2.0, PATIENCE_S))
+        calls = [asyncio.create_task(endpoint.post("/c", {**BODY, "n": number}, as_object)) for number in range(12)]
+        while not any(call.done() for call in calls) and len(server.requests) < 5:
+            await asyncio.sleep(0.01)
+        for call in calls:
+            call.cancel()
+        done, pending = await asyncio.wait(calls, timeout=2)
+        assert not pending and all(call.cancelled() for call in done)
+        await endpoint.aclose()
+
+    with serve(shares={"server_error": 1.0}) as server:
+        asyncio.run(interrupted(server.base_url))
+
+
+# The end of a try
+
+
+def test_a_body_that_drips_ends_with_the_try(serve: Serve) -> None:
+    with serve(shares={"dripping": 1.0}, hang_s=3.0) as server:
+        assert "no whole reply within 0.2 s" in refused(server, Time(), timeout_s=0.2, max_retries=0)
+
+
+class Odd(LoopbackServer):
+    """Sends given bytes to each request."""
+
+    def __init__(self, *pieces: bytes, endless: bool = False) -> None:
+        super().__init__()
+        self.pieces, self.endless, self.asked = pieces, endless, 0
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        self.asked += 1
+        for piece in self.pieces:
+            writer.write(piece)
+        while self.endless:
+            writer.write(b" " * 65536)
+            await writer.drain()
+        await writer.drain()
+        return False
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
+    with Odd(reply_head(status, 2**40, {}), endless=True) as server:
+        told = refused(server, Time(), max_retries=0)
+    assert ("larger than 1 MiB" if status == 200 else "HTTP 503") in told
+
+
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}",), "the reply broke off"),
+        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",), "the reply broke off"),
+        ((b"no HTTP at all\r\n\r\n",), "the reply is not HTTP"),
+        ((), "connection reset"),
+        ((reply_head(200, 2, {}) + b"[]",), "not a JSON object"),
+        ((reply_head(200, 200_000, {}) + b"[" * 200_000,), "not JSON"),
+        ((reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),), "redirects to http://elsewhere.example/v1"),
+        ((reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",), ""),
+    ],
+)
+def test_what_is_no_reply_has_a_message_of_its_own(pieces: tuple[bytes, ...], told: str) -> None:
+    with Odd(*pieces) as server:
+        assert told in refused(server, Time(), max_retries=0)
+
+
+def test_a_redirect_is_not_followed(serve: Serve) -> None:
+    with serve() as elsewhere:
+        with Odd(reply_head(307, 0, {"Location": f"{elsewhere.base_url}/chat/completions"})) as server:
+            refused(server, Time())
+            assert server.asked == 1
+        assert elsewhere.count() == 0
+
+
+# Connections
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize(
+    ("address", "told", "final"),
+    [
+        ("http://127.0.0.1:{port}/v1", "connection refused", False),
+        ("http://nowhere.invalid/v1", "host name not found: nowhere.invalid", True),
+    ],
+)
+def test_a_connection_that_fails_says_why(address: str, told: str, final: bool) -> None:
+    time = Time()
+    with pytest.raises(ModelError, match=told):
+        post(address.format(port=free_port()), time)
+    assert (time.now == 0) is final
+
+
+class Plain(LoopbackServer):
+    """Speaks first, and no TLS."""
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        raise AssertionError("unreachable: nothing is read")
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example ready\r\n")
+        await writer.drain()
+        await reader.read(2000)
+        writer.close()
+
+
+def test_what_speaks_no_tls_is_final_and_says_so() -> None:
+    time = Time()
+    with Plain() as server, pytest.raises(ModelError, match="TLS: no secure connection to 127.0.0.1"):
+        post(server.address.replace("http://", "https://"), time)
+    assert time.now == 0
+
+
+def chained(inner: BaseException) -> BaseException:
+    """An error as the client raises it: the cause within."""
+    try:
+        try:
+            raise inner
+        except type(inner) as cause:
+            raise RuntimeError("outer") from cause
+    except RuntimeError as outer:
+        return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "passing"),
+    [
+        (ConnectionRefusedError(111, "x"), "connection refused", True),
+        (ConnectionResetError(104, "x"), "connection reset", True),
+        (BrokenPipeError(32, "x"), "connection reset", True),
+        (socket.gaierror(-2, "Name or service not known"), "host name not found: h", True),
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), "TLS: the certificate of h is refused", False),
+        (ssl.SSLError(1, "wrong version number"), "TLS: no secure connection to h", False),
+        (ssl.SSLEOFError(8, "eof"), "connection reset during the TLS handshake", True),
+        (OSError(101, "Network is unreachable"), "connection failed: Network is unreachable", True),
+    ],
+)
+def test_the_cause_of_a_broken_connection_is_told(error: BaseException, told: str, passing: bool) -> None:
+    setback = of_connection(chained(error), "h")
+    assert setback.what.startswith(told)
+    assert setback.passing is passing
+
+
+# Retry-After
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 7 "}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "7s"}, 7.0),
+        ({"retry-after": "6m0s"}, 360.0),
+        ({"retry-after": "1h2m3s"}, 3723.0),
+        ({"retry-after": "20ms"}, 0.02),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:20:07 GMT"}, 207.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:20:07"}, 207.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:07 GMT"}, 0.0),
+        ({"x-ratelimit-reset-after": "12"}, 12.0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "9" * 500}, None),
+        ({"retry-after": "Thu, 99 Foo 99999 99:99:99 GMT"}, None),
+        ({}, None),
+    ],
+)
+def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now=1000.0) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_a_moment_in_seconds_is_read() -> None:
+    assert retry_after({"retry-after": "1763800012"}, now=1763800000.0) == pytest.approx(12.0)
+
+
+def test_a_delay_in_the_body_is_read() -> None:
+    assert retry_after({}, b'{"error": {"details": [{"retryDelay": "17s"}]}}') == 17.0

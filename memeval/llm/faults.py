@@ -1,0 +1,206 @@
+"""What went wrong with one try of a call, in words of its own, and whether it may pass."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.redaction import redacted
+from memeval.shown import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A try that brought nothing."""
+
+    what: str
+    passing: bool
+    """Whether another try may succeed."""
+    retry_after_s: float | None = None
+    limited: bool = False
+    """Whether the endpoint asks for fewer calls."""
+    unsound: bool = False
+    """Whether it answered, but with something that is not a reply; such a thing may last."""
+    only_at_start: bool = False
+    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an outage."""
+    filtered: bool = False
+    """Whether the provider's filter refused the prompt."""
+
+
+_SLOW_DOWN = 429
+_PASSING = frozenset({408, 409, 425, _SLOW_DOWN})
+_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"})
+_MEANINGS = {
+    401: "the key was refused",
+    402: "a payment is due",
+    403: "access was refused",
+    404: "nothing is served under this address, or the model is not known",
+}
+
+
+def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
+    """What an HTTP status other than 2xx says."""
+    if 300 <= status < 400:
+        place = one_line(headers.get("location") or "another place")
+        return Setback(f"HTTP {status}: the endpoint redirects to {place}; prompts are not sent there", passing=False)
+    error = _error_of(content)
+    message = _message_of(error, content)
+    code = error.get("code") or error.get("type")
+    out_of_quota = bool({error.get("code"), error.get("type")} & _QUOTA) if _hashable(error) else False
+    passing = (status in _PASSING or status >= 500) and not out_of_quota
+    what = f"HTTP {status}"
+    if status in _MEANINGS:
+        what += f", {_MEANINGS[status]}"
+    elif out_of_quota:
+        what += f", {one_line(code, 40)}"
+    filtered = status == 400 and "content_filter" in str(code) or "content_management_policy" in message
+    retry_after_s = retry_after(headers, content) if passing else None
+    return Setback(
+        what=f"{what}: {message}" if message else what,
+        passing=passing,
+        retry_after_s=retry_after_s,
+        limited=status == _SLOW_DOWN and passing,
+        filtered=filtered,
+    )
+
+
+def _hashable(error: Mapping[str, Any]) -> bool:
+    return all(value is None or isinstance(value, str | int) for value in (error.get("code"), error.get("type")))
+
+
+def _error_of(content: bytes) -> Mapping[str, Any]:
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(body, list) and body:  # as Gemini wraps it
+        body = body[0]
+    if not isinstance(body, dict):
+        return {}
+    error = body.get("error", body)
+    return error if isinstance(error, dict) else {"message": error}
+
+
+def _message_of(error: Mapping[str, Any], content: bytes) -> str:
+    said = error.get("message") or error.get("detail") or error.get("msg")
+    if not isinstance(said, str) or not said.strip():
+        text = content[:2000].decode("utf-8", "replace").strip()
+        if "<html" in text.lower() or "<!doctype" in text.lower():
+            return "an HTML page"
+        said = text
+    return one_line(redacted(said), 300)
+
+
+# Connections
+
+
+def of_connection(error: BaseException, host: str) -> Setback:
+    """What broke a connection, found among the causes of an error."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            reason = getattr(cause, "verify_message", None) or "it can't be verified"
+            return Setback(f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False)
+        if isinstance(cause, socket.gaierror):
+            return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
+        if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return Setback("connection reset during the TLS handshake", passing=True)
+        if isinstance(cause, ssl.SSLError):
+            reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
+            return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
+    for cause in causes:
+        if isinstance(cause, ConnectionRefusedError):
+            return Setback("connection refused", passing=True)
+        if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
+            return Setback("connection reset", passing=True)
+    names = {type(cause).__name__ for cause in causes}
+    if "ServerDisconnectedError" in names:
+        return Setback("connection reset", passing=True)
+    if names & {"InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"}:
+        return Setback(f"not an address that can be asked: {one_line(host)}", passing=False)
+    if names & {"ClientPayloadError", "ContentLengthError", "TransferEncodingError", "IncompleteReadError", "ReadError"}:
+        return Setback("the reply broke off", passing=True)
+    if names & {"ClientResponseError", "BadStatusLine", "BadHttpMessage", "BadHttpMethod", "LineTooLong", "InvalidHeader"}:
+        return Setback("the reply is not HTTP", passing=True, unsound=True)
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.strerror:
+            return Setback(f"connection failed: {one_line(cause.strerror)}", passing=True)
+    return Setback(f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what caused it, first the outermost, each once."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        inner = [getattr(current, name, None) for name in ("os_error", "certificate_error")]
+        waiting += [cause for cause in inner if isinstance(cause, BaseException)]
+        waiting += [current.__cause__, current.__context__]
+
+
+# Retry-After
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
+_EPOCH_FROM = 1_000_000_000
+
+
+def retry_after(headers: Mapping[str, str], content: bytes = b"", now: float | None = None) -> float | None:
+    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`; None where it says nothing that can be read."""
+    now = time.time() if now is None else now
+    forms = (
+        ("retry-after-ms", 0.001),
+        ("retry-after", 1.0),
+        ("x-ratelimit-reset-after", 1.0),
+    )
+    for name, scale in forms:
+        value = (headers.get(name) or "").strip()
+        seconds = _seconds(value, scale, now)
+        if seconds is not None:
+            return max(0.0, seconds)
+    delay = _RETRY_DELAY.search(content[:100_000])
+    return float(delay[1]) if delay else None
+
+
+def _seconds(value: str, scale: float, now: float) -> float | None:
+    if not value or len(value) > 100:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return _duration_of(value) if value[0].isdigit() else _until(value, now)
+    if not math.isfinite(number):
+        return None
+    return number - now if scale == 1.0 and number > _EPOCH_FROM else number * scale
+
+
+def _duration_of(value: str) -> float | None:
+    match = _DURATION.fullmatch(value.lower().replace(" ", ""))
+    if not match or not any(match.groups()):
+        return None
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
+    return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
+
+
+def _until(stamp: str, now: float) -> float | None:
+    from datetime import UTC
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(stamp)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

@@ -1,0 +1,151 @@
+"""What all callers of an endpoint know of its health: they pause together, and one asks whether it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from memeval.llm.faults import Setback
+
+LONGEST_WAIT_S = 60.0
+"""No single wait between two tries is longer, unless Retry-After asks for it and it fits into the patience."""
+FIRST_WAIT_S = 0.5
+FIRST_UNSOUND_WAIT_S = 0.75
+"""Five waits that double from here on last for 23 s at least: a short outage told as a page under status 200 costs nothing."""
+FAILURES_OF_AN_OUTAGE = 5
+"""Failures in a row, over all callers, from which on the endpoint is taken to be out."""
+PROBE_STEPS = 5
+"""The waits of the one caller that tries stop growing here, at 16 s: it costs the endpoint little."""
+QUIET_S = 2.0
+"""What is over sooner is not told."""
+TOLD_EVERY_S = 10.0
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
+Say = Callable[[str], None]
+
+
+class Backoff:
+    """How long is waited between two tries."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._jitter = random.Random(seed)
+
+    def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
+        """Full jitter over a span that doubles with each try, never below what the endpoint asks for, never beyond what is left."""
+        span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
+        drawn = self._jitter.uniform(0, span)
+        left_s = max(0.0, left_s)
+        if retry_after_s is None:
+            return min(drawn, left_s)
+        asked = retry_after_s if retry_after_s <= left_s else min(retry_after_s, LONGEST_WAIT_S)
+        return min(asked + 0.1 * drawn, left_s)
+
+    def unsound_s(self, tries: int, left_s: float) -> float:
+        """After an unsound reply under status 200: longer, and jittered less, as the number of tries is bounded."""
+        span = min(LONGEST_WAIT_S, FIRST_UNSOUND_WAIT_S * 2.0 ** min(tries, 16))
+        return min(self._jitter.uniform(span, 2 * span), max(0.0, left_s))
+
+
+class Outage:
+    """A gate that is open while an endpoint answers. While it is shut all wait, and one after the other may try."""
+
+    def __init__(self, address: str, patience_s: float, *, clock: Clock, sleep: Sleep, backoff: Backoff, say: Say) -> None:
+        self._address, self._patience_s = address, patience_s
+        self._clock, self._sleep, self._backoff, self._say = clock, sleep, backoff, say
+        self.answered = False
+        """Whether the endpoint ever did."""
+        self.since: float | None = None
+        """When the first call failed after which none succeeded."""
+        self._failures = self._probes = 0
+        self._opened_at = 0.0
+        self._until: float | None = None
+        self._open = asyncio.Event()
+        self._open.set()
+        self._probing = False
+        self._told: float | None = None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing was answered for as long as the patience lasts."""
+        return self.since is not None and self._clock() - self.since >= self._patience_s
+
+    @property
+    def shut(self) -> bool:
+        """Whether callers wait."""
+        return not self._open.is_set()
+
+    async def enter(self) -> bool:
+        """Waits until a try may be made. True where this caller is the one that tries for all; it must then `leave`."""
+        while self.shut:
+            if self._probing:
+                await self._open.wait()
+                continue
+            self._probing = True
+            try:
+                while self.shut and self._until is not None and (left := self._until - self._clock()) > 0:
+                    await self._pause(left)
+            except BaseException:
+                self.leave()
+                raise
+            if self.shut:
+                return True
+            self._probing = False
+        return False
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, but no longer than until the gate opens: a call that was under way may be answered meanwhile."""
+        waits = {asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._open.wait())}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    def leave(self) -> None:
+        """The caller that tried for all is done: where the gate is still shut, the next one tries."""
+        self._probing = False
+        if self.shut:  # wakes those who wait, one of whom becomes the next to try
+            self._open.set()
+            self._open = asyncio.Event()
+
+    def succeeded(self) -> None:
+        """A call was answered soundly: all go on."""
+        if self._told is not None and self.since is not None:
+            self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
+        self.answered, self.since, self._told = True, None, None
+        self._failures = self._probes = 0
+        if self.shut:
+            self._opened_at = self._clock()
+            self._open.set()
+
+    def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
+        """A call failed in passing. Shuts the gate where that is due."""
+        now = self._clock()
+        if self.since is None:
+            self.since = now
+        self._failures += 1
+        if self.exhausted:  # each caller finds out for itself, at once
+            self._open.set()
+            return
+        stale = not probe and sent_at < self._opened_at  # sent before the last pause was over
+        due = probe or (not self.shut and not stale and (setback.limited or self._failures >= FAILURES_OF_AN_OUTAGE))
+        if due:
+            left = self.since + self._patience_s - now
+            self._until = now + self._backoff.wait_s(min(self._probes, PROBE_STEPS), setback.retry_after_s, left)
+            self._probes += 1
+            if not self.shut:
+                self._open.clear()
+        self.tell(setback.what)
+
+    def tell(self, what: str) -> None:
+        """Shows that is waited, when it has lasted a while, and now and then from there on."""
+        now = self._clock()
+        if self.since is None or now - self.since < min(QUIET_S, self._patience_s / 4):
+            return
+        if self._told is None or now - self._told >= TOLD_EVERY_S:
+            self._told = now
+            self._say(f"waiting for {self._address}: {what} for {now - self.since:.0f} s of {self._patience_s:g} s")
