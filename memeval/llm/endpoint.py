@@ -93,7 +93,7 @@ class Endpoint:
             clock=clock,
             sleep=sleep,
             backoff=self._backoff,
-            say=say or (lambda message: None),
+            say=say,
         )
         self._places = places or asyncio.Semaphore(settings.max_concurrency)
         self._client: httpx2.AsyncClient | None = None
@@ -180,28 +180,26 @@ class Endpoint:
         return kind(f"{setback.what}{tried}")
 
     async def _try(self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int) -> T | Setback:
+        """One try, from the connection to the last byte."""
+        client = self.client()  # made before the time begins to count: its imports take a second
         try:
             async with asyncio.timeout(self.settings.timeout_s):
-                status, headers, chunks = await self._send(path, content, most_bytes)
-        except TimeoutError:
-            return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
+                status, headers, body = await self._send(client, path, content, most_bytes)
         except Exception as error:  # noqa: BLE001 - whatever the client, the TLS layer or the parser of HTTP raises is a fault of the way
             if _is_timeout(error):
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
             return of_connection(error, urlsplit(self.settings.base_url).hostname or self.settings.base_url)
-        received = sum(map(len, chunks))
         if status >= 300:
-            return of_status(status, headers, b"".join(chunks))
-        if received > most_bytes:
-            return Setback(f"the reply is larger than {most_bytes / 2**20:.0f} MiB", passing=True, unsound=True)
+            return of_status(status, headers, body)
         try:
-            return read(parse(b"".join(chunks), headers.get("content-type", "")))
+            if len(body) > most_bytes:
+                raise UnsoundReplyError(f"the reply is larger than {most_bytes / 2**20:.0f} MiB")
+            return read(parse(body, headers.get("content-type", "")))
         except UnsoundReplyError as error:
             return Setback(str(error), passing=True, unsound=True)
 
-    async def _send(self, path: str, content: bytes, most_bytes: int) -> tuple[int, Mapping[str, str], list[bytes]]:
+    async def _send(self, client: httpx2.AsyncClient, path: str, content: bytes, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of a reply; of a body that is too large, no more than the first byte too many."""
-        client = self.client()
         request = client.build_request("POST", self._address(path), content=content)
         response = await client.send(request, stream=True)
         try:
@@ -213,7 +211,7 @@ class Endpoint:
                 size += len(chunk)
                 if size > most:
                     break
-            return response.status_code, response.headers, chunks
+            return response.status_code, response.headers, b"".join(chunks)
         finally:
             await response.aclose()
 

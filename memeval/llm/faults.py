@@ -60,7 +60,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         what += f", {_MEANINGS[status]}"
     elif out_of_quota:
         what += f", {one_line(code, 40)}"
-    filtered = status == 400 and "content_filter" in str(code) or "content_management_policy" in message
+    filtered = (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message
     retry_after_s = retry_after(headers, content) if passing else None
     return Setback(
         what=f"{what}: {message}" if message else what,
@@ -101,38 +101,62 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
 # Connections
 
 
+_RESET = "connection reset"
+_BY_NAME = {
+    "ServerDisconnectedError": Setback(_RESET, passing=True),
+    **dict.fromkeys(
+        ("ClientPayloadError", "ContentLengthError", "TransferEncodingError", "IncompleteReadError", "ReadError"),
+        Setback("the reply broke off", passing=True),
+    ),
+    **dict.fromkeys(
+        ("ClientResponseError", "BadStatusLine", "BadHttpMessage", "BadHttpMethod", "LineTooLong", "InvalidHeader", "DecodingError"),
+        Setback("the reply is not HTTP", passing=True, unsound=True),
+    ),
+    **dict.fromkeys(
+        ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
+        Setback("the address is not one that can be asked", passing=False),
+    ),
+}
+"""By the name of a class: the libraries below are not imported for it."""
+
+
 def of_connection(error: BaseException, host: str) -> Setback:
     """What broke a connection, found among the causes of an error."""
     causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            reason = getattr(cause, "verify_message", None) or "it can't be verified"
-            return Setback(f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False)
-        if isinstance(cause, socket.gaierror):
-            return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
-        if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return Setback("connection reset during the TLS handshake", passing=True)
-        if isinstance(cause, ssl.SSLError):
-            reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
-            return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
-    for cause in causes:
-        if isinstance(cause, ConnectionRefusedError):
-            return Setback("connection refused", passing=True)
-        if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
-            return Setback("connection reset", passing=True)
-    names = {type(cause).__name__ for cause in causes}
-    if "ServerDisconnectedError" in names:
-        return Setback("connection reset", passing=True)
-    if names & {"InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"}:
-        return Setback(f"not an address that can be asked: {one_line(host)}", passing=False)
-    if names & {"ClientPayloadError", "ContentLengthError", "TransferEncodingError", "IncompleteReadError", "ReadError"}:
-        return Setback("the reply broke off", passing=True)
-    if names & {"ClientResponseError", "BadStatusLine", "BadHttpMessage", "BadHttpMethod", "LineTooLong", "InvalidHeader"}:
-        return Setback("the reply is not HTTP", passing=True, unsound=True)
+    for classify in (_of_tls_or_name, _of_socket, _of_name):
+        for cause in causes:
+            if (setback := classify(cause, host)) is not None:
+                return setback
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
             return Setback(f"connection failed: {one_line(cause.strerror)}", passing=True)
     return Setback(f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True)
+
+
+def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
+    if isinstance(cause, socket.gaierror):
+        return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        reason = getattr(cause, "verify_message", None) or "it can't be verified"
+        return Setback(f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False)
+    if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return Setback("connection reset during the TLS handshake", passing=True)
+    if isinstance(cause, ssl.SSLError):
+        reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
+        return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
+    return None
+
+
+def _of_socket(cause: BaseException, host: str) -> Setback | None:
+    if isinstance(cause, ConnectionRefusedError):
+        return Setback(f"connection refused by {host}", passing=True)
+    if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
+        return Setback(_RESET, passing=True)
+    return None
+
+
+def _of_name(cause: BaseException, _host: str) -> Setback | None:
+    return _BY_NAME.get(type(cause).__name__)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

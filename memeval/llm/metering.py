@@ -41,9 +41,7 @@ class Ledger:
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
         """Replies so far, of a role and by a reason where they are named."""
         return sum(
-            count
-            for (own_role, reason), count in self.ended.items()
-            if role in (None, own_role) and finish_reason in (None, reason)
+            count for (own_role, reason), count in self.ended.items() if role in (None, own_role) and finish_reason in (None, reason)
         )
 
     @property

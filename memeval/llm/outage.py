@@ -52,7 +52,7 @@ class Backoff:
 class Outage:
     """A gate that is open while an endpoint answers. While it is shut all wait, and one after the other may try."""
 
-    def __init__(self, address: str, patience_s: float, *, clock: Clock, sleep: Sleep, backoff: Backoff, say: Say) -> None:
+    def __init__(self, address: str, patience_s: float, *, clock: Clock, sleep: Sleep, backoff: Backoff, say: Say | None) -> None:
         self._address, self._patience_s = address, patience_s
         self._clock, self._sleep, self._backoff, self._say = clock, sleep, backoff, say
         self.answered = False
@@ -114,7 +114,7 @@ class Outage:
 
     def succeeded(self) -> None:
         """A call was answered soundly: all go on."""
-        if self._told is not None and self.since is not None:
+        if self._say and self._told is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
         self.answered, self.since, self._told = True, None, None
         self._failures = self._probes = 0
@@ -144,7 +144,7 @@ class Outage:
     def tell(self, what: str) -> None:
         """Shows that is waited, when it has lasted a while, and now and then from there on."""
         now = self._clock()
-        if self.since is None or now - self.since < min(QUIET_S, self._patience_s / 4):
+        if self._say is None or self.since is None or now - self.since < min(QUIET_S, self._patience_s / 4):
             return
         if self._told is None or now - self._told >= TOLD_EVERY_S:
             self._told = now

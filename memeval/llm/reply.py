@@ -287,7 +287,8 @@ def without_controls(text: str) -> tuple[str, bool]:
         whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         whole = _HALVES.sub("\ufffd", whole)
     clean = _CONTROLS.sub("", whole)
-    return _BREAKS.sub("\n", clean), clean != text
+    clean = _BREAKS.sub("\n", clean)
+    return clean, clean != text
 
 
 _TAGS = "think|thinking|thought|thoughts|reasoning|antthinking|seed:think"
@@ -455,7 +456,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
         return None
     raw, finish, notes = entry.get("raw"), entry.get("finish_reason"), entry.get("notes", [])
     sound = sound_usage(entry.get("usage")) and _is_text(raw) and _is_text(finish)
-    if not sound or not isinstance(notes, list) or not all(note in NOTES for note in notes):
+    if not sound or not isinstance(notes, list) or not all(isinstance(note, str) and note in NOTES for note in notes):
         return None
     clean, odd_characters = without_controls(entry["text"])  # an earlier release kept replies as they came
     text, thought = without_thinking(clean)

@@ -143,9 +143,7 @@ def _mean_metric(records: Iterable[Record], name: str) -> float | None:
 
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is none."""
-    return mean(
-        float(is_refusal(record["hypothesis"])) for record in records if is_whole(record) and "choices" not in record
-    )
+    return mean(float(is_refusal(record["hypothesis"])) for record in records if is_whole(record) and "choices" not in record)
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:

@@ -165,7 +165,7 @@ class ScriptedEndpoint(LoopbackServer):
             self.edit(payload)
         return await send(writer, 200, json.dumps(payload).encode())
 
-    async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
+    async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:  # noqa: PLR0911 - a fault each
         if fault == "rate_limit":
             wait = {"Retry-After": f"{self.faults.retry_after_s:g}"}
             return await send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)

@@ -86,7 +86,7 @@ def test_what_may_pass_is_tried_for_as_long_as_the_patience_lasts(serve: Serve, 
     with serve(shares={kind: 1.0}) as server:
         told = refused(server, time)
         tries = server.count()
-    assert f"tried {tries} times over 300 s" in told
+    assert re.search(r"\(tried \d+ times over 300 s\)$", told)
     assert time.now == pytest.approx(PATIENCE_S)
     assert tries > 6
     assert all(0 <= wait <= LONGEST_WAIT_S for wait in time.waits)
@@ -227,8 +227,8 @@ def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
     async def interrupted(address: str) -> None:
         endpoint = Endpoint(EndpointSettings(address, "key", 4, 2.0, PATIENCE_S))
         calls = [asyncio.create_task(endpoint.post("/c", {**BODY, "n": number}, as_object)) for number in range(12)]
-        while not any(call.done() for call in calls) and len(server.requests) < 5:
-            await asyncio.sleep(0.01)
+        await asyncio.wait(calls, timeout=0.3)
+        assert server.requests
         for call in calls:
             call.cancel()
         done, pending = await asyncio.wait(calls, timeout=2)
@@ -337,7 +337,7 @@ class Plain(LoopbackServer):
 
 def test_what_speaks_no_tls_is_final_and_says_so() -> None:
     time = Time()
-    with Plain() as server, pytest.raises(ModelError, match="TLS: no secure connection to 127.0.0.1"):
+    with Plain() as server, pytest.raises(ModelError, match=r"TLS: no secure connection to 127\.0\.0\.1"):
         post(server.address.replace("http://", "https://"), time)
     assert time.now == 0
 

@@ -14,6 +14,7 @@ from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import MemoryChunk, Query, Role
+from memeval.retrieval import rerank_endpoint
 from memeval.retrieval.rerank import LexicalReranker, Rerank, Reranker, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
 from memeval.systems.contract import Parts, ReaderReply
@@ -154,16 +155,22 @@ def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble)
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ({}, "no usable ranking"),
-        ({"results": None}, "no usable ranking"),
-        ({"results": [{"index": 0}]}, "no usable ranking"),
-        ({"results": [{"index": 0, "relevance_score": "high"}]}, "no usable ranking"),
-        ({"results": [{"index": 0, "relevance_score": 0.5}]}, "ranks 1 of 3 documents"),
-        ({"results": [{"index": index, "relevance_score": 0.5} for index in (0, 1, 3)]}, "ranks 3 of 3 documents"),
-        ({"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]}, "ranks 3 of 3 documents"),
+        ({}, "no list of scores"),
+        ({"results": None}, "no list of scores"),
+        ({"results": [{"index": index} for index in range(3)]}, "not a finite number"),
+        ({"results": [{"index": index, "relevance_score": "high"} for index in range(3)]}, "not a finite number"),
+        ({"results": [{"index": 0, "relevance_score": 0.5}]}, "1 scores for 3 documents"),
+        (
+            {"results": [{"index": index, "relevance_score": 0.5} for index in (0, 1, 3)]},
+            "indices of the reply are not those of 3 documents",
+        ),
+        ({"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]}, "not a finite number"),
     ],
 )
-def test_a_reply_without_a_whole_ranking_is_a_fault(server: RerankDouble, reply: dict[str, Any], told: str) -> None:
+def test_a_reply_without_a_whole_ranking_is_a_fault(
+    server: RerankDouble, monkeypatch: pytest.MonkeyPatch, reply: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr(rerank_endpoint, "PATIENCE_S", 0.0)
     server.reply = reply
     with pytest.raises(ModelError, match=told):
         ask(endpoint(server))

@@ -1,0 +1,483 @@
+"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked for again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memeval.errors import ModelError
+from memeval.llm.reply import (
+    CHARACTERS,
+    ODD_USAGE,
+    THINKING,
+    CutReplyError,
+    FilteredReplyError,
+    UnsoundReplyError,
+    finish_reason,
+    parse,
+    read_chat,
+    read_ranking,
+    read_vectors,
+    sound_vector,
+    stored_chat,
+    stored_ranking,
+    usage_of,
+    without_controls,
+    without_thinking,
+)
+
+ASKED = [{"role": "user", "content": "one two three"}]
+GOOD = {"prompt_tokens": 7, "completion_tokens": 2}
+
+
+def reply(content: Any = "Paris", finish: Any = "stop", **more: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": content, **more.pop("message", {})}, "finish_reason": finish}], "usage": GOOD, **more}
+
+
+# Usage
+
+ODD_COUNTS = ["7", "", -1, True, False, 7.5, 7.0, float("nan"), float("inf"), 10**400, 10**9, [7], {"n": 7}, "NaN"]
+
+
+@pytest.mark.parametrize("odd", ODD_COUNTS, ids=lambda value: str(value)[:12])
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
+def test_what_is_no_count_is_estimated_and_said(name: str, odd: Any) -> None:
+    counts, notes = usage_of({**GOOD, name: odd}, ASKED, "Paris it is")
+    assert counts["estimated"] is True
+    assert counts[name] == 3
+    assert notes == (ODD_USAGE,)
+
+
+@pytest.mark.parametrize("usage", ["text", 7, -7, True, [], [1], {"prompt_tokens": None}, {"total": 1}], ids=str)
+def test_a_usage_that_is_none_is_estimated_and_said(usage: Any) -> None:
+    counts, notes = usage_of(usage, ASKED, "Paris")
+    assert counts == {"prompt_tokens": 3, "completion_tokens": 1, "cached_tokens": 0, "estimated": True}
+    assert notes == (ODD_USAGE,)
+
+
+@pytest.mark.parametrize("usage", [None, {}])
+def test_no_usage_is_estimated_without_a_word(usage: Any) -> None:
+    counts, notes = usage_of(usage, ASKED, "Paris")
+    assert counts["estimated"] is True
+    assert notes == ()
+
+
+@pytest.mark.parametrize(
+    "details", ["text", [], [1], 7, True, {"cached_tokens": "7"}, {"cached_tokens": -1}, {"cached_tokens": 10**400}, {"cached_tokens": 8}]
+)
+def test_odd_details_leave_the_counts_as_they_are(details: Any) -> None:
+    counts, notes = usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris")
+    assert counts == {**GOOD, "cached_tokens": 0, "estimated": False}
+    assert notes == (ODD_USAGE,)
+
+
+@pytest.mark.parametrize("details", [None, {}, {"cached_tokens": None}, {"audio_tokens": 0}])
+def test_details_may_be_absent(details: Any) -> None:
+    assert usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris") == ({**GOOD, "cached_tokens": 0, "estimated": False}, ())
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "without a byte"),
+        (b"  \n", "without a byte"),
+        (b"<!DOCTYPE html><html>", "HTML page"),
+        (b"\n<html>", "HTML page"),
+        (b"Bad gateway", "not JSON"),
+        (b'{"choices": [', "not JSON"),
+        (b"data: {}\n\n", "stream of events"),
+        (b"[1]", "not a JSON object"),
+        (b"null", "not a JSON object"),
+        (b'"text"', "not a JSON object"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "not JSON"),
+    ],
+)
+def test_what_is_no_json_object_is_told(content: bytes, told: str) -> None:
+    with pytest.raises(UnsoundReplyError, match=told):
+        parse(content)
+
+
+def test_numbers_of_any_length_are_read() -> None:
+    digits = b"9" * 5000
+    usage = parse(b'{"usage": {"prompt_tokens": ' + digits + b', "completion_tokens": 2}}')["usage"]
+    assert usage_of(usage, ASKED, "Paris")[0]["prompt_tokens"] == 3
+
+
+def test_of_keys_that_come_twice_the_last_counts() -> None:
+    assert parse(b'{"a": 1, "a": 2}') == {"a": 2}
+
+
+# Content
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Paris", "Paris"),
+        ("  Paris\n", "Paris"),
+        ([{"type": "text", "text": "Par"}, {"type": "text", "text": "is"}], "Paris"),
+        ([{"text": "Paris"}], "Paris"),
+        (["Par", "is"], "Paris"),
+        ([{"type": "text", "text": {"value": "Paris"}}], "Paris"),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Paris"}], "Paris"),
+        ([{"type": "reasoning", "text": "hm"}, None, 7, {"type": "text", "text": "Paris"}], "Paris"),
+    ],
+)
+def test_content_is_read_in_every_form(content: Any, text: str) -> None:
+    assert read_chat(reply(content), ASKED).text == text
+
+
+def test_reasoning_beside_the_content_is_not_part_of_it() -> None:
+    beside = {"reasoning_content": "hm", "reasoning": "hm", "refusal": None}
+    chat = read_chat(reply("Paris", message=beside), ASKED)
+    assert (chat.text, chat.raw, chat.notes) == ("Paris", None, ())
+
+
+def test_a_refusal_is_an_answer() -> None:
+    assert read_chat(reply(None, message={"refusal": "I can't help with that."}), ASKED).text == "I can't help with that."
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "  ", [], [{}], [{"type": "text"}], "\0\x01", "<think>hm</think>", "<think>hm", 7, True, {"text": "x"}]
+)
+def test_a_reply_without_text_is_asked_for_again(content: Any) -> None:
+    with pytest.raises(UnsoundReplyError):
+        read_chat(reply(content), ASKED)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": {}},
+        {"choices": ["x"]},
+        {"choices": [{}]},
+        {"choices": [{"message": "x"}]},
+        {"choices": [{"message": None}]},
+        {"error": {"message": "overloaded"}},
+        {"error": "overloaded"},
+    ],
+)
+def test_a_reply_without_choices_is_asked_for_again(sent: dict[str, Any]) -> None:
+    with pytest.raises(UnsoundReplyError, match="overloaded" if "error" in sent else "no"):
+        read_chat(sent, ASKED)
+
+
+def test_a_reply_that_ended_by_an_error_is_asked_for_again() -> None:
+    with pytest.raises(UnsoundReplyError, match="ended by an error"):
+        read_chat(reply("Par", "error"), ASKED)
+
+
+@pytest.mark.parametrize("content", [None, "", "<think>and so on", "<think>a</think>"])
+def test_nothing_before_the_limit_is_a_cut_reply(content: Any) -> None:
+    with pytest.raises(CutReplyError):
+        read_chat(reply(content, "length"), ASKED)
+
+
+def test_nothing_behind_a_filter_is_a_filtered_reply() -> None:
+    with pytest.raises(FilteredReplyError):
+        read_chat(reply(None, "content_filter"), ASKED)
+
+
+# Why it ended
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("stop", "stop"),
+        ("STOP", "stop"),
+        ("end_turn", "stop"),
+        ("FINISH_REASON_STOP", "stop"),
+        ("eos", "stop"),
+        ("length", "length"),
+        ("max_tokens", "length"),
+        ("MAX_TOKENS", "length"),
+        ("max-output-tokens", "length"),
+        ("max_tokens_exceeded", "length"),
+        ("content_filter", "content_filter"),
+        ("SAFETY", "content_filter"),
+        ("RECITATION", "content_filter"),
+        ("sensitive", "content_filter"),
+        ("tool_calls", "tool_calls"),
+        ("something new", "something_new"),
+        ("", None),
+        ("  ", None),
+        (None, None),
+        (7, None),
+        (True, None),
+        (["length"], None),
+        ({"type": "length"}, None),
+    ],
+)
+def test_reasons_are_told_in_one_vocabulary(said: Any, read: str | None) -> None:
+    assert finish_reason(said) == read
+    if isinstance(said, list | dict | bool | int | None):
+        assert read_chat(reply("Paris", said), ASKED).finish_reason is None
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("a\0b", "ab"),
+        ("\x1b[31mred", "[31mred"),
+        ("a\x7fb\x9bc", "abc"),
+        ("a\u2028b\u2029c\x85d", "a\nb\nc\nd"),
+        ("a\x1cb\x0bc\x0cd", "abcd"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\ud83d\ude00", "😀"),
+    ],
+)
+def test_what_no_reader_can_hold_is_taken_out_and_said(text: str, clean: str) -> None:
+    assert without_controls(text) == (clean, True)
+    chat = read_chat(json.loads(json.dumps(reply(f"so {text}"))), ASKED)
+    assert chat.text == f"so {clean}".strip()
+    chat.text.encode()
+    if text != "\ud83d\ude00":  # which JSON makes one character of
+        assert chat.notes == (CHARACTERS,)
+
+
+@pytest.mark.parametrize("text", ["Paris", "é 東京 👨‍👩‍👧 a\tb\nc", "a\r\nb", "عربى\u200f"])
+def test_ordinary_text_stays(text: str) -> None:
+    assert without_controls(text) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("whole", "text"),
+    [
+        ("<think>hm</think>Paris", "Paris"),
+        ("<think>\nhm\n</think>\n\nParis", "Paris"),
+        ("<THINKING>hm</THINKING> Paris", "Paris"),
+        ("<thinking type='x'>hm</thinking>Paris", "Paris"),
+        ("<think>a</think>Paris<think>b</think>", "Paris"),
+        ("<think>a<think>b</think>c</think>Paris", "Paris"),
+        ("hm, so it must be</think>\nParis", "Paris"),
+        ("Paris\n<think>or was it", "Paris"),
+        ("<reasoning>hm</reasoning>Paris", "Paris"),
+        ("<seed:think>hm</seed:think>Paris", "Paris"),
+        ("[THINK]hm[/THINK]Paris", "Paris"),
+        ("◁think▷hm◁/think▷Paris", "Paris"),
+        ("<|begin_of_thought|>hm<|end_of_thought|><|begin_of_solution|>Paris<|end_of_solution|>", "Paris"),
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Paris<|return|>", "Paris"),
+    ],
+)
+def test_thinking_is_no_part_of_the_answer(whole: str, text: str) -> None:
+    assert without_thinking(whole) == (text, True)
+    chat = read_chat(reply(whole), ASKED)
+    assert (chat.text, chat.raw) == (text, whole)
+    assert chat.notes == (THINKING,)
+
+
+@pytest.mark.parametrize("text", ["Paris", "I think so", "a < b and c > d", "The tag <think> opens it", "think: yes"])
+def test_words_that_look_like_it_stay(text: str) -> None:
+    assert without_thinking(text) == (text, False)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<think ", "<", "[think]", "<|", "<think>a</think>", "a", "\n", "<|channel|> final <|message|>"]
+)
+def test_reading_takes_linear_time(piece: str) -> None:
+    whole = piece * (200_000 // len(piece))
+    began = time.perf_counter()
+    without_thinking(without_controls(whole)[0])
+    assert time.perf_counter() - began < 0.5
+
+
+# Embeddings
+
+
+def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
+    return {"data": [{"index": index, "embedding": row} for index, row in enumerate(rows)], **more}
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({}, "no list of vectors"),
+        ({"data": None}, "no list of vectors"),
+        ({"data": {}}, "no list of vectors"),
+        ({"data": ["x", "y"]}, "no list of vectors"),
+        ({"error": {"message": "x"}}, "no list of vectors"),
+        (vectors([1.0, 0.0]), "1 vectors for 2 texts"),
+        (vectors([1.0], [1.0], [1.0]), "3 vectors for 2 texts"),
+        (vectors([1.0, 0.0], [0.0, 0.0]), "all zeros"),
+        (vectors([1.0, 0.0], [1e-300, 0.0]), "all zeros"),
+        (vectors([1.0, 0.0], [float("nan"), 0.0]), "not finite"),
+        (vectors([1.0, 0.0], [float("inf"), 0.0]), "not finite"),
+        (vectors([1.0, 0.0], [1e300, 0.0]), "beyond"),
+        (vectors([1.0, 0.0], [10**400, 0.0]), "not lists of numbers"),
+        (vectors([1.0, 0.0], [1.0]), "one length"),
+        (vectors([1.0], []), "not a list of numbers"),
+        (vectors([1.0, 0.0], None), "not a list of numbers"),
+        (vectors([1.0, 0.0], {"0": 1.0}), "not a list of numbers"),
+        (vectors([1.0, 0.0], ["1", "0"]), "not lists of numbers"),
+        (vectors([1.0, 0.0], [None, 1.0]), "not lists of numbers"),
+        (vectors([1.0, 0.0], [[1.0], [0.0]]), "one length"),
+        (vectors([[1.0]], [[1.0]]), "one length"),
+        (vectors([True, False], [True, True]), "not lists of numbers"),
+        (vectors([1.0, 0.0], "!!!"), "base64"),
+        (vectors([1.0, 0.0], "AAA="), "base64"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "indices"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "indices"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "no sound index"),
+        ({"data": [{"index": "0", "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]}, "no sound index"),
+        ({"data": [{"index": True, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "no sound index"),
+    ],
+)
+def test_unsound_vectors_are_asked_for_again(sent: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnsoundReplyError, match=told):
+        read_vectors(sent, 2, None)
+
+
+def test_vectors_of_another_width_are_asked_for_again() -> None:
+    with pytest.raises(UnsoundReplyError, match="have 2 numbers, where this model's have 3"):
+        read_vectors(vectors([1.0, 0.0]), 1, 3)
+
+
+def test_vectors_come_in_the_order_of_their_index_and_of_length_one() -> None:
+    sent = {"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3.0, 4.0]}], "usage": {"prompt_tokens": 5}}
+    sound = read_vectors(sent, 2, None)
+    assert sound.vectors.tolist() == [pytest.approx([0.6, 0.8]), [0.0, 1.0]]
+    assert (sound.tokens, sound.notes) == (5, ())
+
+
+def test_vectors_without_any_index_come_as_they_came() -> None:
+    assert read_vectors({"data": [{"embedding": [0.0, 1.0]}, {"embedding": [1.0, 0.0]}]}, 2, 2).vectors.tolist() == [[0, 1], [1, 0]]
+
+
+def test_vectors_in_base64_are_read() -> None:
+    packed = base64.b64encode(np.array([3.0, 4.0], dtype="<f4").tobytes()).decode()
+    assert read_vectors(vectors(packed), 1, None).vectors.tolist() == [pytest.approx([0.6, 0.8])]
+
+
+@pytest.mark.parametrize("odd", [*ODD_COUNTS[:6], [5]], ids=str)
+def test_an_odd_usage_of_a_batch_is_left_to_be_counted(odd: Any) -> None:
+    sound = read_vectors(vectors([1.0], usage={"prompt_tokens": odd}), 1, None)
+    assert (sound.tokens, sound.notes) == (None, (ODD_USAGE,))
+
+
+@pytest.mark.parametrize(
+    ("packed", "sound"),
+    [
+        (np.array([0.6, 0.8], dtype=np.float32).tobytes(), True),
+        (np.array([0.6, 0.8, 0.0], dtype=np.float32).tobytes(), False),
+        (np.array([0.0, 0.0], dtype=np.float32).tobytes(), False),
+        (np.array([np.nan, 1.0], dtype=np.float32).tobytes(), False),
+        (np.array([np.inf, 1.0], dtype=np.float32).tobytes(), False),
+        (np.array([3e38, 3e38], dtype=np.float32).tobytes(), False),
+        (b"", False),
+        (b"abc", False),
+        (b"abcdefg", False),
+    ],
+)
+def test_stored_vectors_are_checked(packed: bytes, sound: bool) -> None:
+    assert sound_vector(packed, 2) is sound
+
+
+# Rankings
+
+
+@pytest.mark.parametrize("score", [None, "0.5", True, float("nan"), float("inf"), 10**400, [0.5], {}], ids=lambda value: str(value)[:9])
+def test_an_odd_score_is_asked_for_again(score: Any) -> None:
+    rows = [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": score}]
+    with pytest.raises(UnsoundReplyError):
+        read_ranking({"results": rows}, 2)
+
+
+def test_scores_come_in_the_order_of_the_documents() -> None:
+    rows = [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 1}]
+    assert read_ranking({"results": rows, "usage": {"total_tokens": 4}}, 2).scores == (1.0, 0.9)
+
+
+# What was stored
+
+ENTRY = {
+    "text": "Paris",
+    "raw": None,
+    "finish_reason": "stop",
+    "notes": [],
+    "usage": {**GOOD, "cached_tokens": 0, "estimated": False},
+    "latency_s": 0.2,
+    "wait_s": 0.0,
+}
+
+
+def stored(**changes: Any) -> dict[str, Any] | None:
+    return stored_chat(json.dumps({**ENTRY, **changes}).encode())
+
+
+def test_a_sound_entry_is_read_back() -> None:
+    assert stored() == ENTRY
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text": None},
+        {"text": ""},
+        {"text": " "},
+        {"text": 7},
+        {"text": ["Paris"]},
+        {"text": "<think>hm"},
+        {"usage": None},
+        {"usage": {}},
+        {"usage": {**ENTRY["usage"], "prompt_tokens": "7"}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "completion_tokens": -7}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "cached_tokens": 10**400}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "prompt_tokens": True}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "prompt_tokens": None}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "estimated": "no"}},  # type: ignore[dict-item]
+        {"usage": {**ENTRY["usage"], "role": "judge"}},  # type: ignore[dict-item]
+        {"latency_s": None},
+        {"latency_s": "0.2"},
+        {"latency_s": -1},
+        {"latency_s": float("nan")},
+        {"wait_s": float("inf")},
+        {"raw": 7},
+        {"finish_reason": 7},
+        {"notes": "x"},
+        {"notes": ["x"]},
+        {"notes": [[]]},
+    ],
+    ids=str,
+)
+def test_an_unsound_entry_counts_as_none(changes: dict[str, Any]) -> None:
+    assert stored(**changes) is None
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"{}", b"7" * 5000])
+def test_what_is_no_entry_counts_as_none(value: bytes) -> None:
+    assert stored_chat(value) is None
+    assert stored_ranking(value, 1) is None
+
+
+def test_an_entry_of_an_earlier_release_is_cleaned() -> None:
+    old = {name: ENTRY[name] for name in ("usage", "latency_s", "wait_s")} | {"text": "<think>hm</think>Par\0is"}
+    entry = stored_chat(json.dumps(old).encode())
+    assert entry is not None
+    assert (entry["text"], entry["raw"], set(entry["notes"])) == ("Paris", "<think>hm</think>Paris", {THINKING, CHARACTERS})
+
+
+@pytest.mark.parametrize("scores", [None, [], [0.5], [0.5, "1"], [0.5, None], [0.5, float("nan")], [0.5, True], "ab"], ids=str)
+def test_an_unsound_ranking_in_the_cache_counts_as_none(scores: Any) -> None:
+    entry = {"scores": scores, "tokens": 4, "estimated": False, "latency_s": 0.1, "wait_s": 0.0}
+    assert stored_ranking(json.dumps(entry).encode(), 2) is None
+
+
+def test_all_of_them_are_failures_of_a_model() -> None:
+    assert all(issubclass(kind, ModelError) for kind in (UnsoundReplyError, CutReplyError, FilteredReplyError))
