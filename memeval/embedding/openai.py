@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
@@ -15,7 +15,7 @@ from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
-from memeval.llm.reply import UnsoundReplyError, VectorsReply, read_vectors, sound_vector
+from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -32,6 +32,9 @@ WIDEST, BYTES_PER_NUMBER = 16_384, 32
 BATCHES_AT_ONCE = 8
 """Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
 by one."""
+
+UNREADABLE = -1
+"""Kept in place of a text's tokens where what the endpoint reported is no count."""
 
 Flight = Mapping[str, asyncio.Future[None]]
 
@@ -53,6 +56,8 @@ class OpenAIEmbedder(Embedder):
         self._requested = width
         self._claims = Claims.beside(cache.path)
         self._flights = Flights[CachedEntry](self._claims)
+        self._unsound: set[str] = set()
+        """Keys under which an unsound vector lies: what comes instead is written over it."""
         self._turns = asyncio.Semaphore(max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency))
         self._other_widths: Counter[int] = Counter()
 
@@ -72,13 +77,6 @@ class OpenAIEmbedder(Embedder):
         rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
-    def _sound(self, value: bytes) -> bool:
-        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
-        if not sound_vector(value, self.width):
-            return False
-        self.width = self.width or len(value) // 4
-        return True
-
     def _key(self, text: str) -> str:
         return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
 
@@ -87,7 +85,8 @@ class OpenAIEmbedder(Embedder):
         order of the texts."""
         found: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in found]:
-            found |= self._stored({text: keys[text] for text in missing})
+            stored = self._found(keys[text] for text in missing)
+            found |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
 
             open_texts = [text for text in missing if text not in found]
             others = [flight for text in open_texts if (flight := self._flights.others(keys[text]))]
@@ -138,7 +137,8 @@ class OpenAIEmbedder(Embedder):
         while missing := {text: key for text, key in batch.items() if text not in found}:
             claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
             try:
-                found |= self._stored(missing)  # another process may have stored them before it let go
+                stored = self._found(missing.values())  # another process may have stored them before it let go
+                found |= {text: stored[key] for text, key in missing.items() if key in stored}
                 to_ask = {text: key for text, key in (missing if pace.over else claimed).items() if text not in found}
                 if to_ask:
                     found |= await self._ask(to_ask)
@@ -149,20 +149,6 @@ class OpenAIEmbedder(Embedder):
                 began = time.perf_counter()
                 await pace.wait()
                 current_ledger().idle_s += time.perf_counter() - began
-        return found
-
-    def _stored(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """What the cache holds of the texts. An unsound vector is dropped there, so that what comes
-        instead takes its place."""
-        stored = self._cache.get_all(keys.values())
-        found = {}
-        for text, key in keys.items():
-            if key not in stored:
-                continue
-            if self._sound(stored[key].value):
-                found[text] = stored[key]
-            else:
-                self._cache.delete(key)
         return found
 
     async def _ask(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
@@ -177,16 +163,37 @@ class OpenAIEmbedder(Embedder):
             lambda sent: self._read(sent, len(texts)),
             most_bytes=max(MOST_BYTES, len(texts) * WIDEST * BYTES_PER_NUMBER),
         )
-        current_ledger().mended.update(reply.value.notes)
 
         parts = shares(reply.value.tokens, texts)
+        if ODD_USAGE in reply.value.notes:
+            parts = dict.fromkeys(texts, UNREADABLE)
         packed = {text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)}
-        self._cache.put_all(
+        self._keep(
             {batch[text]: value for text, value in packed.items()},
-            self._origin,
             {batch[text]: tokens for text, tokens in parts.items()},
         )
         return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
+
+    def _keep(self, vectors: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
+        """Stores the vectors by their keys, over those that are unsound."""
+        for key in self._unsound & vectors.keys():
+            self._cache.delete(key)
+            self._unsound.discard(key)
+        self._cache.put_all(vectors, self._origin, tokens)
+
+    def _found(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        """What the cache holds that may be used."""
+        stored = self._cache.get_all(keys)
+        sound = {key: entry for key, entry in stored.items() if self._sound(entry.value)}
+        self._unsound |= stored.keys() - sound.keys()
+        return sound
+
+    def _sound(self, value: bytes) -> bool:
+        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
+        if not sound_vector(value, self.width):
+            return False
+        self.width = self.width or len(value) // 4
+        return True
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
         """The vectors of a reply. The first sound one tells the model's width, which all others then have.
@@ -213,29 +220,30 @@ class OpenAIEmbedder(Embedder):
         """
         kinds: dict[tuple[bool, bool], list[int]] = {}
         for text, entry in entries.items():
-            kind = (entry.tokens is None, entry.origin != self._origin)
-            kinds.setdefault(kind, []).append(count_tokens(text) if entry.tokens is None else entry.tokens)
+            estimated = entry.tokens is None or entry.tokens < 0
+            if entry.tokens == UNREADABLE:
+                current_ledger().mended[ODD_USAGE] += 1
+            tokens = count_tokens(text) if estimated else entry.tokens or 0
+            kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)
 
-        for (estimated, cached), tokens in sorted(kinds.items()):
+        for (estimated, cached), counts in sorted(kinds.items()):
             current_ledger().usages.append(
                 Usage(
                     role=Role.EMBED,
                     model=self._model,
                     provider=provider_of(self._endpoint.settings.base_url),
-                    prompt_tokens=sum(tokens),
+                    prompt_tokens=sum(counts),
                     completion_tokens=0,
                     estimated=estimated,
                     cached=cached,
-                    calls=-(-len(tokens) // BATCH),
+                    calls=-(-len(counts) // BATCH),
                 )
             )
 
 
 def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
-    """The tokens that an endpoint reported for a request, shared out over its texts by their
-    length: the shares add up to them.
-
-    Nothing where none were reported.
+    """The tokens that an endpoint reported for a request, shared out over its texts by their length:
+    the shares add up to them. Nothing where it reported none.
     """
     if reported is None:
         return {}

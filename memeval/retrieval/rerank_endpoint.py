@@ -20,7 +20,7 @@ from memeval.llm.keys import key_of
 from memeval.llm.metering import Ledger, current_ledger, metered
 from memeval.llm.places import Places
 from memeval.llm.prices import provider_of
-from memeval.llm.reply import RankingReply, read_ranking, stored_ranking
+from memeval.llm.reply import NOTES, RankingReply, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
@@ -69,6 +69,7 @@ class EndpointReranker:
             ask=lambda: self._asked(reach, key, body),
         )
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
+        ledger.mended.update(note for note in entry.get("notes", ()) if note in NOTES)
         provider = provider_of(self._settings.base_url)
         ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
         scores: list[float] = entry["scores"]
@@ -86,16 +87,14 @@ class EndpointReranker:
 
     async def _asked(self, reach: _Reach, key: str, body: Mapping[str, Any]) -> _Entry:
         """The ranking of the endpoint, kept in the cache."""
-        entry = await self._ask(reach, body)
-        # What lies there already is unsound, else it had been taken.
         put = reach.cache.put if reach.cache.get(key) is None else reach.cache.replace
+        entry = await self._ask(reach, body)
         put(key, json.dumps(entry).encode(), self._origin)
         return entry, False
 
     async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await reach.post(body)
         ranking = reply.value
-        current_ledger().mended.update(ranking.notes)
         counted = sum(count_tokens(body["query"]) + count_tokens(text) for text in body["documents"])
         return {
             "scores": list(ranking.scores),
@@ -103,6 +102,7 @@ class EndpointReranker:
             "estimated": ranking.tokens is None,
             "latency_s": reply.latency_s,
             "wait_s": reply.wait_s,
+            "notes": list(ranking.notes),
         }
 
     def close(self) -> None:
