@@ -212,7 +212,10 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
         write_report(folder)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
-    except (MemevalError, OSError) as error:
+    except OSError as error:
+        place = error.filename or folder
+        return {"ok": False, "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}"}
+    except MemevalError as error:
         return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
         traceback.print_exc()

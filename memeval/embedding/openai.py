@@ -15,7 +15,7 @@ from memeval.llm.endpoint import MOST_BYTES, Endpoint
 from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
-from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors
+from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 
