@@ -27,7 +27,7 @@ PLAIN = "correcthorsebatterystaple"
 ODD = 'Qw"er/ty+CANARY%41\\ui=op'
 """A key that JSON and addresses write in other characters."""
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2")
-GATEWAY = ("llm=openai", "llm.base_url={gateway}/v1")
+GATEWAY = ("llm=openai", "llm.base_url={gateway}/v1", "llm.max_retries=0")
 
 
 class Gateway(LoopbackServer):
@@ -39,20 +39,22 @@ class Gateway(LoopbackServer):
 
     async def respond(self, request: Request, writer: StreamWriter) -> bool:
         key = request.headers.get("api-key") or request.headers.get("authorization", "").partition(" ")[2]
-        way, path = self.way, request.path
-        if path.endswith("/embeddings") and not way.startswith("embed"):
+        errors = {
+            "401": (401, f"Incorrect API key provided: {key}. Find yours at http://u:{key}@h"),
+            "embed401": (401, f"Incorrect API key provided: {key}."),
+            "500": (500, f"upstream said: Authorization: Bearer {key}"),
+            "long": (400, "x" * 290 + key + "y" * 300),
+        }
+        if request.path.endswith("/embeddings") and not self.way.startswith("embed"):
             return await self._embeddings(request, writer)
-        if way.endswith("401"):
-            return await self._error(writer, 401, f"Incorrect API key provided: {key}. Find yours at http://u:{key}@h")
-        if way.endswith("500"):
-            return await self._error(writer, 500, f"upstream said: Authorization: Bearer {key}")
-        if way == "page":
+        if self.way in errors:
+            status, message = errors[self.way]
+            return await send(writer, status, json.dumps({"error": {"message": message}}).encode())
+        if self.way == "page":
             return await send(writer, 200, f"<html>{key}</html>".encode(), {"Content-Type": "text/html"})
-        if way == "redirect":
+        if self.way == "redirect":
             return await send(writer, 307, b"{}", {"Location": f"http://u:{key}@127.0.0.1:9/v1?key={key}"})
-        if way == "long":
-            return await self._error(writer, 400, "x" * 290 + key + "y" * 300)
-        return await self._reply(writer, key, finish=f"stop {key}" if way == "finish" else "stop")
+        return await self._reply(writer, key, finish=f"stop {key}" if self.way == "finish" else "stop")
 
     async def _reply(self, writer: StreamWriter, key: str, finish: str) -> bool:
         ways: Mapping[str, Callable[[str], str]] = {
@@ -69,9 +71,6 @@ class Gateway(LoopbackServer):
         usage = {"prompt_tokens": 1, "completion_tokens": 1}
         reply = {"choices": [{"index": 0, "finish_reason": finish, "message": message}], "usage": usage}
         return await send(writer, 200, json.dumps(reply).encode())
-
-    async def _error(self, writer: StreamWriter, status: int, message: str) -> bool:
-        return await send(writer, status, json.dumps({"error": {"message": message}}).encode())
 
     async def _embeddings(self, request: Request, writer: StreamWriter) -> bool:
         texts = request.json()["input"]
@@ -99,7 +98,7 @@ def refused(name: str, *words: str, secret: str = KEY, file: str = "", **environ
 def run(name: str, way: str, *words: str, secret: str = KEY, **environment: str) -> Scenario:
     chosen = words or GATEWAY
     given = environment or {"OPENAI_API_KEY": secret}
-    return Scenario(name, (*chosen, "llm.max_retries=0", *SMALL), secret, way, given, (0, 1))
+    return Scenario(name, (*chosen, *SMALL), secret, way, given, (0, 1))
 
 
 def leaky(name: str, way: str, *words: str) -> Scenario:
@@ -256,7 +255,7 @@ def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Wat
     lines: set[bytes] = set()
     with subprocess.Popen(command, cwd=home, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         over = threading.Event()
-        watcher = threading.Thread(target=_watch, args=(process.pid, over, lines))
+        watcher = threading.Thread(target=_watch, args=(process.pid, bytes(home), over, lines))
         watcher.start()
         said, _ = process.communicate(timeout=120)
         over.set()
@@ -264,17 +263,17 @@ def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Wat
     return Watched(process.returncode, said, b"\n".join(lines))
 
 
-def _watch(pid: int, over: threading.Event, lines: set[bytes]) -> None:
-    """Command lines of all processes but the one that the test itself started."""
+def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> None:
+    """Command lines of all processes of a home but the one that the test itself started."""
     while not over.wait(0.05):
         for path in Path("/proc").glob("[0-9]*/cmdline"):
-            if path.parent.name != str(pid):
-                try:
-                    line = path.read_bytes()
-                except OSError:
-                    continue
-                if b"mlflow" in line or b"memeval" in line:
-                    lines.add(line)
+            if path.parent.name == str(pid):
+                continue
+            try:
+                if home in (path.parent / "environ").read_bytes():
+                    lines.add(path.read_bytes())
+            except OSError:
+                continue
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
