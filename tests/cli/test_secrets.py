@@ -214,7 +214,6 @@ SCENARIOS = [
     leaky("a warning", "warning", NONE),
     leaky("a log", "log", NONE, "hydra/job_logging=default"),
     leaky("a log in a sweep", "log", NONE, "-m", "top_k=1,2", "hydra/job_logging=default"),
-    leaky("an interruption", "fault", NONE),
 ]
 
 

@@ -43,8 +43,6 @@ class Leaky(MemorySystem):
                 raise ValueError(self.key)
             except ValueError:
                 logging.getLogger("leaky").exception("with a traceback")
-        if way == "fault":
-            raise KeyboardInterrupt
         notes = {"key": self.key} if way == "notes" else {}
         return Answer(text=self.key if way == "answer" else "a kayak", notes=notes)
 
