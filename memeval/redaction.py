@@ -19,6 +19,8 @@ REDACTED = "[redacted]"
 """What stands where a secret stood."""
 SHORTEST = 8
 """Characters from which on a value is taken for a secret of its own; shorter ones occur in ordinary text."""
+MOST_ADDRESSES = 100
+"""Addresses without a blank between them that are looked at one by one; more of them are no text that anybody wrote."""
 TELLING = 12
 """Characters of the beginning of a secret that give it away: a text that was cut may end in the middle of one."""
 
@@ -239,7 +241,10 @@ def _plausible(name: str, secret: str, before: str) -> bool:
 
 def _without_user(found: re.Match[str]) -> str:
     """Addresses that stand in a text, without user names and passwords."""
-    return "://".join(["", *map(_place_of, found[0].split("://")[1:])])
+    places = found[0].split("://")[1:]
+    if len(places) > MOST_ADDRESSES and "@" in found[0]:
+        return f"://{REDACTED}"
+    return "://".join(["", *map(_place_of, places)])
 
 
 def _place_of(rest: str) -> str:

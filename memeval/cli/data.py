@@ -112,7 +112,7 @@ def _size(info: DatasetInfo) -> str:
 
 
 def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
-    if info.url is not None or info.files:
+    if (info.url is not None and (info.sha256 or limits.sha256)) or info.files:
         print(f"{info.name}: licence {info.licence}. {info.citation}")
     path = fetch(info, data_dir(), _show, limits)
     checked = f"sha256 {info.sha256}, as registered"

@@ -50,9 +50,9 @@ def unreachable(url: str, error: Exception) -> str:
     reason = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
     host = urlsplit(url).hostname or url
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return f"{url} can't be reached: the certificate of {host} is not valid ({one_line(reason.verify_message)})."
+        return f"{url} can't be reached: the certificate of {host} is not valid ({one_line(getattr(reason, 'verify_message', reason))})."
     if isinstance(reason, ssl.SSLError):
-        return f"{url} can't be reached: no secure connection to {host} (TLS: {one_line(reason.reason or reason)})."
+        return f"{url} can't be reached: no secure connection to {host} (TLS: {one_line(getattr(reason, 'reason', None) or reason)})."
     if isinstance(reason, socket.gaierror):
         return f"{url} can't be reached: the name {host} is not found ({one_line(reason.strerror or reason)})."
     if isinstance(reason, ConnectionRefusedError):

@@ -210,11 +210,11 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
     response: HTTPResponse, part: Part, done: int, info: DatasetInfo, progress: Progress | None, limits: FetchLimits
 ) -> None:
     length = response.headers.get("Content-Length", "")
-    total = done + int(length) if length.isdecimal() and len(length) < 20 else info.size_bytes
-    most = limits.most(info)
-    if total is not None and total > most:
+    announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
+    total, most = announced or info.size_bytes, limits.most(info)
+    if announced is not None and announced > most:
         part.discard()
-        raise WorldError(_too_long(info, f"it announces {total:,} bytes", most))
+        raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))
 
     while block := _read(response, info):
         done += len(block)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.results import RunSummary
+from memeval.shown import one_line
 
 GROUPS = ("dataset", "system", "granularity", "top_k", "compression_turn", "judge", "prompt", "llm", "embedder")
 """Groups of settings in the order in which tables show them."""
 
 
+LONGEST_LABEL = 120
+"""Characters of a label in a picture."""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels pass over: they tell how often a cell was measured, not what was."""
 
@@ -32,9 +35,10 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
 def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[str]:
     """A short name a cell: the system, then what else differs; the run's own name where nothing does."""
     columns = [(key, short.removeprefix("top_")) for key, short in differing(summaries).items() if key not in UNNAMED][:limit]
-    return [
+    names = [
         " ".join(named(summary, key, short) for key, short in columns if key in summary.params) or summary.name for summary in summaries
     ]
+    return [one_line(name, LONGEST_LABEL) for name in names]
 
 
 def shown(summary: RunSummary, key: str) -> str:

@@ -100,7 +100,7 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         point(axes, cell, BLUE if cell.valid else GREY)
     context_axes(axes, cells)
     datasets = sorted({cell.dataset for cell in cells})
-    axes.set_title(f"accuracy against context, {', '.join(datasets) or 'nothing measured'}", loc="left", fontsize=10)
+    axes.set_title(titled(f"accuracy against context, {', '.join(datasets) or 'nothing measured'}", width=86), loc="left", fontsize=10)
     name_points(axes, [(*position(cell), name) for cell, name in zip(cells, labels(cells), strict=True)], spans(cells))
     saved(figure, path)
 

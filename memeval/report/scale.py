@@ -69,7 +69,7 @@ def scale_plot(lines: Lines, path: Path) -> Path:
     axes.set_ylabel("accuracy, %, with its 95 % interval")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     datasets = sorted({cell.dataset for line in lines.values() for cell in line})
-    axes.set_title(f"accuracy against the size of the haystack, {', '.join(datasets)}", loc="left", fontsize=10)
+    axes.set_title(titled(f"accuracy against the size of the haystack, {', '.join(datasets)}", width=90), loc="left", fontsize=10)
     handles, names = axes.get_legend_handles_labels()
     order = sorted(range(len(lines)), key=lambda index: -accuracy(list(lines.values())[index][-1]))
     entries = [handles[index] for index in order], [names[index] for index in order]

@@ -90,6 +90,8 @@ MISTAKES = [
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
     mistake("data fetch", "data fetch: the following arguments are required: name", way_out="usage: python -m memeval data fetch"),
+    mistake("data fetch longmemeval_oracle", "no sha256 is registered for data set 'longmemeval_oracle'", way_out="--sha256 HEX"),
+    mistake("data fetch locomo --max-bytes 0", "--max-bytes must be at least 1, not 0"),
     mistake("data verify locomo", "'locomo' is not on this machine", way_out="python -m memeval data fetch locomo"),
     # integers
     *(
@@ -108,6 +110,21 @@ MISTAKES = [
     mistake("min_coverage=1.5", "min_coverage must be at most 1, not 1.5"),
     mistake("min_coverage=nan", "min_coverage must be a finite number, not nan"),
     mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0 seconds", **KEY),
+    *(
+        mistake(f"{group}=openai {group}.{setting}", f"{group}.{setting.partition('=')[0]} must be", **KEY)
+        for group in ("llm", "embedder")
+        for setting in (
+            *(f"max_concurrency={value}" for value in (10**9, 0, -4)),
+            *(f"timeout_s={value}" for value in ("-1", "nan", "1e9")),
+        )
+    ),
+    mistake("llm=openai llm.base_url=ftp://h/v1", "llm.base_url must be an address that begins with http:// or https://", **KEY),
+    mistake("llm=openai llm.base_url=localhost:8000", "llm.base_url must be an address", way_out="http://localhost:8000/v1", **KEY),
+    mistake("llm=openai llm.base_url=http://h:99999/v1", "llm.base_url is not an address", **KEY),
+    mistake("llm=openai llm.api_key_env=''", "llm.api_key_env is empty", way_out="export OPENAI_API_KEY"),
+    mistake("embedder=openai embedder.api_key_env=", "embedder.api_key_env is empty"),
+    mistake("llm=openai llm.headers={api-key:NO_SUCH_KEY}", "llm.headers.api-key: the environment variable NO_SUCH_KEY is not set", **KEY),
+    mistake("llm=openai", "OPENAI_BASE_URL must be an address", **KEY, OPENAI_BASE_URL="here"),
     mistake("dataset.limit_cases=0", "dataset.limit_cases must be at least 1, not 0"),
     mistake("dataset.images=pictures", "unknown value of dataset.images 'pictures'", way_out="caption, none"),
     mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),

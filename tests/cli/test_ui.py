@@ -9,9 +9,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from sample_runs import summary, write_folder
 from memeval.cli.publish import Publisher, environment
 from memeval.cli.ui import ui
 from memeval.errors import UserError, WorldError
+from memeval.results import RunSummary
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -43,6 +44,23 @@ class Served:
     runs: list[str]
 
 
+CALLS = "http://callout.test"
+HOSTILE = (
+    f"![p]({CALLS}/1.png) <img src={CALLS}/2.png> <script src='{CALLS}/3.js'></script> [x](javascript:alert(1)) | a | ![p][r] "
+    f"<iframe src={CALLS}/4></iframe> `c` <style>@import '{CALLS}/5.css'</style> &#33;[p]({CALLS}/6.png) \\![p]({CALLS}/7.png)\n\n"
+    f"![p]({CALLS}/8.png)\n\n[r]: {CALLS}/9.png"
+)
+
+
+def hostile() -> RunSummary:
+    """A cell of a data set whose names, notes, settings and errors would have the page call out."""
+    cell = summary("bm25")
+    rows = tuple(replace(row, name=HOSTILE, category=HOSTILE) for row in cell.categories)
+    shown: Any = {"name": f"evil {HOSTILE}", "notes": (HOSTILE,), "categories": rows, "facets": {HOSTILE: rows}}
+    settings: Any = {"params": {**cell.params, "llm.model": HOSTILE}, "tags": {**cell.tags, "protocol": HOSTILE}}
+    return replace(cell, dataset="hostile", run_key="0123456789abcdef", command=f"python '{HOSTILE}'", **shown, **settings)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
@@ -51,7 +69,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("served")
-    cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0")]
+    cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0"), hostile()]
     without = {name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"}
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -61,7 +79,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=without) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(4)]
+        lines = [process.stdout.readline() for _ in range(5)]
         yield Served(process, "".join(lines), f"http://127.0.0.1:{port}", [result.run_id or "" for result in results])
         process.send_signal(signal.SIGINT)
         last, _ = process.communicate(timeout=60)
@@ -116,6 +134,22 @@ class TestPages:
     def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
         page.goto(f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning")
         page.get_by_text("95 % interval, clustered by case").first.wait_for()
+
+    @pytest.mark.parametrize(
+        ("place", "shown"),
+        [
+            ("", "95 % interval, clustered by case"),
+            ("/artifacts/report.md", "95 % interval, clustered by case"),
+            ("/artifacts/records_table.json", "View as table"),
+        ],
+    )
+    def test_a_hostile_report_calls_out_nowhere(self, served: Served, page: Page, place: str, shown: str) -> None:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{served.address}/#/experiments/2/runs/{served.runs[3]}{place}?workflowType=machine_learning")
+        page.get_by_text(shown).first.wait_for()
+        assert asked and [address for address in asked if "callout.test" in address] == []
+        assert page.locator("img[src*='callout'], script[src*='callout'], a[href*='callout'], a[href^='javascript']").count() == 0
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

@@ -1,19 +1,28 @@
 from __future__ import annotations
 
+import io
 import json
+import socket
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
+from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import Request
 
 import pytest
 from locomo_samples import sample
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.fetch import fetch, file_digest, verify
+from memeval.datasets.download import SafeRedirects, unreachable
+from memeval.datasets.fetch import FetchLimits, fetch, file_digest, verify
+from memeval.datasets.locate import build, check_pin
 from memeval.datasets.registry import DEMO, LOCOMO
 from memeval.errors import UserError, WorldError
 
@@ -221,3 +230,141 @@ def test_what_must_be_got_by_hand_says_how(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be fetched as it is") as caught:
         fetch(replace(LOCOMO, url=None, by_hand="ask the publisher"), tmp_path)
     assert caught.value.hints == ("ask the publisher",)
+
+
+class Odd:
+    """A server for what a well-meaning one never does: it answers by the path."""
+
+    def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        self.seen: list[dict[str, str]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(handler) -> None:
+                self.seen.append(dict(handler.headers.items()))
+                answer(handler)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.httpd.server_port}/file.bin"
+        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def close(self) -> None:
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+
+@pytest.fixture
+def odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[BaseHTTPRequestHandler], None]], Odd]]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    servers: list[Odd] = []
+
+    def serve(answer: Callable[[BaseHTTPRequestHandler], None]) -> Odd:
+        servers.append(Odd(answer))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while True:
+            handler.wfile.write(BODY)
+    except OSError:
+        return
+
+
+def redirecting(target: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", target)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+@pytest.mark.parametrize("limits", [FetchLimits(), FetchLimits(max_bytes=5000)])
+def test_an_endless_body_stops_at_the_limit(odd: Any, tmp_path: Path, limits: FetchLimits) -> None:
+    most: list[int] = []
+    with pytest.raises(WorldError, match="sends too much: it goes on"):
+        fetch(info_for(odd(endless).url), tmp_path, lambda done, _: most.append(done), limits)
+    assert max(most, default=0) <= limits.most(info_for(""))
+    assert list((tmp_path / "toy").iterdir()) == []
+
+
+def test_a_body_that_announces_too_much_is_not_read(server: tuple[Server, str], tmp_path: Path) -> None:
+    faults, url = server
+    faults.body = BODY + b"x" * 20_000
+    with pytest.raises(WorldError, match=r"announces 1,044,000 bytes, 1,034,240 bytes are allowed"):
+        fetch(info_for(url), tmp_path)
+    assert list((tmp_path / "toy").iterdir()) == []
+
+
+def test_no_link_is_followed(server: tuple[Server, str], tmp_path: Path) -> None:
+    (tmp_path / "toy").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    for name in ("file.bin.part", "file.bin.0.part"):
+        (tmp_path / "toy" / name).symlink_to(victim)
+    (tmp_path / "toy/file.bin.1.part").hardlink_to(victim)
+    assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
+    assert victim.read_bytes() == b"mine" and not (tmp_path / "toy/file.bin").is_symlink()
+
+
+def test_two_fetches_at_once_do_not_meet(server: tuple[Server, str], tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        paths = [future.result() for future in [pool.submit(fetch, info_for(server[1]), tmp_path) for _ in range(4)]]
+    assert {path.read_bytes() for path in paths} == {BODY}
+    assert [path.name for path in (tmp_path / "toy").iterdir()] == ["file.bin"]
+
+
+def test_another_host_gets_nothing_but_harmless_headers(server: tuple[Server, str], odd: Any, tmp_path: Path) -> None:
+    first = odd(redirecting(server[1].replace("127.0.0.1", "localhost")))
+    assert fetch(info_for(first.url), tmp_path).read_bytes() == BODY
+    request = Request(first.url, headers={"Authorization": "Bearer x", "Cookie": "y", "User-Agent": "memeval"})
+    moved = SafeRedirects().redirect_request(request, io.BytesIO(), 302, "", HTTPMessage(), "http://other.test/")
+    assert moved is not None and set(moved.headers) == {"User-agent"}
+
+
+@pytest.mark.parametrize("target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"])
+def test_https_falls_to_nothing_else(target: str) -> None:
+    with pytest.raises(WorldError, match=r"redirects from https to .*: it is not followed"):
+        SafeRedirects().redirect_request(Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (URLError(ssl.SSLCertVerificationError(1, "self-signed")), "the certificate of h.test is not valid"),
+        (URLError(ssl.SSLError(1, "wrong version number")), "no secure connection to h.test"),
+        (URLError(ConnectionRefusedError(111, "refused")), "h.test refuses the connection"),
+        (URLError(socket.gaierror(-2, "unknown")), "the name h.test is not found"),
+        (TimeoutError(), "no answer within 60 s"),
+        (URLError(ConnectionResetError(104, "reset by peer")), "reset by peer"),
+    ],
+)
+def test_each_way_to_fail_has_its_message(error: Exception, told: str) -> None:
+    assert told in unreachable("https://h.test/file", error)
+
+
+def test_where_no_hash_is_registered_nothing_is_kept(server: tuple[Server, str], tmp_path: Path) -> None:
+    info = replace(info_for(server[1]), sha256=None)
+    with pytest.raises(UserError, match="no sha256 is registered"):
+        fetch(info, tmp_path)
+    with pytest.raises(WorldError, match="gave another file"):
+        fetch(info, tmp_path, limits=FetchLimits(sha256="0" * 64))
+    assert fetch(info, tmp_path, limits=FetchLimits(sha256=sha256(BODY).hexdigest())).read_bytes() == BODY
+    assert not check_pin(info, tmp_path / "toy/file.bin", sha256(BODY).hexdigest(), allow_unpinned=True)
+
+
+def test_another_file_under_a_shipped_name_is_unpinned(tmp_path: Path) -> None:
+    assert build("demo", tmp_path).open().pinned
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([sample()]), encoding="utf-8")
+    assert not build("demo", tmp_path, path=str(other)).open().pinned
