@@ -145,9 +145,9 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"question_id": "q", "hypothesis": true}', "hypothesis is true or false, not a text or a number"),
-        ('{"question_id": "q", "hypothesis": ["a"]}', "hypothesis is a list, not a text or a number"),
-        ('{"question_id": "q", "hypothesis": {"a": 1}}', "hypothesis is an object, not a text or a number"),
+        ('{"question_id": "q", "hypothesis": true}', "hypothesis is no text and no number, but true or false"),
+        ('{"question_id": "q", "hypothesis": ["a"]}', "hypothesis is no text and no number, but a list"),
+        ('{"question_id": "q", "hypothesis": {"a": 1}}', "hypothesis is no text and no number, but an object"),
         ('{"question_id": 7, "hypothesis": "a"}', "question_id is missing or no text"),
         ('{"question_id": NaN, "hypothesis": "a"}', "question_id is missing or no text"),
         ('{"question_id": "q"}', "hypothesis is missing"),
