@@ -12,6 +12,7 @@ from memeval.cli.run import check_writable, is_repeated, show_comparison
 from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
+from memeval.shown import one_line
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
 ONLY_LISTED = "--only-listed"
@@ -46,6 +47,11 @@ def evaluate(arguments: Sequence[str]) -> int:
     repeated = [word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)]
     cell = open_cell(config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated])))
     known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
+    if only_listed and known.isdisjoint(hypotheses.answers):
+        raise UserError(
+            f"{one_line(files[0])} lists no question of dataset={config.dataset['name']}",
+            f"ids there look like:  {one_line(min(known, default='none'))}",
+        )
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
         run = ImportedRun(cell, progress, hypotheses, known, only_listed=only_listed)

@@ -41,6 +41,10 @@ class JudgeSettings:
     marks, and sends a user's as written.
     """
 
+    def fences(self, wording: Wording) -> bool:
+        """Whether an answer is sent between marks under a wording."""
+        return not wording.own if self.fence is None else self.fence
+
 
 Reader = Callable[[Completion], Verdict | None]
 """What a reply comes to; None where it can't be read."""
@@ -67,7 +71,7 @@ class ModelJudge(Judge):
         self.wording_sha256 = wording.sha256
         self._model, self._wording, self._seed = model, wording, seed
         self._settings = settings or JudgeSettings()
-        self._fenced = not wording.own if self._settings.fence is None else self._settings.fence
+        self._fenced = self._settings.fences(wording)
 
     @classmethod
     def wording(cls, prompt_file: str | None) -> Wording:

@@ -80,12 +80,12 @@ def read_numbers(reply: str, names: Sequence[str], *, answer: str = "") -> tuple
     found = _only_object(reply)
     if found is None or not all(f'"{name}"' in found.text for name in names):
         return None
-    if _squeezed(found.text) in _squeezed(answer):
-        return None
 
-    numbers = [_whole(found.values.get(name)) for name in names]
-    known = [number for number in numbers if number is not None]
-    return tuple(known) if len(known) == len(names) else None
+    read = {name: _whole(found.values.get(name)) for name in names}
+    known = {name: number for name, number in read.items() if number is not None}
+    if len(known) < len(names) or _gives(answer, known):
+        return None
+    return tuple(known.values())
 
 
 def read_yes(reply: str, *, reading: str = "first_word", cut: bool = False, answer: str = "") -> bool | None:
@@ -187,19 +187,32 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
 
 
 def _is_quoted(label: Label, reason: str, answer: str) -> bool:
-    """Whether a verdict may come from the answer: the answer talks of this label, and the verdict
-    gives no reason of its own.
+    """Whether a verdict may come from the answer: the answer talks of this label, and either the
+    verdict gives no reason of its own, or the answer could end the judge's own object with it.
     """
     told = _plain_letters(answer)
     if "label" not in told or label.value not in told:
         return False
+
+    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a label
+    if f",label{label.value}" in re.sub(r"[^\w,]|_", "", told):
+        return True
     return not re.search(r"\w", reason) or _squeezed(reason) in _squeezed(answer)
 
 
+def _gives(answer: str, numbers: Mapping[str, int]) -> bool:
+    """Whether an answer gives these very numbers itself, as far as it names them, at least two."""
+    told = _plain_letters(answer)
+    named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", told) for name in numbers}
+    given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
+    return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
+
+
 def _repeats(text: str, answer: str) -> bool:
-    """Whether a reply begins with the answer, of two words or more."""
-    words = re.findall(r"\w+", answer.casefold()[:LONGEST])
-    return len(words) > 1 and re.findall(r"\w+", text.casefold()[:LONGEST])[: len(words)] == words
+    """Whether a reply begins with the answer, or with its first four words."""
+    said, words = (re.findall(r"\w+", one.casefold()[:LONGEST]) for one in (text, answer))
+    begins = 1 < len(words) == len(said[: len(words)]) and said[: len(words)] == words
+    return begins or (len(said) > 3 and said[:4] == words[:4])
 
 
 def _squeezed(text: str) -> str:

@@ -86,7 +86,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
     if "hypothesis" not in row:
         raise UserError(f"{place}: hypothesis is missing")
     if hypothesis is not None and not isinstance(hypothesis, str):
-        raise UserError(f"{place}: hypothesis is {_KINDS.get(type(hypothesis), 'no text')}, not a text or a number")
+        raise UserError(f"{place}: hypothesis is no text and no number, but {_KINDS[type(hypothesis)]}")
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.resolve import fields_of, flatten
-from memeval.config.schema import RUN
+from memeval.config.schema import RUN, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
@@ -223,7 +223,13 @@ def protocol(cell: Cell) -> str:
     dataset = config.dataset
     judge = config.judge.name
     if cell.judge_wording:
-        judge += f"({config.llm.judge_model or config.llm.model}, {cell.judge_wording.sha256[:8]})"
+        judged_by = [str(config.llm.judge_model or config.llm.model), cell.judge_wording.sha256[:8]]
+        defaults = JudgeConfig()
+        for name in ("repeats", "reading", "fence"):
+            value = getattr(config.judge, name)
+            if value != getattr(defaults, name):
+                judged_by.append(f"{name}={value}".lower())
+        judge += f"({', '.join(judged_by)})"
     asked = dataset["categories"]
     own = [f"{name}={value}" for name, value in dataset.items() if name not in _COMMON]
     parts = [dataset["name"], cell.loaded.sha256[:8], *own, f"categories={','.join(map(str, asked)) if asked else 'all'}"]
@@ -239,6 +245,8 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
         yield f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
     if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
+    if cell.judge_wording and not cell.judge_settings.fences(cell.judge_wording):
+        yield "The judge gets each answer without marks around it, as its wording is written: judge.fence=true sets them."
     if cell.config.llm.name == "mock":
         yield "The mock model stands in for a language model: its figures mean nothing."
     yield from _failures(rows)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
 
+from memeval.datasets.locate import build
 from memeval.datasets.locomo import Locomo
 from memeval.datasets.registry import DEMO
+from memeval.errors import UserError
+from memeval.pipeline.imported import read_hypotheses
 from memeval.records import EvalQuestion
 
 REFUSAL = "No information available"
@@ -121,3 +125,97 @@ def test_recorded_answers_get_their_recorded_metrics(tmp_path: Path, data_dir: P
         assert row["verdict"]["score"] == reference["cog_kw_passed"], row["question_id"]
     passed = sum(row["reference"]["cog_kw_passed"] for row in recorded.values())
     assert run["metrics"]["accuracy"] == pytest.approx(passed / 1540)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        *(("7", "7"), ("-0", "-0"), ("7.50", "7.50"), ("1e5", "1e5"), ("1" * 5000, "1" * 5000)),
+        *(('""', ""), ('" \\n"', " \n"), ('"NaN"', "NaN"), ('"null"', "null")),
+        *(("null", None), ("NaN", None), ("Infinity", None), ("-Infinity", None), ("1e400", None), ("-1e999", None)),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text(f'{{"question_id": "q", "hypothesis": {written}}}\n', encoding="utf-8")
+    assert read_hypotheses(file).answers == {"q": text}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"question_id": "q", "hypothesis": true}', "hypothesis is no text and no number, but true or false"),
+        ('{"question_id": "q", "hypothesis": ["a"]}', "hypothesis is no text and no number, but a list"),
+        ('{"question_id": "q", "hypothesis": {"a": 1}}', "hypothesis is no text and no number, but an object"),
+        ('{"question_id": 7, "hypothesis": "a"}', "question_id is missing or no text"),
+        ('{"question_id": NaN, "hypothesis": "a"}', "question_id is missing or no text"),
+        ('{"question_id": "q"}', "hypothesis is missing"),
+        ('{"question_id": "q", "hypothesis": "\\ud800"}', "half a character"),
+        ("[" * 100_000, "not JSON"),
+        ("7", "not an object"),
+        ('{"question_id": "q", "hypothesis": 1e400000000000}', None),
+        ("\x1b[31m", "not JSON"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_row_that_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, told: str | None) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text(f'{{"question_id": "first", "hypothesis": "a"}}\n{line}\n', encoding="utf-8")
+    if told is None:
+        assert read_hypotheses(file).answers["q"] is None
+        return
+    with pytest.raises(UserError, match="line 2: ") as caught:
+        read_hypotheses(file)
+    assert told in str(caught.value) and "\x1b" not in str(caught.value)
+
+
+def test_a_blank_choice_names_none(tmp_path: Path) -> None:
+    choosing = build("demo_locomo_mc10", ROOT / "data")
+    first, second = [question.question_id for case in choosing.cases() for question in case.questions][:2]
+    file = answers(tmp_path / "blank.jsonl", [(first, " "), (second, "0")])
+    done = evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10")
+    assert done.status == 0, done.err
+    rows = {row["question_id"]: row for row in records(tmp_path)}
+    assert [rows[name]["status"] for name in (first, second)] == ["unparsed", "ok"]
+    assert "finished before" in evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10").err
+
+
+def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -> None:
+    chosen = [one for one in asked if one.gold][3:9]
+    file = answers(tmp_path / "few.jsonl", [*((one.question_id, one.gold[0]) for one in chosen), ("no such/q", "x")])
+    done = evaluate(tmp_path, file, "judge=keyword", "--only-listed")
+    assert done.status == 0, done.err
+    assert "imported, partial" in done.out
+    (run,) = runs(tmp_path)
+    assert run["tags"]["partial"] == "true" and run["statuses"] == {"ok": 6} and run["valid"]
+    left_out = len(asked) - 6
+    assert f"partial: only questions that the file lists are asked, {left_out} others are left out" in run["notes"]
+    assert "1 unknown: ids that the data set does not have, left out: no such/q" in run["notes"]
+    assert "evaluate" in run["command"] and "--only-listed" in run["command"]
+
+    assert evaluate(tmp_path, file, "judge=keyword").status == 0
+    whole = [run for run in runs(tmp_path) if "partial" not in run["tags"]]
+    assert [run["statuses"] for run in whole] == [{"ok": 6, "answer_failed": left_out}], "without the word another run"
+
+
+def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
+    done = evaluate(tmp_path, answers(tmp_path / "other.jsonl", [("a/q0", "x")]), "judge=keyword", "--only-listed")
+    assert done.status == 2 and "Traceback" not in done.err
+    assert "other.jsonl lists no question of dataset=demo" in done.told and "ids there look like:  demo-1/q0" in done.err
+
+
+def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
+    """Answers to questions that are not asked, or not known: ten times as many take ten times as long, and not a hundred times."""
+    data = json.loads((ROOT / "data" / DEMO.file).read_text(encoding="utf-8"))
+    data[0]["qa"] = [{"question": "What?", "answer": "tea", "category": 4, "evidence": []}] * 30_000
+    path = tmp_path / "many.json"
+    path.write_text(json.dumps(data[:1]), encoding="utf-8")
+    case = data[0]["sample_id"]
+    listed = [(f"{case}/q{number}", "tea") for number in range(30_000)] + [(f"unknown/q{number}", "tea") for number in range(30_000)]
+    file = answers(tmp_path / "many.jsonl", listed)
+    before = time.perf_counter()
+    done = evaluate(tmp_path, file, f"dataset.path={path}", "+dataset.allow_unpinned=true", "dataset.limit_questions=10")
+    assert done.status == 0, done.err
+    assert "29990 not asked" in done.out and "30000 unknown" in done.out
+    assert time.perf_counter() - before < 60, "30,000 × 30,000 steps take far longer"

@@ -104,7 +104,7 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(tm
         (run,) = runs(tmp_path)
         assert run["statuses"] == {"ok": 40}
         bodies = [json.dumps(body, sort_keys=True) for _, body in endpoint.requests]
-        assert len(bodies) == len(set(bodies)), "no reply is paid for twice"
+        assert len(bodies) - len(set(bodies)) <= 1, "none is asked twice but the one under way when the run stopped"
 
 
 def test_the_majority_of_several_judgings_counts(tmp_path: Path) -> None:

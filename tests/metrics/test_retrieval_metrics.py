@@ -11,6 +11,7 @@ from memeval.metrics.retrieval import (
     evidence_ranks,
     hit_at,
     ndcg_at,
+    official_evidence_recall,
     ranks_of,
     recall_at,
     reciprocal_rank,
@@ -84,3 +85,21 @@ def test_metrics_grow_with_k_and_bound_each_other(ranks: list[int | None], k: in
     assert wider is not None and gain is not None
     assert recall <= wider
     assert 0 <= gain <= 1
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "cited", "turns", "sessions"),
+    [
+        ([["D1:1"], ["D2:3", "D2:4"]], ["D1:1", "D2:4"], 1.0, 1.0),
+        ([["D1:1"], ["D2:3"]], ["D1:1", "D2:4"], 0.5, 1.0),
+        ([["D8:6"], ["D9:17"]], ["D8:6; D9:17"], 0.0, 1.0),
+        ([["D1:1"]], ["D1:1", "D1:1", "D3:2"], 2 / 3, 2 / 3),
+        ([["D30:5"]], ["D30:05", "D"], 0.0, 0.5),
+        ([["D1:1"]], [], 1.0, 1.0),
+        ([], ["D1:1"], 0.0, 0.0),
+        ([[]], [], 1.0, 1.0),
+    ],
+)
+def test_evidence_recall_as_locomo_counts_it(retrieved: list[list[str]], cited: list[str], turns: float, sessions: float) -> None:
+    assert official_evidence_recall(retrieved, cited) == pytest.approx(turns)
+    assert official_evidence_recall(retrieved, cited, sessions=True) == pytest.approx(sessions)
