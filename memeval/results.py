@@ -222,6 +222,8 @@ def is_sealed(content: Mapping[str, Any]) -> bool:
 def _seal_of(content: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in content.items() if name != SEAL}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 _ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _HALVES = re.compile("[\ud800-\udfff]")
 

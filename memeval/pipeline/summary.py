@@ -281,6 +281,8 @@ def _why(record: Record) -> str:
     if tries_of(record):
         return f"the judge's reply {one_line(record['verdict']['reason'])}; the same command asks again"
     return str(record.get("error") or "")
+
+
 def _losses(ingest_rows: Sequence[Record]) -> Iterator[str]:
     hurt = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health") and row["health"]["lost"]]
     if not hurt:
