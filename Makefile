@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
+UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
 .PHONY: run test check lock ui clean
@@ -35,7 +36,7 @@ $(BIN)/.dev: requirements/dev.txt | $(BIN)/python
 	touch $@
 
 $(BIN)/python:
-	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv; }
+	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	$(UV) venv --quiet --python $(PYTHON) $(VENV)
 
 LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from memeval.errors import UserError, WorldError
+from memeval.private import make_folder, open_private
+from memeval.shown import one_line
 
 STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
@@ -35,12 +38,18 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         print(f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}")
         return 0
     claim(options.host, options.port)
+    if not is_loopback(options.host):
+        print(
+            f"warning: {one_line(options.host, 80)} can be reached from other machines, and the page has no login: whoever reaches it "
+            "reads and deletes every run, the conversations in it included",
+            file=sys.stderr,
+        )
     print("MLflow's page is starting …", flush=True)
     store = prepare_store(root, options.uri)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     log = root / "mlruns" / "server.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as output:
+    make_folder(log.parent)
+    with os.fdopen(open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as output:
         command = server(store.uri, store.artifacts or "", options.host, options.port)
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
         try:
@@ -81,6 +90,16 @@ def claim(host: str, port: int) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"can't listen on {host}:{port}: {reason}", f"another port:  python -m memeval ui --port {port + 1}") from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address to listen on; a name counts by all that it stands for."""
+    try:
+        known = socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    addresses = [str(entry[4][0]).partition("%")[0] for entry in known]
+    return bool(host) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
 def server(uri: str, artifacts: str, host: str, port: int) -> list[str]:

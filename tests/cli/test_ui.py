@@ -21,7 +21,7 @@ from sample_runs import summary, write_folder
 
 from memeval.cli.publish import Publisher, environment
 from memeval.cli.ui import ui
-from memeval.errors import UserError
+from memeval.errors import UserError, WorldError
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -143,3 +143,34 @@ def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFix
     assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
     assert capsys.readouterr().out == "The runs are on a server of their own: https://mlflow.example/team\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "alone"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("localhost", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("", False),
+        ("192.0.2.7", False),
+        ("no such host", False),
+    ],
+)
+def test_only_loopback_is_this_machine_alone(host: str, alone: bool) -> None:
+    from memeval.cli.ui import is_loopback
+
+    assert is_loopback(host) is alone
+
+
+def test_an_open_page_is_warned_of_before_it_opens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "mlruns").write_text("in the way")
+    with pytest.raises(WorldError):
+        ui(["--host", "0.0.0.0", "--port", str(free_port())], tmp_path)
+    assert "no login" in capsys.readouterr().err
