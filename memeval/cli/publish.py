@@ -26,6 +26,7 @@ from typing import IO, Any, Self
 
 import memeval
 from memeval.errors import MemevalError
+from memeval.shown import one_line
 
 NICENESS = 15
 """The worker gives way to the main loop where cores are few."""
@@ -198,8 +199,11 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
         write_report(folder)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
-    except (MemevalError, OSError) as error:
-        return {"ok": False, "error": " ".join(str(error).split())}
+    except OSError as error:
+        place = error.filename or folder
+        return {"ok": False, "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}"}
+    except MemevalError as error:
+        return {"ok": False, "error": one_line(error, 1000)}
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
         traceback.print_exc()
         return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {' '.join(str(error).split())}"}

@@ -1,0 +1,234 @@
+"""Rows that parse and are still not sound: left out and counted, wherever they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.pipeline.imported import read_hypotheses
+from memeval.pipeline.rows import check_answer_row, check_verdict_row, is_about, problem_of, text_digest
+from memeval.pipeline.store import RowStore, read_rows, sealed_line
+from memeval.private import make_folder
+from memeval.results import RunSummary, as_json, is_sealed, sealed, write_atomically
+
+HEADER = {"answer": "0123456789abcdef", "seed": 0}
+USAGE = {"role": "answer", "model": "m", "provider": "offline", "prompt_tokens": 3, "completion_tokens": None}
+ANSWER = {
+    "id": "q",
+    "status": "ok",
+    "hypothesis": "7 May",
+    "metrics": {"token_f1": 0.5, "bleu1": None},
+    "retrieved": [["D1:1"], []],
+    "evidence_ranks": [1, None],
+    "session_evidence_ranks": [1],
+    "context_tokens": 12,
+    "usage": [USAGE],
+    "times": {"answer_ms": None, "wait_s": 0.0},
+    "origin": "run",
+}
+INGEST = {"id": "ingest c", "status": "ok", "chunks": 3, "compressions": 0, "usage": [], "origin": "run", "times": {"ingest_ms": 1.0}}
+VERDICT = {
+    "id": "q",
+    "status": "ok",
+    "verdict": {"judge": "keyword", "label": "correct", "score": 1.0, "reason": "exact"},
+    "usage": [],
+    "times": {"judge_ms": None},
+    "origin": "run",
+    "judged": "0123456789abcdef",
+}
+NAN = float("nan")
+ODD_ANSWERS = [
+    {"status": "odd"},
+    {"status": None},
+    {"status": ["ok"]},
+    {"status": {}},
+    {"hypothesis": None},
+    {"hypothesis": 7},
+    {"hypothesis": ["7 May"]},
+    {"metrics": None},
+    {"metrics": []},
+    {"metrics": {"token_f1": "0.5"}},
+    {"metrics": {"token_f1": NAN}},
+    {"metrics": {"token_f1": float("inf")}},
+    {"metrics": {"token_f1": True}},
+    {"retrieved": "D1:1"},
+    {"retrieved": [["D1:1"], 3]},
+    {"evidence_ranks": [0]},
+    {"evidence_ranks": ["1"]},
+    {"context_tokens": "12"},
+    {"context_tokens": -1},
+    {"usage": None},
+    {"usage": [7]},
+    {"usage": [{**USAGE, "role": "king"}]},
+    {"usage": [{**USAGE, "prompt_tokens": "7"}]},
+    {"usage": [{**USAGE, "more": 1}]},
+    {"usage": [{"role": "answer"}]},
+    {"times": []},
+    {"times": {"wait_s": "long"}},
+    {"times": {"wait_s": NAN}},
+    {"notes": "cut"},
+    {"raw": 3},
+    {"origin": 3},
+    {"status": "answer_failed"},
+]
+ODD_VERDICTS: list[dict[str, Any]] = [
+    {"status": "odd"},
+    {"status": 3},
+    {"verdict": None},
+    {"verdict": "correct"},
+    {"verdict": {}},
+    {"verdict": {**VERDICT["verdict"], "label": "right"}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "label": ["correct"]}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "label": "unscored"}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "score": "1"}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "score": NAN}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "reason": 3}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "chosen": 1}},  # type: ignore[dict-item]
+    {"verdict": {**VERDICT["verdict"], "chosen": ["1"]}},  # type: ignore[dict-item]
+    {"judged": 3},
+    {"status": "unparsed"},
+    {"status": "judge_failed"},
+]
+
+
+def is_taken(row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]) -> bool:
+    found = read_rows(sealed_line(HEADER, row), HEADER, check)
+    assert len(found.rows) + found.dropped == 1
+    return bool(found.rows)
+
+
+def test_sound_rows_are_taken() -> None:
+    assert is_taken(ANSWER, check_answer_row) and is_taken(INGEST, check_answer_row) and is_taken(VERDICT, check_verdict_row)
+    assert is_taken({"id": "q", "status": "answer_failed", "error": "no reply"}, check_answer_row)
+    assert is_taken({"id": "q", "status": "judge_failed", "error": "no reply"}, check_verdict_row)
+
+
+@pytest.mark.parametrize("change", ODD_ANSWERS, ids=repr)
+def test_odd_answers_are_left_out_and_counted(change: dict[str, Any]) -> None:
+    assert not is_taken({**ANSWER, **change}, check_answer_row)
+    assert problem_of({**ANSWER, **change}, check_answer_row)
+
+
+@pytest.mark.parametrize("change", ODD_VERDICTS, ids=repr)
+def test_odd_verdicts_are_left_out_and_counted(change: dict[str, Any]) -> None:
+    assert not is_taken({**VERDICT, **change}, check_verdict_row)
+
+
+@pytest.mark.parametrize("name", ["status", "hypothesis", "metrics"])
+def test_a_missing_field_is_odd_too(name: str) -> None:
+    assert not is_taken({key: value for key, value in ANSWER.items() if key != name}, check_answer_row)
+
+
+@pytest.mark.parametrize("value", [{"notes": {"x": object()}}, {"context_tokens": object()}, {"hypothesis": b"x"}])
+def test_what_json_does_not_hold_is_told(value: dict[str, Any]) -> None:
+    assert "can't be stored" in str(problem_of({**ANSWER, **value}, check_answer_row))
+    assert problem_of(ANSWER, check_answer_row) is None
+
+
+def test_every_single_flipped_bit_of_a_row_is_seen() -> None:
+    line = sealed_line(HEADER, VERDICT)
+    for place in range(len(line) - 1):
+        for bit in (1, 2, 32):
+            damaged = bytearray(sealed_line(HEADER, {"header": HEADER}) + line)
+            damaged[-len(line) + place] ^= bit
+            assert not read_rows(bytes(damaged), HEADER, check_verdict_row).rows, (place, bit)
+
+
+def test_rows_of_another_key_are_not_taken() -> None:
+    other = {**HEADER, "answer": "fedcba9876543210"}
+    theirs = sealed_line(other, {"header": other}) + sealed_line(other, ANSWER)
+    assert read_rows(theirs, HEADER).dropped == 2
+    unsealed = json.dumps({"header": other}) + "\n" + json.dumps(ANSWER) + "\n"
+    assert read_rows(unsealed.encode(), HEADER).dropped == 2
+
+
+def test_rows_of_an_earlier_version_are_taken_below_their_header_only() -> None:
+    header, row = json.dumps({"header": HEADER}).encode() + b"\n", json.dumps(ANSWER).encode() + b"\n"
+    found = read_rows(header + row, HEADER, check_answer_row)
+    assert (list(found.rows), found.unsealed, found.dropped) == (["q"], 1, 0)
+    assert read_rows(row, HEADER, check_answer_row).dropped == 1
+    later = sealed_line(HEADER, {"header": HEADER}) + sealed_line(HEADER, ANSWER) + row
+    assert read_rows(later, HEADER, check_answer_row).dropped == 1
+
+
+def test_a_file_of_another_key_is_continued_under_its_own_header(tmp_path: Path) -> None:
+    path, other = tmp_path / "rows.jsonl", {"answer": "other", "seed": 1}
+    with RowStore(path, other) as store:
+        store.append(ANSWER)
+    with RowStore(path, HEADER) as store:
+        assert not store.rows and store.dropped == 2
+        store.append({**ANSWER, "hypothesis": "mine"})
+    with RowStore(path, HEADER) as store:
+        assert store.rows["q"]["hypothesis"] == "mine"
+    with RowStore(path, other) as store:
+        assert store.rows["q"]["hypothesis"] == "7 May"
+
+
+@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"])
+def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
+    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
+        store.append({"id": f"a{mark}b", "text": mark})
+    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
+        assert list(store.rows) == [f"a{mark}b"] and not store.dropped
+    answers = tmp_path / "answers.jsonl"
+    answers.write_bytes(json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False).encode() + b"\r\n")
+    assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
+
+
+def test_half_a_character_is_stored_escaped(tmp_path: Path) -> None:
+    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
+        store.append({"id": "q", "text": "\ud800"})
+    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
+        assert store.rows["q"]["text"] == "\ud800"
+    assert as_json({"text": "\ud800ü"}).encode()
+
+
+def test_a_verdict_is_about_one_answer() -> None:
+    verdict = {"judged": text_digest("7 May")}
+    assert is_about(verdict, {"hypothesis": "7 May"}) and is_about({}, {"hypothesis": "x"})
+    assert not is_about(verdict, {"hypothesis": "8 May"}) and not is_about(None, {"hypothesis": "x"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "3", "null", "{}", '{"categories": 5}', "[" * 100_000, '{"run_key": ["x"]}', "\x00", "\ufeff{}", '{"digest": "x"}'],
+)
+def test_a_damaged_summary_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content, encoding="utf-8")
+    with pytest.raises((ValueError, RecursionError)):
+        RunSummary.read(tmp_path)
+
+
+def test_a_seal_holds_what_json_keeps() -> None:
+    content = sealed({"a": [1, 2.5, None, "ü\ud800"], "b": {"c": True}})
+    assert is_sealed(json.loads(json.dumps(content)))
+    assert not is_sealed({**content, "a": []}) and not is_sealed({"a": 1})
+
+
+def test_what_is_created_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "theirs").mkdir(mode=0o755)
+        make_folder(tmp_path / "theirs" / "ours" / "deep")
+        write_atomically(tmp_path / "theirs" / "ours" / "run.json", "{}")
+        with RowStore(tmp_path / "theirs" / "ours" / "rows" / "a.jsonl", HEADER):
+            pass
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "theirs").rglob("*")}
+    assert {mode for name, mode in modes.items() if (tmp_path / "theirs" / "ours" / name).is_dir() or name == "ours"} == {0o700}
+    assert modes["run.json"] == modes["a.jsonl"] == modes["a.jsonl.lock"] == 0o600
+    assert (tmp_path / "theirs").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_write_that_fails_leaves_nothing_beside_the_old_file(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(tmp_path / "run.json", "\ud800")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+    assert (tmp_path / "run.json").read_text() == "old"
