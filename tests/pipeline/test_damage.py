@@ -294,7 +294,8 @@ def test_a_damage_of_a_run_that_is_continued(
 
     said = check(home, sound, environment, capfd)
 
-    if kind in ("answers", "verdicts") and not unseen and damage not in (delete, empty, double):
+    # Rows that lost no more than their header are all sound still: each one's seal tells the key.
+    if kind in ("answers", "verdicts") and not unseen and damage not in (delete, empty, double, drop_first_line):
         assert "left out" in said or "memeval: " in said
 
 
