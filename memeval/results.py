@@ -110,7 +110,10 @@ class RunSummary:
     @classmethod
     def read(cls, folder: Path) -> RunSummary:
         """Reads `run.json` of a run folder. Raises `OSError` where it is missing, `ValueError` where it is damaged or was edited."""
-        content = json.loads((folder / RUN_FILE).read_bytes())
+        try:
+            content = json.loads((folder / RUN_FILE).read_bytes())
+        except RecursionError as error:
+            raise ValueError(f"{folder / RUN_FILE} is damaged: nested too deep") from error
         if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
             raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
         content.pop(SEAL, None)
