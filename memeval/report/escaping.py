@@ -18,7 +18,7 @@ _FENCE = re.compile(r"`{3,}")
 
 
 def inline(value: object) -> str:
-    """Any value as words of a paragraph or a cell: on one line, every mark of Markdown and HTML escaped, no address made a link."""
+    """Any value as words of a paragraph or a cell: on one line, every mark of Markdown and HTML escaped."""
     line = " ".join(printable(str(value)).split())
     return _opening(_MARKS.sub(_escaped, line))
 
@@ -48,7 +48,7 @@ def _escaped(found: re.Match[str]) -> str:
     if mark in _HTML:
         return _HTML[mark]
     if mark == "://":
-        return "&#58;//"  # else a bare address becomes a link
+        return "&#58;//"  # else most renderers make a bare address a link
     if mark == "@":
         return "&#64;"
     if mark.endswith("."):

@@ -149,7 +149,9 @@ class TestPages:
         page.goto(f"{served.address}/#/experiments/2/runs/{served.runs[3]}{place}?workflowType=machine_learning")
         page.get_by_text(shown).first.wait_for()
         assert asked and [address for address in asked if "callout.test" in address] == []
-        assert page.locator("img[src*='callout'], script[src*='callout'], a[href*='callout'], a[href^='javascript']").count() == 0
+        assert page.locator("img[src*='callout'], script[src*='callout'], iframe[src*='callout'], a[href^='javascript']").count() == 0
+        links = page.locator("a[href*='callout']").all()
+        assert all((link.text_content() or "").startswith("http://callout.test") for link in links), "a link hides where it leads"
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

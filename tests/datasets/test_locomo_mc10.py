@@ -126,7 +126,7 @@ def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> N
 def test_the_file_is_told_by_its_sha256_since_none_is_registered(tmp_path: Path) -> None:
     write_rows(tmp_path, [row()])
     opened = mc10(tmp_path).open()
-    assert opened.pinned and not opened.derived
+    assert not opened.pinned and not opened.derived
     assert opened.notes[0] == f"the data file's sha256 is {opened.sha256[:12]}…; none is registered to compare it with"
 
 
