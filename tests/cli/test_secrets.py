@@ -27,7 +27,7 @@ PLAIN = "correcthorsebatterystaple"
 ODD = 'Qw"er/ty+CANARY%41\\ui=op'
 """A key that JSON and addresses write in other characters."""
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2")
-GATEWAY = ("llm=openai", "llm.base_url={gateway}/v1", "llm.max_retries=0")
+GATEWAY = ("llm=openai", "llm.base_url={gateway}/v1", "llm.patience_s=0")
 
 
 class Gateway(LoopbackServer):
