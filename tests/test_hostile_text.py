@@ -9,6 +9,7 @@ import pytest
 
 from memeval.datasets.incidents_ranking import ranking
 from memeval.llm.extractive.dates import moments
+from memeval.llm.extractive.sentences import parse_stamp
 from memeval.llm.form import read_form
 from memeval.llm.tokens import count_tokens
 from memeval.metrics import memae
@@ -72,6 +73,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "shortened summary": lambda text: shortened(text, 50),
     "ranking of causes": lambda text: ranking(text, ["node_a", "db"]),
     "terms": terms,
+    "parse_stamp": parse_stamp,
 }
 
 REPEATED = (

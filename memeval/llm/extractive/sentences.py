@@ -42,6 +42,8 @@ class Sentence:
     caption: bool = False
 
 
+_LONGEST_STAMP = 200
+"""Characters of a date with all that may stand beside it; brackets without end take the square of their number."""
 SHORT = 640
 """Characters of a unit that is worth keeping: an utterance or a passage, which many questions bring up. Sentences take some forty times the
 memory of their text, so that long units are kept a few at a time."""
@@ -94,6 +96,8 @@ def _sentence(text: str, speaker: str, time: datetime | None, line: int, *, capt
 @lru_cache(maxsize=1 << 12)
 def parse_stamp(text: str) -> datetime | None:
     """The time that a unit's bracket holds, None where it holds something else."""
+    if len(text) > _LONGEST_STAMP:
+        return None
     plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()
     for candidate in (plain, plain.split(" ")[0]):
         for form in _STAMP_FORMATS:
