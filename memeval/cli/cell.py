@@ -17,7 +17,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import key_for
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
-from memeval.pipeline.summary import earlier, finish
+from memeval.pipeline.summary import Earlier, earlier, finish
 from memeval.results import RunSummary
 
 Finish = Callable[[Finished], RunSummary]
@@ -49,7 +49,7 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
 
 def complete_cell(cell: Cell, progress: Progress, runner: Runner | None = None) -> Completed:
     """Runs and publishes a cell. Raises `UserError` and `StorageError`."""
-    before = earlier(cell)
+    before = Earlier() if cell.config.fresh else earlier(cell)
     summary = before.summary
     reused = summary is not None
     if not reused:

@@ -15,6 +15,7 @@ from memeval.cli.errors import report_error
 from memeval.cli.session import FailedCell, any_publisher, done_cells, failed_cells, note_failed, session_folder
 from memeval.cli.terminal import drawn, guard
 from memeval.config.paths import conf_dir, outputs_dir
+from memeval.config.schema import PREPARE
 from memeval.errors import StorageError, UserError, WorldError, unknown
 from memeval.names import file_name
 from memeval.redaction import redacted
@@ -117,7 +118,7 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
 
 def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
-    return re.match(r"[+~]*tracking\b", override) is None
+    return re.match(r"[+~]*(?:tracking\b|fresh=)", override) is None
 
 
 def arranged(arguments: Sequence[str]) -> list[str]:
@@ -127,10 +128,12 @@ def arranged(arguments: Sequence[str]) -> list[str]:
     for before, word in zip(["", *arguments], arguments, strict=False):
         if before in VALUED or (before in ("-i", "--info") and "=" not in word):
             options.append(word)
+        elif word == "--fresh" or word.startswith("--fresh="):
+            overrides.append(f"fresh={word.partition('=')[2] or PREPARE}")
         elif word.startswith("-"):
             options.append(word)
             if word.split("=", 1)[0] not in VALUED | FLAGS:
-                raise unknown("option", word.split("=", 1)[0], VALUED | FLAGS)
+                raise unknown("option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh"})
         else:
             overrides.append(word)
     if options and options[-1] in VALUED:

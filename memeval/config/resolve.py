@@ -16,7 +16,7 @@ from memeval.config.checks import check_address, check_headers, check_secrets
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
-from memeval.config.schema import RunConfig
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
 from memeval.shown import one_line
@@ -56,6 +56,7 @@ _MOST: dict[str, float] = {
 }
 LONGEST_TIMEOUT_S = 86_400.0
 """A day: whoever waits longer for one reply waits for nothing."""
+FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "embedder.name": ("tfidf", "openai"),
@@ -148,6 +149,8 @@ def check(config: RunConfig) -> None:
     for path, value in leaves.items():
         if path.endswith("url") and path.startswith(("llm.", "embedder.", "system.")) and isinstance(value, str):
             check_address(path, value)
+    if config.fresh is not None and config.fresh not in FRESH_STAGES:
+        raise unknown("fresh", config.fresh, FRESH_STAGES)
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)

@@ -146,5 +146,7 @@ class RunConfig:
     """Share of questions that must be scored for the cell to be valid."""
     max_ingest_loss: float = at(PREPARE, 0.01)
     """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`, and its memory is not kept."""
+    fresh: str | None = at(RUNTIME)
+    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`."""
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

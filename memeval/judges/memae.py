@@ -88,5 +88,5 @@ def summary_score(fluent: int, conveyed: int, points: int, supported: int, sente
     """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 where the summary is not fluent."""
     if not fluent or not conveyed or not supported:
         return 0.0
-    recall, precision = conveyed / points, supported / sentences
-    return 2 * recall * precision / (recall + precision)
+    # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p = supported/sentences.
+    return 2 * conveyed * supported / (conveyed * sentences + supported * points)

@@ -16,6 +16,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from memeval.config.schema import PREPARE
 from memeval.errors import IngestLossError, MemevalError, StorageError, SystemFaultError
 from memeval.leftovers import own_name
 from memeval.llm.metering import Ledger, metered
@@ -94,8 +95,20 @@ async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk]
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 
     async with _building(folder):
-        found = await _load(cell, folder, identity, fresh)
+        found = None if _is_due(cell, folder) else await _load(cell, folder, identity, fresh)
         return found or await _build(cell, chunks, fresh(), folder, identity)
+
+
+_made_again: set[Path] = set()
+"""Folders of memories that this process built again under `fresh=prepare`: cells of a sweep share one."""
+
+
+def _is_due(cell: Cell, folder: Path) -> bool:
+    """Whether a memory is to be built again although it is there."""
+    if cell.config.fresh != PREPARE or folder in _made_again:
+        return False
+    _made_again.add(folder)
+    return True
 
 
 async def _build(cell: Cell, chunks: Sequence[MemoryChunk], watched: Watched, folder: Path, identity: Mapping[str, str]) -> Memory:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memeval.config.identity import Keys
+from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, StorageError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
@@ -183,7 +184,8 @@ class CellRun:
         return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
-        open_questions = [question for question in case.questions if not is_final(repeat.answers.rows.get(question.question_id))]
+        rows = repeat.answers.rows
+        open_questions = [question for question in case.questions if not self._stands(rows.get(question.question_id), ANSWER)]
         left = places = self._places(case)
         self.progress.expect("prepare", 1)
         self.progress.expect("answer", len(case.questions))
@@ -238,14 +240,14 @@ class CellRun:
         self, repeat: Repeat, case: EvalCase, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
     ) -> None:
         answer = repeat.answers.rows.get(question.question_id)
-        if not is_final(answer):
+        if not self._stands(answer, ANSWER):
             answer = await self._answer(repeat, question, memory, session_of)
             self.progress.done("answer")
         else:
             self.progress.done("answer", reused=True)
         assert answer is not None
         verdict = repeat.verdicts.rows.get(question.question_id)
-        reused = is_final(verdict) and (answer["status"] != Status.OK or is_about(verdict, answer))
+        reused = self._stands(verdict, JUDGE) and (answer["status"] != Status.OK or is_about(verdict, answer))
         if not reused and answer["status"] == Status.OK:
             row = await judged(repeat.judge, question, answer, verdict)
             if problem := problem_of(row, check_verdict_row):
@@ -254,6 +256,12 @@ class CellRun:
             repeat.verdicts.append(row)
             self._watch(row)
         self.progress.done("judge", reused=reused)
+
+    def _stands(self, row: Mapping[str, Any] | None, stage: str) -> bool:
+        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which none is."""
+        fresh = self.cell.config.fresh
+        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
+        return is_final(row) and not made_again
 
     def _watch(self, row: Mapping[str, Any]) -> None:
         """Stops the run where the judge's model never replies in the form that it is asked for:

@@ -171,7 +171,7 @@ def _applies(cell: Cell, path: str) -> bool:
     """Whether a field is one of the option that its group has chosen."""
     group, dot, field = path.partition(".")
     if not dot:
-        return group not in ("tracking", "sweep_name")
+        return group not in ("tracking", "fresh", "sweep_name")
     if group in ("system", "tracking"):
         return False
     if group == "dataset":
@@ -307,5 +307,5 @@ def config_yaml(cell: Cell) -> str:
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
     system |= {name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system}
-    settings = {name: value for name, value in asdict(cell.config).items() if name != "tracking"}
+    settings = {name: value for name, value in asdict(cell.config).items() if name not in ("tracking", "fresh")}
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

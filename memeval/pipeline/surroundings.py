@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from memeval.config.paths import conf_dir
 
-PACKAGES = ("memeval", "hydra-core", "omegaconf", "mlflow", "openai", "chromadb", "rank-bm25", "numpy", "nltk", "mem0ai", "genai-prices")
+PACKAGES = ("memeval", "hydra-core", "omegaconf", "mlflow", "openai", "chromadb", "rank-bm25", "numpy", "mem0ai", "genai-prices")
 
 
 @cache

@@ -96,6 +96,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("num_runs", 3, RUN),
     ("seed", 1, ANSWER),
     ("min_coverage", 0.5, RUN),
+    ("fresh", "answer", NONE),
     ("sweep_name", "baselines", NONE),
 ]
 
@@ -228,6 +229,7 @@ RUNTIME = {
     "embedder.max_retries": st.none() | st.integers(0),
     "tracking.name": st.text(),
     "tracking.uri": st.none() | st.text(),
+    "fresh": st.none() | st.text(),
     "sweep_name": st.none() | st.text(),
 }
 
