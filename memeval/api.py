@@ -13,7 +13,7 @@ import shlex
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from memeval.pipeline.cell import Cell
+    from memeval.pipeline.progress import Progress
 
 _COMPOSING = threading.Lock()
 """Hydra composes one config at a time."""
@@ -143,9 +144,11 @@ def _run(words: Sequence[str], *, progress: bool) -> Run:
     from memeval.pipeline.progress import Silent
 
     cell = _open(words)
-    with progress_for(cell.name) if progress else nullcontext(Silent()) as shown:
-        summary = complete_cell(cell, shown).summary
-    return Run(cell.folder, summary)
+
+    def show() -> AbstractContextManager[Progress]:
+        return progress_for(cell.name) if progress else nullcontext(Silent())
+
+    return Run(cell.folder, complete_cell(cell, show).summary)
 
 
 def _open(words: Sequence[str]) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from memeval.cli.interrupt import run_loop
@@ -41,14 +42,16 @@ _PUBLISHING = threading.Lock()
 
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
-    with progress_for(cell.name) as progress:
-        completed = complete_cell(cell, progress, runner)
+    completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
     return completed.summary
 
 
-def complete_cell(cell: Cell, progress: Progress, runner: Runner | None = None) -> Completed:
-    """Runs and publishes a cell. Raises `UserError` and `StorageError`."""
+def complete_cell(cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None) -> Completed:
+    """Runs and publishes a cell; `show` makes what shows its progress, once nothing is left to be checked.
+
+    Raises `UserError` and `StorageError`.
+    """
     before = Earlier() if cell.config.fresh else earlier(cell)
     summary = before.summary
     reused = summary is not None
@@ -56,13 +59,14 @@ def complete_cell(cell: Cell, progress: Progress, runner: Runner | None = None) 
         check_keys(cell.config)
     publisher = start_publisher(cell.config.tracking)
 
-    for damage in before.damage:
-        progress.say(f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows")
-    if summary is None:
-        summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
-    else:
-        progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
-        summary = _of_this_sweep(cell, summary)
+    with show() as progress:
+        for damage in before.damage:
+            progress.say(f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows")
+        if summary is None:
+            summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
+        else:
+            progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
+            summary = _of_this_sweep(cell, summary)
 
     with _PUBLISHING:
         return Completed(summary, reused, publisher.publish(cell.folder))

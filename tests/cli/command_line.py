@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from forking import run_command_line
 
 ROOT = Path(__file__).parents[2]
 OF_THE_USER = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MEMEVAL_SESSION", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -34,17 +34,13 @@ class Ended:
 
 def memeval(home: Path, *arguments: str, **environment: str) -> Ended:
     """Runs `python -m memeval` with warnings as errors, away from the checkout."""
-    command = [sys.executable, "-W", "error", "-m", "memeval", *arguments]
     inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
     place = home if home.is_dir() else home.parent
-    done = subprocess.run(
-        command,
-        cwd=place if place.is_dir() else None,
+    done = run_command_line(
+        arguments,
         env=inherited | {"MEMEVAL_HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
+        cwd=place if place.is_dir() else None,
         timeout=120,
-        check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

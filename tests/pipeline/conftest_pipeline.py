@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import Done, run_command_line
 
 SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
 QUESTIONS = 24
 """Three conversations of the demo set, eight questions each."""
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Command = Callable[..., Done]
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -28,15 +27,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def memeval(tmp_path: Path) -> Command:
     """Runs `python -m memeval ...` with results below `tmp_path`."""
 
-    def run(*arguments: str, check: bool = True, home: Path = tmp_path, **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "memeval", *arguments],
-            env=environment(home, **more),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    def run(*arguments: str, check: bool = True, home: Path = tmp_path, **more: str) -> Done:
+        done = run_command_line(arguments, env=environment(home, **more))
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 

@@ -1,0 +1,150 @@
+"""Runs the real command line in a process of its own.
+
+The process is forked from one that has imported memeval already: the imports take longer than most
+runs of the tests. It has its own home, environment, working folder and outputs, and ends as any
+interpreter does. Tests that send signals or look at a process start it with `subprocess` instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PRELOADED = """
+memeval.cli.run memeval.cli.cell memeval.cli.evaluate memeval.cli.prepare memeval.cli.compose
+memeval.cli.data memeval.cli.hydra_errors memeval.pipeline.prepare memeval.pipeline.imported
+memeval.report.comparison memeval.llm.extractive memeval.llm.openai memeval.embedding.openai
+memeval.embedding.tfidf memeval.datasets.locomo hydra numpy openai rich.table rich.progress
+""".split()
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_command_line(
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout: float = 300.0,
+) -> Done:
+    """Runs `python -W error -m memeval ARGUMENTS`. Raises `subprocess.TimeoutExpired`."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        request = {
+            "arguments": list(arguments),
+            "env": dict(env),
+            "cwd": str(cwd or Path.cwd()),
+            "out": str(out),
+            "err": str(err),
+            "timeout": timeout,
+        }
+        status = _parent().ask(request)
+        if status is None:
+            raise subprocess.TimeoutExpired(list(arguments), timeout, out.read_bytes(), err.read_bytes())
+        return Done(status, *(path.read_text(encoding="utf-8") for path in (out, err)))
+
+
+class _Parent:
+    """The process that the others are forked from, as a test sees it."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self._process.terminate)
+
+    def ask(self, request: Mapping[str, Any]) -> int | None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the process that commands are forked from is gone"
+        status: int | None = json.loads(answer)
+        return status
+
+
+_parents: dict[int, _Parent] = {}
+
+
+def _parent() -> _Parent:
+    if os.getpid() not in _parents:
+        _parents[os.getpid()] = _Parent()
+    return _parents[os.getpid()]
+
+
+def serve() -> None:
+    """Forks a process per request; in such a process it returns, and the command is to be run."""
+    import importlib
+
+    from memeval.cli.main import set_environment
+
+    set_environment()
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            return become(request)
+        sys.stdout.write(json.dumps(wait(pid, request["timeout"])) + "\n")
+        sys.stdout.flush()
+    sys.exit()
+
+
+def wait(pid: int, timeout: float) -> int | None:
+    """The exit status of a process, negative for a signal; None where it took too long, and is killed."""
+    until = time.monotonic() + timeout
+    while time.monotonic() < until:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def become(request: Mapping[str, Any]) -> None:
+    """Makes this process the one that was asked for: its environment, folder, path and outputs."""
+    for number, name in ((0, os.devnull), (1, request["out"]), (2, request["err"])):
+        opened = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as the process
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    added = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:] = [request["cwd"], *added, *sys.path[1:]]
+    sys.argv = ["memeval", *request["arguments"]]
+
+
+if __name__ == "__main__":
+    serve()
+    from memeval.__main__ import main
+
+    sys.exit(main())
