@@ -180,11 +180,11 @@ def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
     assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
 
 
-def test_half_a_character_is_stored_escaped(tmp_path: Path) -> None:
+def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
     with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
         store.append({"id": "q", "text": "\ud800"})
     with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
-        assert store.rows["q"]["text"] == "\ud800"
+        assert store.rows["q"]["text"] == "\ufffd"
     assert as_json({"text": "\ud800ü"}).encode()
 
 
