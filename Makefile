@@ -6,14 +6,17 @@ UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test coverage check lock ui clean
+.PHONY: run test test-all coverage check lock ui clean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
 	$(BIN)/python -m memeval $(FIRST_RUN)
 
 test: $(BIN)/.dev check
-	$(BIN)/pytest -n 2 --dist worksteal --durations=15
+	$(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
+
+test-all: $(BIN)/.dev check
+	$(BIN)/pytest -n 3 --dist worksteal --durations=15
 
 coverage: $(BIN)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term

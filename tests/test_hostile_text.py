@@ -31,6 +31,8 @@ LENGTH = 200_000
 SHORT = 20_000
 FAST = 0.05
 """Seconds of processor time within which a text of `LENGTH` is read; no more is asked of whoever keeps to it."""
+NOISE = 0.25
+"""Seconds below which no growth is told from the machine's noise: what takes the square takes more."""
 GROWTH = 25
 """What ten times the text may cost. A pattern that tries things twice takes the square: a hundred times."""
 SLOWEST = 3.0
@@ -125,7 +127,7 @@ def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, 
         if taken > GROWTH * seconds(read, short):
             taken = min(seconds(read, text) for _ in range(2))
         base = min(seconds(read, short) for _ in range(3))
-        assert taken <= max(FAST, GROWTH * base), (name, shape, taken, base)
+        assert taken <= max(NOISE, GROWTH * base), (name, shape, taken, base)
         assert taken <= SLOWEST, (name, shape, taken)
 
 

@@ -179,7 +179,10 @@ def exists(database: Path) -> bool:
 
 @contextmanager
 def faults(store: Store) -> Iterator[None]:
-    """Turns what goes wrong in MLflow, its database, the network or the disk into a WorldError of one line."""
+    """Turns what goes wrong in MLflow, its database, the network or the disk into a WorldError of one line.
+
+    A driver of a database that is not installed is a UserError.
+    """
     import requests
     from filelock import Timeout
     from mlflow.exceptions import MlflowException
@@ -187,6 +190,11 @@ def faults(store: Store) -> Iterator[None]:
 
     try:
         yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"MLflow store {store.name} needs the Python package '{error.name}', which is not installed",
+            f"install it:  pip install {error.name}",
+        ) from error
     except (MlflowException, SQLAlchemyError, requests.RequestException, Timeout, OSError, ValueError) as error:
         raise WorldError(f"MLflow store {store.name}: {plainly(error)}") from error
 

@@ -91,7 +91,7 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(tm
         done = judge(tmp_path, endpoint, file)
         assert done.status == 1
         assert (
-            "memeval: the last 20 replies of judge=llm could not be read (can't be read: \\x1b[31mI would say it is right.): "
+            "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI would say it is right.): "
             "take a model that keeps to the form, or a wording that asks for it\n"
         ) in done.err
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80

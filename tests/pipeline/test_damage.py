@@ -162,6 +162,8 @@ def of_another_key(folder: Path, home: Home) -> None:
     replace_by(folder, home.file("memory folder", home.others))
 
 
+SHARE = 4
+"""One damage of so many is tried with `make test`."""
 FOLDER_DAMAGES = [without, emptied, as_a_file, of_another_case, of_another_key]
 RARELY_READ = ("report", "tracked", "answers' lock", "memory's lock")
 COMBINATIONS = [
@@ -259,7 +261,14 @@ def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
     return file.read_bytes() == before
 
 
-@pytest.mark.parametrize(("kind", "damage"), COMBINATIONS, ids=named)
+def sampled(combinations: list[tuple[str, Damage]]) -> list[Any]:
+    """The combinations, one of `SHARE` for `make test` and all of them for `make test-all`."""
+    return [
+        pytest.param(*combination, marks=[] if index % SHARE == 0 else pytest.mark.slow) for index, combination in enumerate(combinations)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "damage"), sampled(COMBINATIONS), ids=named)
 def test_a_damage_of_a_finished_run(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str, damage: Damage
 ) -> None:
@@ -280,7 +289,7 @@ def test_a_damage_of_a_finished_run(
         assert "does not fit" in said or "memeval: " in said
 
 
-@pytest.mark.parametrize(("kind", "damage"), CONTINUED, ids=named)
+@pytest.mark.parametrize(("kind", "damage"), sampled(CONTINUED), ids=named)
 def test_a_damage_of_a_run_that_is_continued(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str, damage: Damage
 ) -> None:
@@ -339,7 +348,10 @@ def test_a_verdict_of_another_answer_is_made_again(
     rows = read_rows(file.read_bytes(), header).rows
     for row in rows.values():
         if "hypothesis" in row:
-            file.write_bytes(file.read_bytes() + sealed_line(header, {**row, "hypothesis": "something else entirely"}))
+            file.write_bytes(
+                file.read_bytes()
+                + sealed_line(header, {**row, "hypothesis": "something else entirely", "metrics": dict.fromkeys(row["metrics"], 0.0)})
+            )
     shutil.rmtree(home.path / "outputs" / "runs" / home.keys["run"])
 
     assert run(home.path, environment, CELL) == 0

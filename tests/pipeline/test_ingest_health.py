@@ -41,7 +41,6 @@ GARBAGE = [
     '"text"',
     "[1, 2, 3]",
     '{"facts": "none"}',
-    "\x00\x01",
 ]
 
 Reply = Callable[[Mapping[str, Any]], str]

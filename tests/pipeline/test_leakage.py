@@ -64,6 +64,7 @@ def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str)
         assert look_through(prompts(endpoint), records(tmp_path), said) >= 5, "too few golds that could leak for the test to mean anything"
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_prompts_over_a_locomo_conversation(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
     locomo = json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))

@@ -42,7 +42,7 @@ def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(memeval: Com
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
         memeval("prepare", *thinking(endpoint))
         thought = endpoint.count(CHAT)
-        for cached in (tmp_path / "data" / "cache").iterdir():
+        for cached in (tmp_path / "data" / "cache").glob("*.sqlite*"):
             cached.unlink()
         memeval("-m", *thinking(endpoint), "top_k=3,5,10,20")
         later = [str(body["messages"]) for _, body in endpoint.requests[thought:]]

@@ -52,7 +52,6 @@ def edit(checkout: Path, module: str) -> None:
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     everything = {"prepare", "answer", "judge", "figures"}
     assert made_again(checkout) == everything
