@@ -45,7 +45,7 @@ def refusal(**values: Any) -> str:
         ({"min_coverage": 1.01}, "min_coverage must be at most 1, not 1.01"),
         ({"min_coverage": math.nan}, "min_coverage must be a finite number, not nan"),
         ({"llm": {"timeout_s": math.inf}}, "llm.timeout_s must be a finite number, not inf"),
-        ({"llm": {"timeout_s": 0}}, "llm.timeout_s must be above 0 seconds, not 0"),
+        ({"llm": {"timeout_s": 0}}, "llm.timeout_s must be above 0 seconds, and at most 86400, not 0"),
         ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1.0"),
         ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
         ({"llm": {"name": "opnai"}}, "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, mock, openai"),

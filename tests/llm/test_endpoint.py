@@ -281,7 +281,7 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
         ((), "connection reset"),
         ((reply_head(200, 2, {}) + b"[]",), "not a JSON object"),
         ((reply_head(200, 200_000, {}) + b"[" * 200_000,), "not JSON"),
-        ((reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),), "redirects to http://elsewhere.example/v1"),
+        ((reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),), "redirects to elsewhere.example; prompts are not sent there"),
         ((reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",), ""),
     ],
 )

@@ -293,9 +293,9 @@ def test_words_that_look_like_it_stay(text: str) -> None:
 )
 def test_reading_takes_linear_time(piece: str) -> None:
     whole = piece * (200_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     without_thinking(without_controls(whole)[0])
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 1.0, "what takes the square takes minutes"
 
 
 # Embeddings

@@ -43,14 +43,16 @@ def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) ->
     if request.param == "sqlite":
         yield shared
         return
-    from memeval.cli.ui import claim, end, server, wait_for
+    from memeval.cli.ui import claim, end, server, surroundings, wait_for
 
     port = free_port()
     claim("127.0.0.1", port)
-    command = server(shared.uri, shared.artifacts or "", "127.0.0.1", port)
+    command = server("127.0.0.1", port)
     log = tmp_path / "server.log"
     with log.open("w") as output:
-        process = subprocess.Popen([*command, "--serve-artifacts"], stdout=output, stderr=output, process_group=0)
+        place = surroundings(shared.uri, shared.artifacts or "")
+        words = [*command, "--serve-artifacts"]
+        process = subprocess.Popen(words, stdout=output, stderr=output, process_group=0, env=place)
         try:
             wait_for(f"http://127.0.0.1:{port}", process, log)
             yield prepare_store(tmp_path, f"http://127.0.0.1:{port}")
