@@ -23,6 +23,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from enum import Enum, auto
+from functools import lru_cache
 
 from memeval.metrics import refusal_english as english
 from memeval.metrics.refusal_languages import refuses_in_another_language
@@ -82,6 +83,7 @@ def officially_refuses(text: str) -> bool:
     return any(phrase in lowered for phrase in OFFICIAL_PHRASES)
 
 
+@lru_cache(maxsize=4096)  # an answer is asked about when it is judged and when it is counted
 def is_refusal(text: str) -> bool:
     """Whether an answer says, as a whole, that it can't be given; in English, or by the common phrases of a few other languages."""
     plain = _answer_part(_shortened(text))
