@@ -1,4 +1,4 @@
-"""How long `evaluate` takes for many rows: python benchmarks/evaluate.py 10000 100000
+"""How long `evaluate` takes for many rows: python perf/evaluate.py 10000 100000
 
 Ten times the rows should take about ten times as long.
 """

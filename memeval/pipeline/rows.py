@@ -59,7 +59,7 @@ def tries_of(row: Mapping[str, Any] | None) -> int:
     return int((row.get("verdict") or {}).get("tries", 0))
 
 
-def text_digest(text: str) -> str:
+def answer_digest(text: str) -> str:
     """What a verdict keeps of the answer that it is about."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -69,7 +69,7 @@ def is_about(verdict: Mapping[str, Any] | None, answer: Mapping[str, Any]) -> bo
 
     Verdicts of version 0.1 do not tell, and are taken.
     """
-    return verdict is not None and verdict.get("judged") in (None, text_digest(answer.get("hypothesis") or ""))
+    return verdict is not None and verdict.get("judged") in (None, answer_digest(answer.get("hypothesis") or ""))
 
 
 INGEST_PREFIX = "ingest "

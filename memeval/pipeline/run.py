@@ -24,12 +24,12 @@ from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import ask, failed, judged
 from memeval.pipeline.rows import (
     INGEST_PREFIX,
+    answer_digest,
     check_answer_row,
     check_verdict_row,
     is_about,
     is_final,
     problem_of,
-    text_digest,
     tries_of,
 )
 from memeval.pipeline.store import RowStore
@@ -252,7 +252,7 @@ class CellRun:
             row = await judged(repeat.judge, question, answer, verdict)
             if problem := problem_of(row, check_verdict_row):
                 row = {"id": question.question_id, **failed(Status.JUDGE_FAILED, problem), "usage": [], "times": {}}
-            row |= {"judged": text_digest(answer["hypothesis"]), "origin": self.cell.run_key}
+            row |= {"judged": answer_digest(answer["hypothesis"]), "origin": self.cell.run_key}
             repeat.verdicts.append(row)
             self._watch(row)
         self.progress.done("judge", reused=reused)

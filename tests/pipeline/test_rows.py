@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memeval.pipeline.imported import read_hypotheses
-from memeval.pipeline.rows import check_answer_row, check_verdict_row, is_about, problem_of, text_digest
+from memeval.pipeline.rows import answer_digest, check_answer_row, check_verdict_row, is_about, problem_of
 from memeval.pipeline.store import RowStore, read_rows, sealed_line
 from memeval.private import make_folder
 from memeval.results import RunSummary, as_json, is_sealed, sealed, write_atomically
@@ -189,7 +189,7 @@ def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
 
 
 def test_a_verdict_is_about_one_answer() -> None:
-    verdict = {"judged": text_digest("7 May")}
+    verdict = {"judged": answer_digest("7 May")}
     assert is_about(verdict, {"hypothesis": "7 May"}) and is_about({}, {"hypothesis": "x"})
     assert not is_about(verdict, {"hypothesis": "8 May"}) and not is_about(None, {"hypothesis": "x"})
 
