@@ -25,8 +25,8 @@ __all__ = [
 _HOME = {
     "Dataset": "memeval.datasets.contract",
     "Judge": "memeval.judges.contract",
-    "MemorySystem": "memeval.systems.contract",
-    "RecallSystem": "memeval.systems.contract",
+    "MemorySystem": "memeval.systems.base",
+    "RecallSystem": "memeval.systems.base",
     "Run": "memeval.api",
     "arun": "memeval.api",
     "load_run": "memeval.api",

@@ -5,8 +5,8 @@ from memeval.api import load_runs as load_runs
 from memeval.api import run as run
 from memeval.datasets.contract import Dataset as Dataset
 from memeval.judges.contract import Judge as Judge
-from memeval.systems.contract import MemorySystem as MemorySystem
-from memeval.systems.contract import RecallSystem as RecallSystem
+from memeval.systems.base import MemorySystem as MemorySystem
+from memeval.systems.base import RecallSystem as RecallSystem
 
 __version__: str
 __all__: list[str]

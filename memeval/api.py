@@ -105,7 +105,9 @@ class Run:
             lines = path.read_bytes().split(b"\n")
             return [json.loads(line) for line in lines if line]
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} can't be read: {error}", "the same command makes it again") from error
+            raise UserError(
+                f"{path} can't be read: {error}", "the same command makes it again"
+            ) from error
 
 
 def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:
@@ -180,7 +182,9 @@ def _folder_of(key: str) -> Path:
     folders = {folder.name: folder for folder in _run_folders()}
     matching = [name for name in folders if key and name.startswith(key)]
     if len(matching) > 1:
-        raise UserError(f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}")
+        raise UserError(
+            f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}"
+        )
     if not matching:
         raise unknown("run", key, folders)
     return folders[matching[0]]
@@ -228,7 +232,9 @@ def _earliest(since: datetime | timedelta | str | None) -> datetime | None:
     if isinstance(since, str):
         age = _AGE.fullmatch(since)
         if age is None:
-            raise UserError(f"since='{since}' is not a span of time", "use:  since='7d', '12h' or '30m'")
+            raise UserError(
+                f"since='{since}' is not a span of time", "use:  since='7d', '12h' or '30m'"
+            )
         since = timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
     if isinstance(since, timedelta):
         return datetime.now().astimezone() - since

@@ -37,9 +37,13 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
     if granularity.name not in CUTS:
         raise unknown("granularity", granularity.name, CUTS)
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
-        raise UserError(f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does.")
+        raise UserError(
+            f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does."
+        )
     if granularity.name == "chunk" and not granularity.speakers:
-        raise UserError("granularity=chunk always names who speaks: granularity.speakers=false is for session, exchange and turn.")
+        raise UserError(
+            "granularity=chunk always names who speaks: granularity.speakers=false is for session, exchange and turn."
+        )
     return list(CUTS[granularity.name](case, granularity))
 
 
@@ -55,7 +59,11 @@ def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChun
 
 
 def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    return (_whole(turn.turn_id, session, [turn], granularity) for session in case.sessions for turn in session.turns)
+    return (
+        _whole(turn.turn_id, session, [turn], granularity)
+        for session in case.sessions
+        for turn in session.turns
+    )
 
 
 def _by_exchange(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -65,7 +73,9 @@ def _by_exchange(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChu
     open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
     and 102 of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
     """
-    opener = next(iter(case.speakers), None) or next((turn.speaker for session in case.sessions for turn in session.turns), None)
+    opener = next(iter(case.speakers), None) or next(
+        (turn.speaker for session in case.sessions for turn in session.turns), None
+    )
     exchange: list[Turn] = []
     count = 0
     last: Session | None = None
@@ -91,10 +101,17 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     if size is None or size < 1:
         raise UserError(f"granularity=chunk needs a size of one token or more, not {size}.")
     if not 0 <= overlap < size:
-        raise UserError(f"granularity=chunk: the overlap must be from 0 to less than the size of {size} tokens, not {overlap}.")
+        raise UserError(
+            f"granularity=chunk: the overlap must be from 0 to less than the size of {size} tokens, not {overlap}."
+        )
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
-            yield _unit(f"{session.session_id}.{number}", session, [part.turn for part in parts], "\n".join(part.text for part in parts))
+            yield _unit(
+                f"{session.session_id}.{number}",
+                session,
+                [part.turn for part in parts],
+                "\n".join(part.text for part in parts),
+            )
 
 
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
@@ -105,7 +122,9 @@ CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
 }
 
 
-def _whole(chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity) -> MemoryChunk:
+def _whole(
+    chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
+) -> MemoryChunk:
     """A unit of whole turns, with or without the names of who speaks."""
     if granularity.speakers:
         return _unit(chunk_id, session, turns, "\n".join(map(line, turns)))
@@ -162,7 +181,10 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     if not words or cost <= size:
         yield _Part(turn, whole, cost)
         return
-    upto = [0, *accumulate(count_tokens(word.group()) for word in words)]  # tokens of the words before each
+    upto = [
+        0,
+        *accumulate(count_tokens(word.group()) for word in words),
+    ]  # tokens of the words before each
     room = size - count_tokens(f"{turn.speaker}:")
     start = done = 0
     while done < len(words):
@@ -171,8 +193,14 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
             end += 1
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn, text, size - room + upto[end] - upto[start])
-        start = done = end  # and back over what is repeated, never to where this part began: that much did not fit
-        while done < len(words) and upto[done] - upto[start - 1] <= overlap and upto[done + 1] - upto[start - 1] <= room:
+        start = done = (
+            end  # and back over what is repeated, never to where this part began: that much did not fit
+        )
+        while (
+            done < len(words)
+            and upto[done] - upto[start - 1] <= overlap
+            and upto[done + 1] - upto[start - 1] <= room
+        ):
             start -= 1
 
 

@@ -92,7 +92,12 @@ def _started(process: int) -> str:
     except OSError:  # another user's, which lives
         pass
     try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        return (
+            Path(f"/proc/{process}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[19]
+        )
     except (OSError, IndexError):
         return "0"
 

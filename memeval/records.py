@@ -68,7 +68,7 @@ class EvalQuestion:
     right_choices: tuple[int, ...] = ()
     """Positions of the right ones, from 0, ascending."""
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
-    several: bool = False
+    multi_select: bool = False
     """Whether more than one may be chosen."""
     answerable: bool = True
     """False where the right behaviour is to say that the conversation does not tell."""
@@ -119,7 +119,7 @@ class Query:
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
-    several: bool = False
+    multi_select: bool = False
     """Whether more than one may be chosen."""
     instruction: str = ""
     """What the task asks for beside the question; for the reader, not for the search."""
@@ -127,7 +127,13 @@ class Query:
     @property
     def shown(self) -> str:
         """The question with its instruction and its choices, for a system that puts it into words of its own."""
-        return "\n".join([self.text, *filter(None, [self.instruction]), *labelled(self.choices, self.choice_labels)])
+        return "\n".join(
+            [
+                self.text,
+                *filter(None, [self.instruction]),
+                *labelled(self.choices, self.choice_labels),
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,9 @@ class IngestHealth:
     @property
     def told(self) -> str:
         """In words: `ingest lost 3 of 419 units (0.7 %)`."""
-        return f"ingest lost {self.lost:,} of {self.asked:,} units ({self.lost_share:.1%})".replace("%", " %")
+        return f"ingest lost {self.lost:,} of {self.asked:,} units ({self.lost_share:.1%})".replace(
+            "%", " %"
+        )
 
 
 class Label(StrEnum):

@@ -26,7 +26,16 @@ TELLING = 12
 
 # What tools ask people to type where there is no key: ordinary words, which name models too.
 _PLACEHOLDERS = frozenset(
-    {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder", "anything", "whatever"}
+    {
+        "lm-studio",
+        "not-needed",
+        "not-required",
+        "no-key-required",
+        "sk-no-key-required",
+        "placeholder",
+        "anything",
+        "whatever",
+    }
 )
 _HOLDS_SECRET = re.compile(
     r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$"
@@ -134,7 +143,10 @@ def _changed(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {(change(name) if isinstance(name, str) else name): _changed(item, change) for name, item in value.items()}
+        return {
+            (change(name) if isinstance(name, str) else name): _changed(item, change)
+            for name, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_changed(item, change) for item in value]
     return value
@@ -220,7 +232,9 @@ def _cut(text: str, found: Iterable[re.Match[str]]) -> str:
     parts, done = [], 0
     for match in found:
         name = match.lastgroup or ""
-        if not _plausible(name, text[match.start(name) : match.end()], text[match.start() - 1 : match.start()]):
+        if not _plausible(
+            name, text[match.start(name) : match.end()], text[match.start() - 1 : match.start()]
+        ):
             continue
         start = match.start(name) if name in ("token", "value") else match.start()
         parts += [text[done:start], REDACTED]

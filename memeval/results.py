@@ -25,7 +25,12 @@ HYPOTHESES_FILE = "hypotheses.jsonl"
 _RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 SEAL = "digest"
 """Name of the member that holds the digest of a sealed JSON object."""
-RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = "run.json", "records.jsonl", "config.yaml", "tracked.json"
+RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
+    "run.json",
+    "records.jsonl",
+    "config.yaml",
+    "tracked.json",
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,9 @@ class RunSummary:
             summary = cls._of(content)
             _check_types(summary)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise ValueError(f"{folder / RUN_FILE} is damaged: {type(error).__name__}: {error}") from error
+            raise ValueError(
+                f"{folder / RUN_FILE} is damaged: {type(error).__name__}: {error}"
+            ) from error
         return summary
 
     @classmethod
@@ -131,7 +138,9 @@ class RunSummary:
         fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
         facets = fields.get("facets", {})
-        fields["facets"] = {facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in facets.items()}
+        fields["facets"] = {
+            facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in facets.items()
+        }
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
@@ -141,7 +150,9 @@ class RunSummary:
         found = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
-                found.append(f"{RUN_FILE} tells no digest of {name}: it is of an earlier version, or was edited")
+                found.append(
+                    f"{RUN_FILE} tells no digest of {name}: it is of an earlier version, or was edited"
+                )
                 continue
             try:
                 digest = file_digest(folder / name)
@@ -157,11 +168,32 @@ class RunSummary:
 
 def _check_types(summary: RunSummary) -> None:
     """Raises `TypeError` for the fields that decide what is taken or shown, where they hold another type."""
-    texts = [summary.run_key, summary.name, summary.dataset, summary.command, summary.started_at, summary.finished_at]
-    numbers = [*summary.metrics.values(), *(value for repeat in summary.repeats for value in repeat.metrics.values())]
-    counts = [*summary.statuses.values(), *(row.n for row in summary.categories), *(row.asked for row in summary.categories)]
-    digests = [*summary.files.values(), *summary.rows.values(), *summary.tags.values(), *summary.notes]
-    if not all(isinstance(value, str) for value in (*texts, *digests)) or not isinstance(summary.valid, bool):
+    texts = [
+        summary.run_key,
+        summary.name,
+        summary.dataset,
+        summary.command,
+        summary.started_at,
+        summary.finished_at,
+    ]
+    numbers = [
+        *summary.metrics.values(),
+        *(value for repeat in summary.repeats for value in repeat.metrics.values()),
+    ]
+    counts = [
+        *summary.statuses.values(),
+        *(row.n for row in summary.categories),
+        *(row.asked for row in summary.categories),
+    ]
+    digests = [
+        *summary.files.values(),
+        *summary.rows.values(),
+        *summary.tags.values(),
+        *summary.notes,
+    ]
+    if not all(isinstance(value, str) for value in (*texts, *digests)) or not isinstance(
+        summary.valid, bool
+    ):
         raise TypeError("a text is missing")
     if not all(value is None or isinstance(value, int | float) for value in numbers):
         raise TypeError("a metric is not a number")
@@ -197,7 +229,10 @@ def as_json(value: Any, indent: int | None = None) -> str:
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks like one."""
     clean: dict[str, Any] = without_known_in(summary)
-    return {**clean, **{name: redacted_in(clean[name]) for name in ("command", "params", "tags", "notes")}}
+    return {
+        **clean,
+        **{name: redacted_in(clean[name]) for name in ("command", "params", "tags", "notes")},
+    }
 
 
 def hypotheses_file(repeat: int) -> str:
@@ -221,7 +256,9 @@ def is_sealed(content: Mapping[str, Any]) -> bool:
 
 def _seal_of(content: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in content.items() if name != SEAL}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 _ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -241,7 +278,9 @@ def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None)
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
-    descriptor, name = mkstemp(prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent)
+    descriptor, name = mkstemp(
+        prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
+    )
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:

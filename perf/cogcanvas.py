@@ -25,11 +25,13 @@ from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 LAYERS = 3
 MARK = "Quotes of the notes that are taken already:"
-"""What tells a request of the extraction from others: the first line of the wording `extract`'s template."""
+"""What tells a request of the extraction from others: the first line of the template `extract`'s template."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--serve", action="store_true", help="be the endpoint")
@@ -54,22 +56,46 @@ def reply(body: Mapping[str, Any]) -> str:
         return scripted_reply(body)
     second = f"{MARK}\n(nothing)" not in words
     turns = re.findall(r"(?m)^(\d+)\. (?:\[.*?\] )?[^:\n]+: (.*)$", words)
-    items = [{"type": "event", "content": quote, "quote": quote, "unit": int(number), "people": []} for number, quote in turns]
+    items = [
+        {"type": "event", "content": quote, "quote": quote, "unit": int(number), "people": []}
+        for number, quote in turns
+    ]
     return json.dumps(items[:1] if second else items)
 
 
 def measure(latency: float, connections: int, overrides: list[str]) -> None:
     command = [sys.executable, __file__, "--serve", "--latency", str(latency)]
     with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server,
         tempfile.TemporaryDirectory() as home,
     ):
         assert server.stdout is not None and server.stdin is not None
         address = server.stdout.readline().strip()
-        cell = ["dataset=locomo", "system=cogcanvas", "llm=openai", "judge=keyword", "tracking=none", f"llm.base_url={address}"]
-        words = [sys.executable, "-m", "memeval", *cell, f"llm.max_concurrency={connections}", *overrides]
+        cell = [
+            "dataset=locomo",
+            "system=cogcanvas",
+            "llm=openai",
+            "judge=keyword",
+            "tracking=none",
+            f"llm.base_url={address}",
+        ]
+        words = [
+            sys.executable,
+            "-m",
+            "memeval",
+            *cell,
+            f"llm.max_concurrency={connections}",
+            *overrides,
+        ]
         began = time.perf_counter()
-        subprocess.run(words, env={**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"}, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            words,
+            env={**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         wall = time.perf_counter() - began
         stats = json.load(urlopen(f"{address}/stats"))
         server.stdin.close()
@@ -79,8 +105,12 @@ def measure(latency: float, connections: int, overrides: list[str]) -> None:
 def show(stats: Mapping[str, Any], wall: float, latency: float, connections: int) -> None:
     calls = stats["requests"]
     ideal = max(calls * latency / connections, LAYERS * latency)
-    print(f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections (peak {stats['peak']}): ideal {ideal:.2f} s")
-    print(f"first call to last reply  {stats['seconds']:6.2f} s  {stats['seconds'] / ideal:5.2f} x ideal")
+    print(
+        f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections (peak {stats['peak']}): ideal {ideal:.2f} s"
+    )
+    print(
+        f"first call to last reply  {stats['seconds']:6.2f} s  {stats['seconds'] / ideal:5.2f} x ideal"
+    )
     print(f"whole process             {wall:6.2f} s  {wall / ideal:5.2f} x ideal")
 
 

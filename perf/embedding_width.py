@@ -43,7 +43,11 @@ def conversation(raw: dict[str, Any]) -> Conversation:
     place = {turn["dia_id"]: position for position, turn in enumerate(turns)}
     found = Conversation([f"{turn['speaker']}: {turn['text']}" for turn in turns], [], [])
     for item in raw["qa"]:
-        ids = {f"D{int(a)}:{int(b)}" for text in item["evidence"] for a, b in re.findall(r"D:?(\d+):(\d+)", text)}
+        ids = {
+            f"D{int(a)}:{int(b)}"
+            for text in item["evidence"]
+            for a, b in re.findall(r"D:?(\d+):(\d+)", text)
+        }
         positions = {place[name] for name in ids if name in place}
         if item["category"] != 5 and positions:
             found.questions.append(item["question"])
@@ -54,7 +58,10 @@ def conversation(raw: dict[str, Any]) -> Conversation:
 def recall(similarity: NDArray[Any], evidence: Sequence[set[int]]) -> list[float]:
     """Per question, the share of its evidence among the `DEPTH` most similar turns."""
     best = np.argsort(-similarity, axis=1, kind="stable")[:, :DEPTH]
-    return [len(wanted & set(row.tolist())) / len(wanted) for row, wanted in zip(best, evidence, strict=True)]
+    return [
+        len(wanted & set(row.tolist())) / len(wanted)
+        for row, wanted in zip(best, evidence, strict=True)
+    ]
 
 
 def hashed(width: int) -> Callable[[Conversation], NDArray[Any]]:
@@ -94,7 +101,9 @@ def main(path: str, widths: Sequence[int]) -> None:
     cases = [conversation(raw) for raw in json.loads(Path(path).read_text(encoding="utf-8"))]
     methods: list[tuple[str, Callable[[Conversation], NDArray[Any]]]] = [("unhashed", unhashed)]
     methods += [(str(width), hashed(width)) for width in widths]
-    print(f"{sum(len(case.questions) for case in cases)} questions, {sum(len(case.turns) for case in cases)} turns")
+    print(
+        f"{sum(len(case.questions) for case in cases)} questions, {sum(len(case.turns) for case in cases)} turns"
+    )
     print(f"{'width':>9} {'recall@5':>9} {'all, s':>7} {'query, ms':>10}")
     for label, similarity in methods:
         start = time.perf_counter()

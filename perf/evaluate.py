@@ -33,7 +33,14 @@ def write_rows(folder: Path, rows: int) -> tuple[Path, Path]:
         for number in range(min(QUESTIONS_PER_CASE, rows - case * QUESTIONS_PER_CASE)):
             gold = " ".join(draw.sample(WORDS, 3))
             category = draw.choice([1, 2, 3, 4])
-            questions.append({"question": f"What of {number}?", "answer": gold, "category": category, "evidence": ["D1:1"]})
+            questions.append(
+                {
+                    "question": f"What of {number}?",
+                    "answer": gold,
+                    "category": category,
+                    "evidence": ["D1:1"],
+                }
+            )
             said = gold if number % 2 else " ".join(draw.sample(WORDS, 4))
             answers.append({"question_id": f"case-{case}/q{number}", "hypothesis": said})
         samples.append({"sample_id": f"case-{case}", "conversation": talk, "qa": questions})
@@ -48,7 +55,15 @@ def measure(rows: int) -> float:
     """Seconds of wall time for so many rows."""
     with tempfile.TemporaryDirectory() as name:
         data, file = write_rows(Path(name), rows)
-        command = [sys.executable, "-m", "memeval", "evaluate", str(file), "dataset=locomo", f"dataset.path={data}"]
+        command = [
+            sys.executable,
+            "-m",
+            "memeval",
+            "evaluate",
+            str(file),
+            "dataset=locomo",
+            f"dataset.path={data}",
+        ]
         command += ["dataset.allow_unpinned=true", "judge=keyword", "tracking=none"]
         started = time.perf_counter()
         environment = {**os.environ, "MEMEVAL_HOME": name}

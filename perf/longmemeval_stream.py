@@ -27,7 +27,9 @@ from typing import Any
 SESSIONS, TURNS, SENTENCES, WORDS = 50, 10, 12, 15
 POOL = 2_000
 """Sessions that histories share."""
-TYPES = ("single-session-user single-session-assistant single-session-preference multi-session temporal-reasoning knowledge-update").split()
+TYPES = (
+    "single-session-user single-session-assistant single-session-preference multi-session temporal-reasoning knowledge-update"
+).split()
 SHARES = list(accumulate(1 / rank for rank in range(1, 20_001)))
 """How often words occur, by Zipf's law, added up."""
 GIGABYTE = 10**9
@@ -35,7 +37,9 @@ START = datetime(2023, 1, 1, 9, 0)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[0.25, 0.5, 1.0])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options, overrides = parser.parse_known_args()
@@ -47,7 +51,10 @@ def main() -> int:
             size = path.stat().st_size / GIGABYTE
             seconds, busy, peak = run(path, Path(folder), overrides)
         pace = f"{busy / size:6.1f} s of the processor per GB"
-        print(f"{size:5.2f} GB, {items:5d} items: {seconds:6.1f} s, {pace}, peak {peak / 2**20:5.0f} MiB", flush=True)
+        print(
+            f"{size:5.2f} GB, {items:5d} items: {seconds:6.1f} s, {pace}, peak {peak / 2**20:5.0f} MiB",
+            flush=True,
+        )
         paces.append(busy / size)
         peaks.append(peak)
     return 0 if max(peaks) < GIGABYTE and paces[-1] < 1.3 * paces[0] else 1
@@ -56,7 +63,10 @@ def main() -> int:
 def write(path: Path, size: int) -> int:
     """Writes at least so many bytes of whole items, an item at a time; returns how many."""
     draw = random.Random(7)
-    words = ["".join(draw.choices("abcdefghijklmnoprstuvwyz", k=draw.randint(2, 10))) for _ in range(len(SHARES))]
+    words = [
+        "".join(draw.choices("abcdefghijklmnoprstuvwyz", k=draw.randint(2, 10)))
+        for _ in range(len(SHARES))
+    ]
     pool = [json.dumps(list(turns(draw, words))) for _ in range(POOL)]
     count = 0
     with path.open("w", encoding="utf-8") as file:
@@ -70,7 +80,10 @@ def write(path: Path, size: int) -> int:
 
 def turns(draw: random.Random, words: list[str]) -> Iterator[dict[str, Any]]:
     for number in range(TURNS):
-        yield {"role": "assistant" if number % 2 else "user", "content": " ".join(sentence(draw, words) for _ in range(SENTENCES))}
+        yield {
+            "role": "assistant" if number % 2 else "user",
+            "content": " ".join(sentence(draw, words) for _ in range(SENTENCES)),
+        }
 
 
 def sentence(draw: random.Random, words: list[str]) -> str:
@@ -81,7 +94,10 @@ def item(draw: random.Random, words: list[str], pool: list[str], number: int) ->
     """One item as JSON: sessions of the pool, and one of its own with a flagged turn."""
     kind, thing = TYPES[number % len(TYPES)], words[-1 - number % len(words)]
     own = list(turns(draw, words))
-    own[0] |= {"content": f"By the way, my {thing} is called {thing.title()} now. {own[0]['content']}", "has_answer": True}
+    own[0] |= {
+        "content": f"By the way, my {thing} is called {thing.title()} now. {own[0]['content']}",
+        "has_answer": True,
+    }
     picked = draw.sample(range(len(pool)), SESSIONS - 1)
     sessions, ids = [pool[index] for index in picked], [f"pool_{index}" for index in picked]
     place = draw.randrange(SESSIONS)
@@ -103,9 +119,23 @@ def item(draw: random.Random, words: list[str], pool: list[str], number: int) ->
 
 def run(path: Path, home: Path, overrides: list[str]) -> tuple[float, float, int]:
     """Seconds, processor seconds and peak memory in bytes of a run's process."""
-    command = [sys.executable, "-m", "memeval", "system=bm25", "dataset=longmemeval_m", f"dataset.path={path}", "tracking=none", *overrides]
+    command = [
+        sys.executable,
+        "-m",
+        "memeval",
+        "system=bm25",
+        "dataset=longmemeval_m",
+        f"dataset.path={path}",
+        "tracking=none",
+        *overrides,
+    ]
     started = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, "MEMEVAL_HOME": str(home)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "MEMEVAL_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     assert process.stderr is not None
     told = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)

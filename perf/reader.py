@@ -40,10 +40,14 @@ QUESTIONS = 60
 def made_up(seed: int = 0) -> tuple[list[str], list[str]]:
     """700 units of random words with dates, and questions about them."""
     draw = random.Random(seed)
-    words = ["".join(draw.choices("abcdefghijklmnoprstuvw", k=draw.randint(3, 9))) for _ in range(3000)]
+    words = [
+        "".join(draw.choices("abcdefghijklmnoprstuvw", k=draw.randint(3, 9))) for _ in range(3000)
+    ]
 
     def sentence() -> str:
-        return " ".join(draw.choices(words, k=draw.randint(4, 16))).capitalize() + draw.choice(".!?")
+        return " ".join(draw.choices(words, k=draw.randint(4, 16))).capitalize() + draw.choice(
+            ".!?"
+        )
 
     units = [
         f"[1:56 pm on {draw.randint(1, 28)} May 2023] {draw.choice(('Ann', 'Bob'))}: {' '.join(sentence() for _ in range(3))}"
@@ -63,7 +67,9 @@ def real(path: str) -> Iterator[Case]:
         for number in sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key)):
             date = talk[f"session_{number}_date_time"].replace(",", "")
             for turn in talk[f"session_{number}"]:
-                caption = f" [shares an image: {turn['blip_caption']}]" if "blip_caption" in turn else ""
+                caption = (
+                    f" [shares an image: {turn['blip_caption']}]" if "blip_caption" in turn else ""
+                )
                 units[turn["dia_id"]] = f"[{date}] {turn['speaker']}: {turn['text']}{caption}"
         yield list(units.values()), units, case["qa"]
 
@@ -83,7 +89,12 @@ def speed(units: Sequence[str], questions: Sequence[str]) -> None:
     for size in SIZES:
         kept = draw.sample(list(units), min(size, len(units)))
         for label in ("fresh", "kept"):
-            times = [answer_ms(model, text, draw.sample(list(units), len(kept)) if label == "fresh" else kept) for text in questions]
+            times = [
+                answer_ms(
+                    model, text, draw.sample(list(units), len(kept)) if label == "fresh" else kept
+                )
+                for text in questions
+            ]
             print(f"{size:6} {label:>8} {np.median(times):8.2f} {np.percentile(times, 95):8.2f}")
 
 
@@ -100,18 +111,27 @@ class Item:
 def items(path: str) -> list[list[Item]]:
     """Per conversation, its questions."""
     cases = list(real(path))
-    return [case_items(case, cases[(number + 3) % len(cases)][0]) for number, case in enumerate(cases)]
+    return [
+        case_items(case, cases[(number + 3) % len(cases)][0]) for number, case in enumerate(cases)
+    ]
 
 
 def case_items(case: Case, another: Sequence[str]) -> list[Item]:
     from rank_bm25 import BM25Okapi
 
     units, by_id, questions = case
-    said = [re.findall("[a-z0-9]+", unit.split("] ", 1)[1].split(" [shares an image:")[0].lower()) for unit in units]
+    said = [
+        re.findall("[a-z0-9]+", unit.split("] ", 1)[1].split(" [shares an image:")[0].lower())
+        for unit in units
+    ]
     ranker = BM25Okapi(said)
     found = []
     for item in questions:
-        ids = [f"D{int(a)}:{int(b)}" for text in item["evidence"] for a, b in re.findall(r"D:?(\d+):(\d+)", text)]
+        ids = [
+            f"D{int(a)}:{int(b)}"
+            for text in item["evidence"]
+            for a, b in re.findall(r"D:?(\d+):(\d+)", text)
+        ]
         scores = ranker.get_scores(re.findall("[a-z0-9]+", item["question"].lower()))
         contexts = {
             "evidence": tuple(by_id[name] for name in dict.fromkeys(ids) if name in by_id),
@@ -119,7 +139,9 @@ def case_items(case: Case, another: Sequence[str]) -> list[Item]:
             "whole": tuple(units),
             "another": tuple(another),
         }
-        found.append(Item(item["category"], item["question"], str(item.get("answer", "")), contexts))
+        found.append(
+            Item(item["category"], item["question"], str(item.get("answer", "")), contexts)
+        )
     return found
 
 
@@ -128,7 +150,12 @@ def answers(cases: Sequence[Sequence[Item]]) -> None:
     print(f"{'context':>12} {'category':>8} {'n':>5} {'F1':>7} {'keyword':>8} {'abstains':>9}")
     for context in ("evidence", "bm25 top 10", "whole", "another"):
         for category in range(1, 6):
-            rows = [graded(item, context) for case in cases for item in case if item.category == category]
+            rows = [
+                graded(item, context)
+                for case in cases
+                for item in case
+                if item.category == category
+            ]
             f1, keyword, abstains = np.mean(rows, axis=0)
             shown = f"{keyword:8.3f}" if category != 5 else f"{'':8}"
             print(f"{context:>12} {category:8} {len(rows):5} {f1:7.3f} {shown} {abstains:9.3f}")
@@ -136,7 +163,11 @@ def answers(cases: Sequence[Sequence[Item]]) -> None:
 
 def graded(item: Item, context: str) -> tuple[float, float, float]:
     text = read(item.question, item.contexts[context]).answer
-    return locomo_f1(text, item.gold, item.category), keyword_pass(text, item.gold), text == NO_ANSWER
+    return (
+        locomo_f1(text, item.gold, item.category),
+        keyword_pass(text, item.gold),
+        text == NO_ANSWER,
+    )
 
 
 def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, float]:
@@ -146,9 +177,18 @@ def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, fl
     """
     from scipy.optimize import minimize
 
-    found = [training(item, name) for case in cases[::2] for item in case if item.category != 5 for name in ("evidence", "bm25 top 10")]
+    found = [
+        training(item, name)
+        for case in cases[::2]
+        for item in case
+        if item.category != 5
+        for name in ("evidence", "bm25 top 10")
+    ]
     examples = [example for example in found if example is not None]
-    features, gain = np.concatenate([example[0] for example in examples]), np.concatenate([example[1] for example in examples])
+    features, gain = (
+        np.concatenate([example[0] for example in examples]),
+        np.concatenate([example[1] for example in examples]),
+    )
     sizes = [len(example[1]) for example in examples]
     starts, owner = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(sizes)), sizes)
     spread = features.std(axis=0) + 1e-6
@@ -159,22 +199,41 @@ def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, fl
         chance = raised / np.add.reduceat(raised, starts)[owner]
         expected = np.add.reduceat(chance * gain, starts)
         slope = features.T @ (chance * (gain - expected[owner])) / spread / len(sizes)
-        return penalty * float(vector @ vector) - float(expected.mean()), 2 * penalty * vector - slope
+        return penalty * float(vector @ vector) - float(
+            expected.mean()
+        ), 2 * penalty * vector - slope
 
-    best = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 300}).x / spread
-    return {name: round(float(weight), 2) for name, weight in zip(NAMES, best, strict=True) if abs(weight) >= 0.005}
+    best = (
+        minimize(
+            loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 300}
+        ).x
+        / spread
+    )
+    return {
+        name: round(float(weight), 2)
+        for name, weight in zip(NAMES, best, strict=True)
+        if abs(weight) >= 0.005
+    }
 
 
 def training(item: Item, context: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Features and official F1 of each candidate span; None for questions that are answered otherwise or without candidates."""
     question, read_context = analyse(item.question), index(item.contexts[context])
     ranking = rank(question, read_context, DEPTH)
-    if question.kind in (Kind.WHEN, Kind.YES_NO, Kind.EITHER, Kind.COUNT, Kind.DURATION) or not ranking.best:
+    if (
+        question.kind in (Kind.WHEN, Kind.YES_NO, Kind.EITHER, Kind.COUNT, Kind.DURATION)
+        or not ranking.best
+    ):
         return None
     found = candidates(question, read_context, ranking)
     if len(found.starts) == 0:
         return None
-    return found.features, np.array([locomo_f1(found.text(number), item.gold, item.category) for number in range(len(found.starts))])
+    return found.features, np.array(
+        [
+            locomo_f1(found.text(number), item.gold, item.category)
+            for number in range(len(found.starts))
+        ]
+    )
 
 
 def main(arguments: Sequence[str]) -> None:

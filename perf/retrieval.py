@@ -20,7 +20,7 @@ import numpy as np
 
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.records import MemoryChunk, OracleQuery, Query
-from memeval.systems.contract import MemorySystem, Parts, ReaderReply
+from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
 from memeval.systems.registry import build_system
 
 WORDS = [f"word{number}" for number in range(8000)]
@@ -43,7 +43,10 @@ def texts_of(count: int) -> list[str]:
     """Turns of 20 words, a speaker's name in half of them, words as frequent as in speech."""
     chance = random.Random(0)
     weights = [1 / rank for rank in range(1, len(WORDS) + 1)]
-    return [f"{chance.choice(['ann', 'bob'])}: {' '.join(chance.choices(WORDS, weights, k=20))}" for _ in range(count)]
+    return [
+        f"{chance.choice(['ann', 'bob'])}: {' '.join(chance.choices(WORDS, weights, k=20))}"
+        for _ in range(count)
+    ]
 
 
 def bm25() -> None:
@@ -68,8 +71,14 @@ def bm25() -> None:
         with timed() as okapi:
             for query in few:
                 reference.get_scores(terms(query))
-        cost = [1000 * scoring.seconds / len(queries), 1000 * ranking.seconds / len(queries), 1000 * okapi.seconds / len(few)]
-        print(f"{size:>8} documents  {building.seconds:>14.2f} {cost[0]:>8.3f} {cost[1]:>14.3f} {cost[2]:>11.3f}")
+        cost = [
+            1000 * scoring.seconds / len(queries),
+            1000 * ranking.seconds / len(queries),
+            1000 * okapi.seconds / len(few),
+        ]
+        print(
+            f"{size:>8} documents  {building.seconds:>14.2f} {cost[0]:>8.3f} {cost[1]:>14.3f} {cost[2]:>11.3f}"
+        )
 
 
 def chroma() -> None:
@@ -89,8 +98,15 @@ def chroma() -> None:
         with timed() as asking:
             found = [index.query(query, 20)[0] for query in queries]
         exact = [np.argsort(-(rows @ query), kind="stable")[:20] for query in queries]
-        recall = np.mean([len(set(one) & set(other.tolist())) / 20 for one, other in zip(found, exact, strict=True)])
-        print(f"{count:>7} {width:>7} {adding.seconds:>9.2f} {1000 * asking.seconds / len(queries):>12.2f} {recall:>12.4f}")
+        recall = np.mean(
+            [
+                len(set(one) & set(other.tolist())) / 20
+                for one, other in zip(found, exact, strict=True)
+            ]
+        )
+        print(
+            f"{count:>7} {width:>7} {adding.seconds:>9.2f} {1000 * asking.seconds / len(queries):>12.2f} {recall:>12.4f}"
+        )
         index.close()
 
 
@@ -107,7 +123,7 @@ class SilentReader:
         return ReaderReply("", None, 0)
 
 
-def _parts(loop: asyncio.AbstractEventLoop, width: int, case_id: str = "case") -> Parts:
+def _parts(loop: asyncio.AbstractEventLoop, width: int, case_id: str = "case") -> SystemContext:
     def run_sync(awaitable: Awaitable[Any]) -> Any:
         async def wait() -> Any:
             return await awaitable
@@ -115,7 +131,9 @@ def _parts(loop: asyncio.AbstractEventLoop, width: int, case_id: str = "case") -
         return asyncio.run_coroutine_threadsafe(wait(), loop).result()
 
     nobody: Any = None
-    return Parts(SilentReader(), nobody, CharTfidfEmbedder(width=width), 10, 0, case_id, run_sync)
+    return SystemContext(
+        SilentReader(), nobody, CharTfidfEmbedder(width=width), 10, 0, case_id, run_sync
+    )
 
 
 async def _run(system: MemorySystem, method: str, *args: Any) -> Any:
@@ -141,16 +159,28 @@ def mem0() -> None:
         warm.close()
         print(f"\nmem0, infer=false: import and start {starting.seconds:.2f} s, once a process")
         print("chunks   width   ms an add   ms a search")
-        for count, width in [(200, 2048), (700, 512), (700, 2048), (700, 4096), (700, 8192), (2000, 2048)]:
+        for count, width in [
+            (200, 2048),
+            (700, 512),
+            (700, 2048),
+            (700, 4096),
+            (700, 8192),
+            (2000, 2048),
+        ]:
             texts = texts_of(count)
-            chunks = [MemoryChunk(f"D1:{n}", text, None, "s1", (f"D1:{n}",), ("ann",)) for n, text in enumerate(texts)]
+            chunks = [
+                MemoryChunk(f"D1:{n}", text, None, "s1", (f"D1:{n}",), ("ann",))
+                for n, text in enumerate(texts)
+            ]
             system = build_system("mem0", {}, _parts(asyncio.get_running_loop(), width))
             with timed() as adding:
                 await _ingest(system, chunks)
             with timed() as asking:
                 for text in texts[:100]:
                     await _run(system, "answer", Query(text[:60]))
-            print(f"{count:>6} {width:>7} {1000 * adding.seconds / count:>11.2f} {10 * asking.seconds:>13.2f}")
+            print(
+                f"{count:>6} {width:>7} {1000 * adding.seconds / count:>11.2f} {10 * asking.seconds:>13.2f}"
+            )
             system.close()
 
     asyncio.run(measure())
@@ -164,22 +194,32 @@ def locomo() -> None:
     if not path.exists():
         print("\nLoCoMo: set MEMEVAL_DATA_DIR")
         return
-    cases = [(case, chunks(case, Granularity("turn"))) for case in build("locomo", Path(), path=str(path), categories=(1, 2, 3, 4)).cases()]
+    cases = [
+        (case, chunks(case, Granularity("turn")))
+        for case in build("locomo", Path(), path=str(path), categories=(1, 2, 3, 4)).cases()
+    ]
     total = sum(len(units) for _, units in cases), sum(len(case.questions) for case, _ in cases)
     print(f"\nLoCoMo: {total[0]} turns, {total[1]} questions, one after the other, reader left out")
-    print(f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} {'recall@5':>9} {'@10':>6} {'@20':>6}")
+    print(
+        f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} {'recall@5':>9} {'@10':>6} {'@20':>6}"
+    )
 
     async def measure(name: str, settings: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         ingest = ask = 0.0
         hits: dict[int, list[float]] = {5: [], 10: [], 20: []}
         for case, units in cases:
-            system = build_system(name, settings, _parts(loop, CharTfidfEmbedder().width, case.case_id))
+            system = build_system(
+                name, settings, _parts(loop, CharTfidfEmbedder().width, case.case_id)
+            )
             with timed() as clock:
                 await _ingest(system, units)
             ingest += clock.seconds
             with timed() as clock:
-                answers = [await _run(system, "answer", OracleQuery(one.text, evidence=one.evidence)) for one in case.questions]
+                answers = [
+                    await _run(system, "answer", OracleQuery(one.text, evidence=one.evidence))
+                    for one in case.questions
+                ]
             ask += clock.seconds
             for question, answer in zip(case.questions, answers, strict=True):
                 for depth in hits if answer.ranking is not None and question.evidence else ():
@@ -188,7 +228,10 @@ def locomo() -> None:
             system.close()
         recall = [f"{np.mean(values):>6.3f}" if values else "     -" for values in hits.values()]
         title = " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
-        print(f"{title:<16} {ingest:>8.2f} {ask:>12.2f} {1000 * ask / total[1]:>14.2f}    {' '.join(recall)}", flush=True)
+        print(
+            f"{title:<16} {ingest:>8.2f} {ask:>12.2f} {1000 * ask / total[1]:>14.2f}    {' '.join(recall)}",
+            flush=True,
+        )
 
     for name in ("no_memory", "oracle", "long_context", "bm25", "embedding_only", "rag", "mem0"):
         asyncio.run(measure(name, {}))

@@ -18,5 +18,7 @@ def data_dir() -> Path:
     """The folder of the real data sets; its siblings `outputs` and `reference` hold recorded values. Skips where it is absent."""
     named = os.environ.get("MEMEVAL_DATA_DIR")
     if not named or not Path(named, "locomo", "locomo10.json").is_file():
-        pytest.skip("needs the real data sets: MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json")
+        pytest.skip(
+            "needs the real data sets: MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json"
+        )
     return Path(named)

@@ -24,7 +24,7 @@ PRELOADED = """
 memeval.cli.run memeval.cli.cell memeval.cli.evaluate memeval.cli.prepare memeval.cli.compose
 memeval.cli.data memeval.cli.hydra_errors memeval.pipeline.prepare memeval.pipeline.imported
 memeval.report.comparison memeval.llm.extractive memeval.llm.openai memeval.embedding.openai
-memeval.embedding.tfidf memeval.datasets.locomo hydra numpy openai rich.table rich.progress
+memeval.embedding.tfidf memeval.datasets.locomo.adapter hydra numpy openai rich.table rich.progress
 """.split()
 
 
@@ -57,7 +57,9 @@ def run_command_line(
         }
         status = _parent().ask(request)
         if status is None:
-            raise subprocess.TimeoutExpired(list(arguments), timeout, out.read_bytes(), err.read_bytes())
+            raise subprocess.TimeoutExpired(
+                list(arguments), timeout, out.read_bytes(), err.read_bytes()
+            )
         return Done(status, *(path.read_text(encoding="utf-8") for path in (out, err)))
 
 

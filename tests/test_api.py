@@ -51,7 +51,9 @@ def test_records_are_a_table_with_a_row_per_question(run: memeval.Run) -> None:
     assert len(records) == 4
     right = (records["verdict.label"] == "correct").mean()
     assert right == pytest.approx(run.metrics["accuracy"])
-    assert {"question_id", "category_name", "hypothesis", "metrics.token_f1"} <= set(records.columns)
+    assert {"question_id", "category_name", "hypothesis", "metrics.token_f1"} <= set(
+        records.columns
+    )
 
 
 def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) -> None:
@@ -66,7 +68,9 @@ def test_a_finished_run_is_taken_as_it_is(run: memeval.Run) -> None:
     assert (again.key, again.metrics) == (run.key, run.metrics)
 
 
-def test_progress_is_printed_where_it_is_wanted(run: memeval.Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_printed_where_it_is_wanted(
+    run: memeval.Run, capfd: pytest.CaptureFixture[str]
+) -> None:
     memeval.run(*SMALL, system="bm25", top_k=3)
     assert "finished before: 4 records reused" in capfd.readouterr().err
 
@@ -144,7 +148,9 @@ def test_keyword_arguments_are_overrides(settings: dict[str, object], overrides:
     assert as_overrides(settings) == overrides
 
 
-@pytest.mark.parametrize("text", ["a b", "it's", "a,b", "[x]", r"back\slash", "ends\\", r"\'", "{", ""])
+@pytest.mark.parametrize(
+    "text", ["a b", "it's", "a,b", "[x]", r"back\slash", "ends\\", r"\'", "{", ""]
+)
 def test_any_text_reaches_the_config_as_it_is(text: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 

@@ -28,25 +28,43 @@ ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 EXAMPLE = ROOT / "tests" / "systems_example"
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-DATA_SETS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "datasets").glob("*.md")))
+DATA_SETS = "\n".join(
+    path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "datasets").glob("*.md"))
+)
 ALL, NO_GROUP, NAME = "all", "–", "the option"
 VALUES = ("top_k", "compression_turn")
 """Groups whose options are values of a field of the same name."""
-VARIABLES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+VARIABLES = (
+    "MEMEVAL_HOME",
+    "MEMEVAL_DATA_DIR",
+    "MLFLOW_TRACKING_URI",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 
 
 def rows() -> Iterator[tuple[str, list[str], str, str]]:
     """Field, options, default and stage of each row of the tables of fields."""
     for line in [*PAGE.splitlines(), *DATA_SETS.splitlines()]:
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
+        cells = (
+            [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
+        )
         if len(cells) == 6:
             yield cells[0].strip("`"), cells[1].split(", "), cells[2], cells[4]
 
 
 def described(field: str, option: str) -> tuple[str, str] | None:
     """Default and stage by the documentation."""
-    own = [(default, stage) for name, options, default, stage in rows() if name == field and option in options]
-    common = [(default, stage) for name, options, default, stage in rows() if name == field and ALL in options]
+    own = [
+        (default, stage)
+        for name, options, default, stage in rows()
+        if name == field and option in options
+    ]
+    common = [
+        (default, stage)
+        for name, options, default, stage in rows()
+        if name == field and ALL in options
+    ]
     assert len(own) < 2 and len(common) < 2, f"docs/ describe {field} of {option} twice"
     return next(iter(own or common), None)
 
@@ -55,16 +73,26 @@ def stages(option: str = "") -> dict[str, str | None]:
     """Stage of each field by the code; of a data set's option, the stages of its own fields."""
     known = field_stages(RunConfig) | {"system.name": "run"}
     for name in [option] if option in ADAPTERS else ADAPTERS:
-        known |= {path: stage or "prepare" for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()}
+        known |= {
+            path: stage or "prepare"
+            for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()
+        }
     known["dataset.name"] = "prepare"
     for name in BUILT_IN:
-        known |= {path: stage or "prepare" for path, stage in field_stages(settings_of(name), "system.").items()}
+        known |= {
+            path: stage or "prepare"
+            for path, stage in field_stages(settings_of(name), "system.").items()
+        }
     return known
 
 
 def written(value: Any) -> str:
     """A default as YAML writes it."""
-    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if value is None or isinstance(value, bool)
+        else str(value)
+    )
 
 
 def in_conf() -> Iterator[tuple[str, str, str]]:
@@ -89,7 +117,9 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize(("field", "option", "default"), list(in_conf()))
 def test_a_field_of_conf_is_documented(field: str, option: str, default: str) -> None:
     found = described(field, option)
-    assert found, f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, default, unit, stage, meaning"
+    assert found, (
+        f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, default, unit, stage, meaning"
+    )
     assert found == (default, stages(option)[field])
 
 
@@ -99,19 +129,31 @@ def test_every_field_of_the_schema_is_documented() -> None:
 
 def test_nothing_else_is_documented() -> None:
     known = {(field, option) for field, option, _ in in_conf()}
-    stated = [(field, option) for field, options, *_ in rows() for option in options if option != ALL or field in VALUES]
+    stated = [
+        (field, option)
+        for field, options, *_ in rows()
+        for option in options
+        if option != ALL or field in VALUES
+    ]
     assert [row for row in stated if row not in known] == []
     assert {stage for *_, stage in rows()} <= set(STAGES)
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}={path.stem}")
+@pytest.mark.parametrize(
+    "path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}={path.stem}"
+)
 def test_every_option_is_documented(path: Path) -> None:
     assert f"`{path.parent.name}={path.stem}`" in PAGE
 
 
 def test_the_default_options_are_marked() -> None:
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
-    defaults = {f"{group}={option}" for line in top["defaults"] if isinstance(line, dict) for group, option in line.items()}
+    defaults = {
+        f"{group}={option}"
+        for line in top["defaults"]
+        if isinstance(line, dict)
+        for group, option in line.items()
+    }
     marked = set(re.findall(r"\| `(\w+=\w+)` \* \|", PAGE))
     assert {choice for choice in defaults if not choice.startswith("override")} == marked
 
@@ -122,19 +164,34 @@ def test_the_environment_variables_are_documented() -> None:
 
 def test_every_sweep_is_documented() -> None:
     page = (ROOT / "sweeps" / "README.md").read_text(encoding="utf-8")
-    assert [path.stem for path in sorted((ROOT / "sweeps").glob("*.yaml")) if f"## `{path.stem}`" not in page] == []
+    assert [
+        path.stem
+        for path in sorted((ROOT / "sweeps").glob("*.yaml"))
+        if f"## `{path.stem}`" not in page
+    ] == []
 
 
 def test_the_example_is_printed_as_it_is_tested() -> None:
     page = (ROOT / "docs" / "adding_a_system.md").read_text(encoding="utf-8")
-    for fence, path in (("python", "my_recent.py"), ("yaml", "my_conf/system/recent.yaml"), ("python", "test_my_systems.py")):
+    for fence, path in (
+        ("python", "my_recent.py"),
+        ("yaml", "my_conf/system/recent.yaml"),
+        ("python", "test_my_systems.py"),
+    ):
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 
 
 def commands() -> list[str]:
     """The commands of the pages that need neither a key nor a data set, without their comments."""
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("configuration.md", "adding_a_system.md")]
-    blocks = "".join(block for page in pages for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    pages = [
+        (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for name in ("configuration.md", "adding_a_system.md")
+    ]
+    blocks = "".join(
+        block
+        for page in pages
+        for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    )
     return [line.partition(" #")[0].strip() for line in blocks.splitlines()]
 
 
@@ -142,15 +199,27 @@ def commands() -> list[str]:
 def test_a_command_runs(command: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "work")
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
-    done = run([*words, "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"], tmp_path, cwd=folder)
+    done = run(
+        [*words, "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"],
+        tmp_path,
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stderr
 
 
-def run(command: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: list[str], home: Path, cwd: Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A command in a home of its own."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")
+    }
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def metric_patterns() -> list[re.Pattern[str]]:
@@ -166,29 +235,64 @@ def metric_patterns() -> list[re.Pattern[str]]:
         "<depth>": r"\d+",
     }
     names = set(re.findall(r"`([a-z][\w/<>]+)`", text))
-    return [re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name))) for name in names]
+    return [
+        re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(<\w+>)", name)))
+        for name in names
+    ]
 
 
 def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
-    shipped = ",".join(name for name in sorted(ADAPTERS) if name.startswith("demo") or not DATASETS[name].file)
-    done = run([sys.executable, "-m", "memeval", "-m", f"dataset={shipped}", "dataset.limit_cases=3", "tracking=none"], tmp_path)
+    shipped = ",".join(
+        name for name in sorted(ADAPTERS) if name.startswith("demo") or not DATASETS[name].file
+    )
+    done = run(
+        [
+            sys.executable,
+            "-m",
+            "memeval",
+            "-m",
+            f"dataset={shipped}",
+            "dataset.limit_cases=3",
+            "tracking=none",
+        ],
+        tmp_path,
+    )
     assert done.returncode == 0, done.stderr
-    summaries = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json")]
+    summaries = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in tmp_path.glob("outputs/runs/*/run.json")
+    ]
     assert len(summaries) == shipped.count(",") + 1 > 7
-    patterns, logged = metric_patterns(), {name for summary in summaries for name in summary["metrics"]}
-    assert sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns)) == []
+    patterns, logged = (
+        metric_patterns(),
+        {name for summary in summaries for name in summary["metrics"]},
+    )
+    assert (
+        sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns))
+        == []
+    )
 
 
 @pytest.mark.parametrize("with_model", [False, True], ids=["offline", "with a model"])
 def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -> None:
     few = ["num_runs=2", "dataset.limit_questions=10", "tracking=none"]
     with ScriptedEndpoint() as endpoint:
-        chosen = ["system=rag", "embedder=openai", "llm=openai", "judge=llm", "seed=7"] if with_model else ["system=bm25"]
+        chosen = (
+            ["system=rag", "embedder=openai", "llm=openai", "judge=llm", "seed=7"]
+            if with_model
+            else ["system=bm25"]
+        )
         reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test"}
         done = run([sys.executable, "-m", "memeval", *chosen, *few], tmp_path, **reach)
     assert done.returncode == 0, done.stderr
-    (summary,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json"))
+    (summary,) = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in tmp_path.glob("outputs/runs/*/run.json")
+    )
     logged = {name for name, value in summary["metrics"].items() if value is not None}
     assert {"accuracy", "accuracy_std", "tokens/total"} <= logged
     patterns = metric_patterns()
-    assert sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns)) == []
+    assert (
+        sorted(name for name in logged if not any(pattern.fullmatch(name) for pattern in patterns))
+        == []
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
 from memeval.granularity import CUTS, Granularity, chunks
 from memeval.llm.tokens import count_tokens
@@ -18,27 +18,52 @@ from memeval.records import EvalCase, MemoryChunk, Session, Turn
 START = datetime(2023, 5, 8, 13, 56)
 
 
-def case_of(*sessions: list[tuple[str, str]], speakers: tuple[str, ...] = ("Ann", "Bob")) -> EvalCase:
+def case_of(
+    *sessions: list[tuple[str, str]], speakers: tuple[str, ...] = ("Ann", "Bob")
+) -> EvalCase:
     """A case from (speaker, text) pairs, a session each day."""
     made = []
     for number, lines in enumerate(sessions, start=1):
         time = START + timedelta(days=number)
-        turns = tuple(Turn(f"D{number}:{index}", who, text, time) for index, (who, text) in enumerate(lines, start=1))
+        turns = tuple(
+            Turn(f"D{number}:{index}", who, text, time)
+            for index, (who, text) in enumerate(lines, start=1)
+        )
         made.append(Session(f"s{number}", time, turns))
     return EvalCase("conv-1", tuple(made), (), speakers)
 
 
-CASE = case_of([("Ann", "a1"), ("Ann", "a2"), ("Bob", "b1"), ("Bob", "b2"), ("Ann", "bye")], [("Bob", "b3"), ("Ann", "a4")])
+CASE = case_of(
+    [("Ann", "a1"), ("Ann", "a2"), ("Bob", "b1"), ("Bob", "b2"), ("Ann", "bye")],
+    [("Bob", "b3"), ("Ann", "a4")],
+)
 
 
 def told(case: EvalCase, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    return [(chunk.chunk_id, chunk.session_id, chunk.turn_ids) for chunk in chunks(case, Granularity(name))]
+    return [
+        (chunk.chunk_id, chunk.session_id, chunk.turn_ids)
+        for chunk in chunks(case, Granularity(name))
+    ]
 
 
 def test_sessions_and_turns() -> None:
-    assert told(CASE, "session") == [("s1", "s1", ("D1:1", "D1:2", "D1:3", "D1:4", "D1:5")), ("s2", "s2", ("D2:1", "D2:2"))]
-    assert [chunk_id for chunk_id, _, _ in told(CASE, "turn")] == ["D1:1", "D1:2", "D1:3", "D1:4", "D1:5", "D2:1", "D2:2"]
-    assert chunks(CASE, Granularity("session"))[0].content == "Ann: a1\nAnn: a2\nBob: b1\nBob: b2\nAnn: bye"
+    assert told(CASE, "session") == [
+        ("s1", "s1", ("D1:1", "D1:2", "D1:3", "D1:4", "D1:5")),
+        ("s2", "s2", ("D2:1", "D2:2")),
+    ]
+    assert [chunk_id for chunk_id, _, _ in told(CASE, "turn")] == [
+        "D1:1",
+        "D1:2",
+        "D1:3",
+        "D1:4",
+        "D1:5",
+        "D2:1",
+        "D2:2",
+    ]
+    assert (
+        chunks(CASE, Granularity("session"))[0].content
+        == "Ann: a1\nAnn: a2\nBob: b1\nBob: b2\nAnn: bye"
+    )
 
 
 def test_exchanges_are_opened_by_the_first_speaker_and_closed_by_the_other() -> None:
@@ -58,7 +83,9 @@ def test_an_exchange_over_a_border_has_the_later_date() -> None:
 
 
 def test_without_an_order_of_speakers_the_first_to_speak_opens() -> None:
-    assert [turns for _, _, turns in told(replace(CASE, speakers=()), "exchange")] == [turns for _, _, turns in told(CASE, "exchange")]
+    assert [turns for _, _, turns in told(replace(CASE, speakers=()), "exchange")] == [
+        turns for _, _, turns in told(CASE, "exchange")
+    ]
 
 
 def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
@@ -74,7 +101,11 @@ def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
 def test_chunks_are_cut_between_turns_and_repeat_whole_turns() -> None:
     case = case_of([("A", "one two"), ("B", "three four"), ("A", "five six"), ("B", "seven eight")])
     cut = chunks(case, Granularity("chunk", size=8, overlap=4))
-    assert [chunk.content for chunk in cut] == ["A: one two\nB: three four", "B: three four\nA: five six", "A: five six\nB: seven eight"]
+    assert [chunk.content for chunk in cut] == [
+        "A: one two\nB: three four",
+        "B: three four\nA: five six",
+        "A: five six\nB: seven eight",
+    ]
     assert [chunk.chunk_id for chunk in cut] == ["s1.1", "s1.2", "s1.3"]
     assert [chunk.content for chunk in chunks(case, Granularity("chunk", size=8))] == [
         "A: one two\nB: three four",
@@ -95,7 +126,10 @@ def test_a_long_turn_is_split_between_words_under_its_speaker() -> None:
 
 
 def test_a_turn_without_words_is_kept() -> None:
-    assert [chunk.turn_ids for chunk in chunks(case_of([("Ann", ""), ("Bob", " \n")]), Granularity("chunk", size=1))] == [
+    assert [
+        chunk.turn_ids
+        for chunk in chunks(case_of([("Ann", ""), ("Bob", " \n")]), Granularity("chunk", size=1))
+    ] == [
         ("D1:1",),
         ("D1:2",),
     ]
@@ -107,7 +141,10 @@ def test_a_turn_without_words_is_kept() -> None:
         (Granularity("turns"), "unknown granularity 'turns'. Did you mean: turn?"),
         (Granularity("chunk"), "granularity=chunk needs a size of one token or more, not None"),
         (Granularity("chunk", 0), "not 0"),
-        (Granularity("chunk", 10, 10), "the overlap must be from 0 to less than the size of 10 tokens, not 10"),
+        (
+            Granularity("chunk", 10, 10),
+            "the overlap must be from 0 to less than the size of 10 tokens, not 10",
+        ),
         (Granularity("chunk", 10, -1), "not -1"),
         (Granularity("turn", 10), "granularity=turn takes no size and no overlap"),
     ],
@@ -118,50 +155,79 @@ def test_settings_that_make_no_sense_are_refused(granularity: Granularity, messa
     assert message in str(caught.value)
 
 
-TEXTS = st.lists(st.sampled_from(["red", "blue-green", "it's", "x!", "kayak", "\n", "  ", "é"]), max_size=14).map(" ".join)
-CASES = st.lists(st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), TEXTS), max_size=6), min_size=1, max_size=4).map(
-    lambda sessions: case_of(*sessions)
-)
-SETTINGS = st.sampled_from(sorted(set(CUTS) - {"chunk"})).map(Granularity) | st.integers(1, 20).flatmap(
+TEXTS = st.lists(
+    st.sampled_from(["red", "blue-green", "it's", "x!", "kayak", "\n", "  ", "é"]), max_size=14
+).map(" ".join)
+CASES = st.lists(
+    st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), TEXTS), max_size=6), min_size=1, max_size=4
+).map(lambda sessions: case_of(*sessions))
+SETTINGS = st.sampled_from(sorted(set(CUTS) - {"chunk"})).map(Granularity) | st.integers(
+    1, 20
+).flatmap(
     lambda size: st.integers(0, size - 1).map(lambda overlap: Granularity("chunk", size, overlap))
 )
 
 
 @given(CASES, SETTINGS)
-def test_every_cut_covers_every_turn_once_in_order(case: EvalCase, granularity: Granularity) -> None:
+def test_every_cut_covers_every_turn_once_in_order(
+    case: EvalCase, granularity: Granularity
+) -> None:
     cut = chunks(case, granularity)
     turns = {turn.turn_id: turn for session in case.sessions for turn in session.turns}
-    session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
+    session_of = {
+        turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
+    }
     covered = list(dict.fromkeys(turn_id for chunk in cut for turn_id in chunk.turn_ids))
     assert covered == list(turns)
     assert len({chunk.chunk_id for chunk in cut}) == len(cut)
     assert all(chunk.turn_ids and len(set(chunk.turn_ids)) == len(chunk.turn_ids) for chunk in cut)
-    assert [chunk.time for chunk in cut] == sorted(turns[chunk.turn_ids[-1]].time or START for chunk in cut)
+    assert [chunk.time for chunk in cut] == sorted(
+        turns[chunk.turn_ids[-1]].time or START for chunk in cut
+    )
     assert all(session_of[chunk.turn_ids[-1]] == chunk.session_id for chunk in cut)
     if granularity.name != "exchange":
-        assert all({session_of[turn_id] for turn_id in chunk.turn_ids} == {chunk.session_id} for chunk in cut)
+        assert all(
+            {session_of[turn_id] for turn_id in chunk.turn_ids} == {chunk.session_id}
+            for chunk in cut
+        )
     if granularity.name != "chunk":
         assert sum(len(chunk.turn_ids) for chunk in cut) == len(turns)
     assert chunks(case, granularity) == cut
 
 
 @given(CASES, st.integers(1, 20), st.data())
-def test_chunks_hold_at_most_their_size_and_lose_no_word(case: EvalCase, size: int, data: st.DataObject) -> None:
+def test_chunks_hold_at_most_their_size_and_lose_no_word(
+    case: EvalCase, size: int, data: st.DataObject
+) -> None:
     overlap = data.draw(st.integers(0, size - 1))
     cut = chunks(case, Granularity("chunk", size, overlap))
     for chunk in cut:
         words = [word for line in lines(chunk) for word in line.partition(":")[2].split()]
         assert count_tokens(chunk.content) <= size or len(words) <= 1
-    everything = [word for session in case.sessions for turn in session.turns for word in turn.text.split()]
-    found = iter(word for chunk in cut for line in chunk.content.split("\n") for word in re.sub("^(Ann|Bob):", "", line).split())
+    everything = [
+        word for session in case.sessions for turn in session.turns for word in turn.text.split()
+    ]
+    found = iter(
+        word
+        for chunk in cut
+        for line in chunk.content.split("\n")
+        for word in re.sub("^(Ann|Bob):", "", line).split()
+    )
     assert all(word in found for word in everything)
 
 
 @given(CASES, st.integers(1, 20))
 def test_without_overlap_no_word_is_repeated(case: EvalCase, size: int) -> None:
     cut = chunks(case, Granularity("chunk", size))
-    everything = [word for session in case.sessions for turn in session.turns for word in turn.text.split()]
-    assert [word for chunk in cut for line in chunk.content.split("\n") for word in re.sub("^(Ann|Bob):", "", line).split()] == everything
+    everything = [
+        word for session in case.sessions for turn in session.turns for word in turn.text.split()
+    ]
+    assert [
+        word
+        for chunk in cut
+        for line in chunk.content.split("\n")
+        for word in re.sub("^(Ann|Bob):", "", line).split()
+    ] == everything
 
 
 def lines(chunk: MemoryChunk) -> list[str]:
@@ -172,9 +238,25 @@ def lines(chunk: MemoryChunk) -> list[str]:
 def test_merged_exchanges_of_locomo(data_dir: Path) -> None:
     dataset = Locomo(data_dir / "locomo/locomo10.json")
     cut = [chunks(case, Granularity("exchange")) for case in dataset.cases()]
-    assert [len(exchanges) for exchanges in cut] == [209, 184, 329, 317, 337, 337, 347, 340, 254, 284]
+    assert [len(exchanges) for exchanges in cut] == [
+        209,
+        184,
+        329,
+        317,
+        337,
+        337,
+        347,
+        340,
+        254,
+        284,
+    ]
     assert sum(map(len, cut)) == 2938
-    crossing = [chunk for exchanges in cut for chunk in exchanges if len({turn.partition(":")[0] for turn in chunk.turn_ids}) > 1]
+    crossing = [
+        chunk
+        for exchanges in cut
+        for chunk in exchanges
+        if len({turn.partition(":")[0] for turn in chunk.turn_ids}) > 1
+    ]
     assert len(crossing) == 137
 
 
@@ -184,11 +266,16 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
 
     path = data_dir / "locomo/locomo10.json"
     turns = {
-        case.case_id: {turn_id for chunk in chunks(case, Granularity("exchange")) for turn_id in chunk.turn_ids}
+        case.case_id: {
+            turn_id for chunk in chunks(case, Granularity("exchange")) for turn_id in chunk.turn_ids
+        }
         for case in Locomo(path).cases()
     }
     asked = [
-        (sample["sample_id"], qa) for sample in json.loads(path.read_text(encoding="utf-8")) for qa in sample["qa"] if qa.get("answer")
+        (sample["sample_id"], qa)
+        for sample in json.loads(path.read_text(encoding="utf-8"))
+        for qa in sample["qa"]
+        if qa.get("answer")
     ]
     strings = [(case_id, text) for case_id, qa in asked for text in qa["evidence"]]
     assert len(asked) == 1542
@@ -200,7 +287,12 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
 def test_no_cut_tells_the_evidence_or_the_clock(data_dir: Path) -> None:
     case = next(Locomo(data_dir / "locomo/locomo10.json").cases())
     bare = replace(case, questions=())
-    for granularity in (Granularity("session"), Granularity("turn"), Granularity("exchange"), Granularity("chunk", 256, 32)):
+    for granularity in (
+        Granularity("session"),
+        Granularity("turn"),
+        Granularity("exchange"),
+        Granularity("chunk", 256, 32),
+    ):
         assert chunks(case, granularity) == chunks(bare, granularity)
         starts = {session.started_at for session in case.sessions}
         assert {chunk.time for chunk in chunks(case, granularity)} <= starts

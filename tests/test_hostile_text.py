@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from memeval.datasets.incidents_ranking import ranking
+from memeval.datasets.incidents.metrics import ranking
+from memeval.datasets.memory_agent_bench import metrics as memae
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import parse_stamp
 from memeval.llm.form import read_form
 from memeval.llm.tokens import count_tokens
-from memeval.metrics import memae
 from memeval.metrics.characters import character_f1
 from memeval.metrics.choice import read_index
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
@@ -23,9 +23,9 @@ from memeval.metrics.refusal import is_refusal, officially_refuses
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms
+from memeval.systems.chat.summarization import shortened
 from memeval.systems.cogcanvas.extraction import read_reply
 from memeval.systems.cogcanvas.quotes import nearest, verbatim
-from memeval.systems.summarization import shortened
 
 LENGTH = 200_000
 SHORT = 20_000
@@ -52,8 +52,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "is_refusal": is_refusal,
     "officially_refuses": officially_refuses,
     "read_index": lambda text: read_index(text, NUMBERED),
-    "read_letters, one": lambda text: read_letters(text, LETTERED, several=False),
-    "read_letters, several": lambda text: read_letters(text, LETTERED, several=True),
+    "read_letters, one": lambda text: read_letters(text, LETTERED, multi_select=False),
+    "read_letters, several": lambda text: read_letters(text, LETTERED, multi_select=True),
     "token_f1": lambda text: token_f1(text, "a dog, a cat"),
     "locomo_f1 by parts": lambda text: locomo_f1(text, "a dog, a cat", 1),
     "exact_match": lambda text: exact_match(text, "a dog"),
@@ -79,11 +79,87 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 REPEATED = (
-    *("the ", "the the ", "no no no ", "not ", "is ", "a", "y", "1", "1 ", "1. ", "12, ", "3 May 2023 ", "I do not know. "),
-    *("answer: ", "Answer: Answer: ", "answer\n", "final answer: ", "there is no ", "based on the text, ", "however, ", "because "),
-    *("[", "](", "(((", "))))", "{", "}{", '[{"a":1},', "[1 ", ",", ", ", '"', "'\"", "\\", '\\"', "`", "|", "<b"),
-    *("*", "**a** ", "#", "- ", "--", "—", "_", "\n", "\n\n- ", "\r", "\t", "   ", "\u3000", ".", ". ", "...", "!?", ": ", ";"),
-    *("A, B, ", "A B ", "a) b) ", "A. JSON, ", "5\n", "5. ", "5) ", "- Name: ", "dr. ", "没有", "不知道,", "の。", "é", "\x00"),
+    *(
+        "the ",
+        "the the ",
+        "no no no ",
+        "not ",
+        "is ",
+        "a",
+        "y",
+        "1",
+        "1 ",
+        "1. ",
+        "12, ",
+        "3 May 2023 ",
+        "I do not know. ",
+    ),
+    *(
+        "answer: ",
+        "Answer: Answer: ",
+        "answer\n",
+        "final answer: ",
+        "there is no ",
+        "based on the text, ",
+        "however, ",
+        "because ",
+    ),
+    *(
+        "[",
+        "](",
+        "(((",
+        "))))",
+        "{",
+        "}{",
+        '[{"a":1},',
+        "[1 ",
+        ",",
+        ", ",
+        '"',
+        "'\"",
+        "\\",
+        '\\"',
+        "`",
+        "|",
+        "<b",
+    ),
+    *(
+        "*",
+        "**a** ",
+        "#",
+        "- ",
+        "--",
+        "—",
+        "_",
+        "\n",
+        "\n\n- ",
+        "\r",
+        "\t",
+        "   ",
+        "\u3000",
+        ".",
+        ". ",
+        "...",
+        "!?",
+        ": ",
+        ";",
+    ),
+    *(
+        "A, B, ",
+        "A B ",
+        "a) b) ",
+        "A. JSON, ",
+        "5\n",
+        "5. ",
+        "5) ",
+        "- Name: ",
+        "dr. ",
+        "没有",
+        "不知道,",
+        "の。",
+        "é",
+        "\x00",
+    ),
 )
 """Pieces that make a whole text."""
 BEGUN = ("A", "5", "a.", "dr.", "Answer", "I do not know")
@@ -93,7 +169,11 @@ RUNS = (" ", "\n", ")", "*", ",", '"', "- ", "A ", " the")
 
 def hostile(length: int) -> dict[str, str]:
     texts = {piece: (piece * length)[:length] for piece in REPEATED}
-    return texts | {f"{begun}{run}…x": f"{begun}{(run * length)[: length - 20]}x" for begun in BEGUN for run in RUNS}
+    return texts | {
+        f"{begun}{run}…x": f"{begun}{(run * length)[: length - 20]}x"
+        for begun in BEGUN
+        for run in RUNS
+    }
 
 
 MANY_PASSES = frozenset({"bleu1", "moments"})
@@ -136,7 +216,16 @@ def test_a_reply_of_brackets_is_unreadable() -> None:
     assert read_reply('[{"unit": 1}, ' + "[" * LENGTH) is not None
 
 
-@pytest.mark.parametrize("reply", ["Answer: 5", "Answer: Answer: 5", "**Answer:** **Answer: 5**", "So.\nFinal answer: Answer: 5\n", "5"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Answer: 5",
+        "Answer: Answer: 5",
+        "**Answer:** **Answer: 5**",
+        "So.\nFinal answer: Answer: 5\n",
+        "5",
+    ],
+)
 def test_an_answer_that_is_announced_twice_is_read_once(reply: str) -> None:
     assert final_answer(reply) == "5"
     assert read_index(reply, NUMBERED) == 5

@@ -15,7 +15,11 @@ LOADED = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
 def loaded_by(code: str) -> str:
     """The heavy packages that a fresh interpreter has loaded once it ran `code`: the last line that it prints."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", f"{code}\n{LOADED}"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-W", "error", "-c", f"{code}\n{LOADED}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return done.stdout.splitlines()[-1]
 

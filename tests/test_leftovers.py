@@ -18,7 +18,9 @@ from memeval.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary, te
 def dead() -> str:
     """The owner of a process that has ended."""
     code = "from memeval.leftovers import owner; print(owner())"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def made(path: Path, *, age_s: float = 0.0) -> Path:
@@ -53,10 +55,20 @@ def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path, dead: 
     assert not link.is_symlink() and (outside / "half").exists()
 
 
-def test_temporary_folders_tell_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str) -> None:
+def test_temporary_folders_tell_their_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    gone = [made(tmp_path / f"memeval-mem0-{dead}-abc"), made(tmp_path / "memeval-mem0-a1b2c3d4", age_s=OLD_S + 60)]
-    kept = [temporary("mem0"), made(tmp_path / "memeval-mem0-a1b2c3d5"), made(tmp_path / "memeval-notes"), made(tmp_path / "other")]
+    gone = [
+        made(tmp_path / f"memeval-mem0-{dead}-abc"),
+        made(tmp_path / "memeval-mem0-a1b2c3d4", age_s=OLD_S + 60),
+    ]
+    kept = [
+        temporary("mem0"),
+        made(tmp_path / "memeval-mem0-a1b2c3d5"),
+        made(tmp_path / "memeval-notes"),
+        made(tmp_path / "other"),
+    ]
     sweep_temporary()
     assert not [path for path in gone if path.exists()]
     assert not [path for path in kept if not path.exists()]
@@ -66,5 +78,11 @@ def test_a_run_cleans_up_after_killed_ones(tmp_path: Path, dead: str) -> None:
     left = made(tmp_path / "data" / "prepared" / "key" / f".case.{dead}.7.tmp")
     words = ["dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none"]
     environ = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
-    subprocess.run([sys.executable, "-m", "memeval", *words], env=environ, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "memeval", *words],
+        env=environ,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     assert not left.exists()

@@ -27,7 +27,13 @@ def test_short_values_are_no_secrets() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["sk-proj-abcdefghijklmnop", "hf_abcdefghijklmnopqrst", "AKIAABCDEFGHIJKLMNOP", "ghp_0123456789abcdefghij"]
+    "secret",
+    [
+        "sk-proj-abcdefghijklmnop",
+        "hf_abcdefghijklmnopqrst",
+        "AKIAABCDEFGHIJKLMNOP",
+        "ghp_0123456789abcdefghij",
+    ],
 )
 def test_what_looks_like_a_key_is_left_out(secret: str) -> None:
     shown = redacted(f"Incorrect API key provided: {secret}.")
@@ -46,7 +52,9 @@ def test_ordinary_text_stays() -> None:
 
 
 def test_control_characters_are_written_out() -> None:
-    assert printable("a\x1b[31mred\x07\u202e\nb\tc é 北京") == "a\\x1b[31mred\\x07\\u202e\nb\tc é 北京"
+    assert (
+        printable("a\x1b[31mred\x07\u202e\nb\tc é 北京") == "a\\x1b[31mred\\x07\\u202e\nb\tc é 北京"
+    )
     assert printable("\ud800") == "\\ud800"
 
 

@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_build_backend_is_pinned() -> None:
-    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"][
+        "requires"
+    ]
     assert all(re.fullmatch(r"[a-z]+==[0-9.]+", requirement) for requirement in required)
 
 

@@ -15,7 +15,9 @@ DOCS = Path(memeval.__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_guide_runs_from_the_first_block_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_runs_from_the_first_block_to_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
     names: dict[str, Any] = {}

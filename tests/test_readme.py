@@ -28,7 +28,13 @@ MEMEVAL = "python -m memeval"
 FIRST = f"{MEMEVAL} -m system=rag,bm25,mem0"
 MARK = "<!-- first result -->\n"
 LIMITS = ["dataset.limit_cases=1", "dataset.limit_questions=5"]
-OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+OF_THE_USER = (
+    "MEMEVAL_SESSION",
+    "MEMEVAL_OUTPUTS",
+    "MLFLOW_TRACKING_URI",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 
 NOT_RUN = {
     r"make run": "installs an environment; what it runs there is the first command, which is tested",
@@ -41,7 +47,9 @@ NOT_RUN = {
 
 def blocks(kind: str) -> list[str]:
     """The README's fenced blocks of a kind."""
-    return [body for found, body in FENCE.findall(README.read_text(encoding="utf-8")) if found == kind]
+    return [
+        body for found, body in FENCE.findall(README.read_text(encoding="utf-8")) if found == kind
+    ]
 
 
 def commands() -> list[str]:
@@ -55,7 +63,11 @@ def sorted_out(command: str) -> object:
     for pattern, reason in NOT_RUN.items():
         if re.fullmatch(pattern, command):
             return pytest.param(command, marks=pytest.mark.skip(reason=reason))
-    return pytest.param(command, marks=pytest.mark.real_data) if re.search(r"\blocomo\b", command) else command
+    return (
+        pytest.param(command, marks=pytest.mark.real_data)
+        if re.search(r"\blocomo\b", command)
+        else command
+    )
 
 
 @pytest.fixture
@@ -77,12 +89,26 @@ def run(command: str, folder: Path, **environment: str) -> subprocess.CompletedP
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
     inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
     home = {"MEMEVAL_HOME": str(folder.parent / "home"), **environment}
-    return subprocess.run(words, cwd=folder, env=inherited | home, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env=inherited | home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
-@pytest.mark.parametrize("command", [sorted_out(command) for command in commands() if command != FIRST])
-def test_a_command_runs(command: str, folder: Path, endpoint: ScriptedEndpoint, request: pytest.FixtureRequest) -> None:
-    assert command.startswith(f"{MEMEVAL} "), f"'{command}' is in a bash block of the README: run it here, or say in NOT_RUN why not"
+@pytest.mark.parametrize(
+    "command", [sorted_out(command) for command in commands() if command != FIRST]
+)
+def test_a_command_runs(
+    command: str, folder: Path, endpoint: ScriptedEndpoint, request: pytest.FixtureRequest
+) -> None:
+    assert command.startswith(f"{MEMEVAL} "), (
+        f"'{command}' is in a bash block of the README: run it here, or say in NOT_RUN why not"
+    )
     environment: dict[str, str] = {}
     if "locomo" in command:
         environment["MEMEVAL_DATA_DIR"] = str(request.getfixturevalue("data_dir"))
@@ -112,21 +138,31 @@ def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None
         README.write_text(text, encoding="utf-8")
     shown = FENCE.match(text.partition(MARK)[2])
     assert shown is not None, "a text block follows the mark"
-    assert shown[2].strip("\n") == printed, "the first result has changed; see the top of this file for how to write it anew"
+    assert shown[2].strip("\n") == printed, (
+        "the first result has changed; see the top of this file for how to write it anew"
+    )
 
 
 def test_the_table_explains_every_column_that_is_printed() -> None:
-    explained = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)))
+    explained = re.findall(
+        r"`([^`]+)`",
+        "".join(re.findall(r"^\| (`.*?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)),
+    )
     from memeval.report.comparison import figures, spaced
     from memeval.results import RunSummary
 
     empty = RunSummary("", "", "demo", None, "", {}, {}, {}, (), (), (), True, "", "")
     assert set(figures(empty, [])) <= set(explained)
-    assert {spaced(name) for name in ("multi_hop", "temporal", "open_domain", "single_hop", "adversarial")} <= set(explained)
+    assert {
+        spaced(name)
+        for name in ("multi_hop", "temporal", "open_domain", "single_hop", "adversarial")
+    } <= set(explained)
 
 
 def test_make_run_is_the_first_command() -> None:
-    first = re.search(r"^FIRST_RUN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    first = re.search(
+        r"^FIRST_RUN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert first is not None
     assert f"{MEMEVAL} {first[1]}" == FIRST
 
@@ -138,13 +174,17 @@ def test_every_block_is_of_a_known_kind() -> None:
 
 
 def test_no_command_hides_outside_of_the_bash_blocks() -> None:
-    others = "".join(body for kind, body in FENCE.findall(README.read_text(encoding="utf-8")) if kind != "bash")
+    others = "".join(
+        body for kind, body in FENCE.findall(README.read_text(encoding="utf-8")) if kind != "bash"
+    )
     assert MEMEVAL not in others
 
 
 def test_the_example_is_printed_as_it_is_tested() -> None:
     assert blocks("python") == [(EXAMPLE / "my_memory.py").read_text(encoding="utf-8")]
-    assert blocks("yaml") == [(EXAMPLE / "my_conf" / "system" / "mine.yaml").read_text(encoding="utf-8")]
+    assert blocks("yaml") == [
+        (EXAMPLE / "my_conf" / "system" / "mine.yaml").read_text(encoding="utf-8")
+    ]
     assert blocks("json") == [(EXAMPLE / "answers.jsonl").read_text(encoding="utf-8")]
 
 
@@ -162,5 +202,9 @@ def test_the_links_lead_somewhere() -> None:
 
 def test_the_answers_file_has_ids_of_the_demo_set() -> None:
     samples = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))
-    known = {f"{sample['sample_id']}/q{index}" for sample in samples for index in range(len(sample["qa"]))}
+    known = {
+        f"{sample['sample_id']}/q{index}"
+        for sample in samples
+        for index in range(len(sample["qa"]))
+    }
     assert {json.loads(line)["question_id"] for line in blocks("json")[0].splitlines()} <= known

@@ -12,7 +12,15 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from memeval import redaction
-from memeval.redaction import REDACTED, keep_address, keep_secret, redacted, without_known, without_known_in, without_userinfo
+from memeval.redaction import (
+    REDACTED,
+    keep_address,
+    keep_secret,
+    redacted,
+    without_known,
+    without_known_in,
+    without_userinfo,
+)
 
 SECRET = 'Pa/ss "w+rd" é\\=canary'
 
@@ -57,7 +65,10 @@ def test_a_text_that_ends_within_a_secret() -> None:
 def test_secrets_that_begin_alike() -> None:
     keep_secret("correct-horse-battery")
     keep_secret("correct-horse-battery-staple")
-    assert without_known("a correct-horse-battery-staple, a correct-horse-battery!") == f"a {REDACTED}, a {REDACTED}!"
+    assert (
+        without_known("a correct-horse-battery-staple, a correct-horse-battery!")
+        == f"a {REDACTED}, a {REDACTED}!"
+    )
 
 
 @pytest.mark.parametrize("value", ["", "short", "lm-studio", None])
@@ -69,7 +80,12 @@ def test_what_is_no_secret(value: str | None) -> None:
 def test_a_row_keeps_its_figures() -> None:
     keep_secret("12345678")
     row = {"id": "a", "n": 12345678, "list": ["12345678", 1.5], "inner": {"12345678": None}}
-    assert without_known_in(row) == {"id": "a", "n": 12345678, "list": [REDACTED, 1.5], "inner": {REDACTED: None}}
+    assert without_known_in(row) == {
+        "id": "a",
+        "n": 12345678,
+        "list": [REDACTED, 1.5],
+        "inner": {REDACTED: None},
+    }
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
     return completed.summary
 
 
-def complete_cell(cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None) -> Completed:
+def complete_cell(
+    cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None
+) -> Completed:
     """Runs and publishes a cell; `show` makes what shows its progress, once nothing is left to be checked.
 
     Raises `UserError` and `StorageError`.
@@ -61,11 +63,15 @@ def complete_cell(cell: Cell, show: Callable[[], AbstractContextManager[Progress
 
     with show() as progress:
         for damage in before.damage:
-            progress.say(f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows")
+            progress.say(
+                f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows"
+            )
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
         else:
-            progress.say(f"  finished before: {sum(summary.statuses.values())} records reused, no call made")
+            progress.say(
+                f"  finished before: {sum(summary.statuses.values())} records reused, no call made"
+            )
             summary = _of_this_sweep(cell, summary)
 
     with _PUBLISHING:
@@ -88,7 +94,11 @@ def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
     """A finished cell that another sweep asks for is tagged with that sweep as well."""
     if cell.config.sweep_name in (None, summary.sweep):
         return summary
-    tagged = replace(summary, sweep=cell.config.sweep_name, tags={**summary.tags, "sweep": str(cell.config.sweep_name)})
+    tagged = replace(
+        summary,
+        sweep=cell.config.sweep_name,
+        tags={**summary.tags, "sweep": str(cell.config.sweep_name)},
+    )
     try:
         tagged.write(cell.folder)
     except OSError as error:

@@ -22,7 +22,10 @@ class Parser(argparse.ArgumentParser):
     """Tells a mistake as every command does: in one line, the usage below it."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{self.prog.removeprefix('python -m memeval ')}: {message}", self.format_usage().strip())
+        raise UserError(
+            f"{self.prog.removeprefix('python -m memeval ')}: {message}",
+            self.format_usage().strip(),
+        )
 
 
 def data(arguments: Sequence[str]) -> int:
@@ -48,18 +51,30 @@ def data(arguments: Sequence[str]) -> int:
     if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
         raise UserError("--sha256 must be 64 hexadecimal digits")
     if chosen.sha256 is not None and (info.sha256 or info.files):
-        raise UserError(f"--sha256: one is registered for '{info.name}' already", f"python -m memeval data fetch {info.name}")
+        raise UserError(
+            f"--sha256: one is registered for '{info.name}' already",
+            f"python -m memeval data fetch {info.name}",
+        )
     return _fetch(info, FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower()))
 
 
 def parser() -> Parser:
     """The actions and what each takes."""
-    whole = Parser(prog="python -m memeval data", description="data sets: what there is, what is here, how to get it, what it holds")
+    whole = Parser(
+        prog="python -m memeval data",
+        description="data sets: what there is, what is here, how to get it, what it holds",
+    )
     actions = whole.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="every data set: licence, size, sha256, counts, and whether it is on this machine")
+    actions.add_parser(
+        "list",
+        help="every data set: licence, size, sha256, counts, and whether it is on this machine",
+    )
     for action, what in (
         ("fetch", "download a data set, check it, show its licence"),
-        ("verify", "compare what is here with what is registered, and list every repair of a dirty record"),
+        (
+            "verify",
+            "compare what is here with what is registered, and list every repair of a dirty record",
+        ),
         ("stats", "cases, sessions, turns, tokens, questions by category, as a table"),
         ("make", "write a generated or derived data set to a file: synthetic, locomo_mc10"),
     ):
@@ -68,8 +83,17 @@ def parser() -> Parser:
         if action == "make":
             own.add_argument("file")
         if action == "fetch":
-            own.add_argument("--max-bytes", type=int, metavar="N", help="bytes that may arrive (default: the registered size and 1 % more)")
-            own.add_argument("--sha256", metavar="HEX", help="what to expect of a data set for which no sha256 is registered")
+            own.add_argument(
+                "--max-bytes",
+                type=int,
+                metavar="N",
+                help="bytes that may arrive (default: the registered size and 1 % more)",
+            )
+            own.add_argument(
+                "--sha256",
+                metavar="HEX",
+                help="what to expect of a data set for which no sha256 is registered",
+            )
         if action in ("stats", "make"):
             own.add_argument("settings", nargs="*", metavar="dataset.field=value")
     return whole
@@ -95,7 +119,9 @@ def _whereabouts(info: DatasetInfo) -> str:
         return f"  here:     generated: python -m memeval dataset={info.name}"
     path = locate(info, data_dir())
     if path.exists():
-        part = next((excerpt for excerpt in info.excerpts if path == data_dir() / excerpt.file), None)
+        part = next(
+            (excerpt for excerpt in info.excerpts if path == data_dir() / excerpt.file), None
+        )
         return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
     if info.by_hand and info.url is None and not any(file.url for file in info.files):
         return f"  not here: {info.by_hand}"
@@ -107,7 +133,13 @@ def _size(info: DatasetInfo) -> str:
         return "as asked for"
     if info.files:
         return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
-    size = f"{info.size_bytes:,} bytes" if info.size_bytes else "not registered" if info.url else "small"
+    size = (
+        f"{info.size_bytes:,} bytes"
+        if info.size_bytes
+        else "not registered"
+        if info.url
+        else "small"
+    )
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 

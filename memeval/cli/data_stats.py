@@ -27,7 +27,9 @@ def show_stats(name: str, words: Sequence[str]) -> int:
     dataset = chosen_dataset(name, words)
     loaded = dataset.open()
     stats = measure(dataset.cases(), MOST_CASES)
-    names = dataset.category_names or {category: str(category) for category in sorted(stats.by_category, key=str)}
+    names = dataset.category_names or {
+        category: str(category) for category in sorted(stats.by_category, key=str)
+    }
     print(f"{name}: {dataset.info.title}\n")
     show(header(stats, names), list(rows(stats, names)))
     print()
@@ -48,7 +50,10 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     for place, title in enumerate(titles):
         table.add_column(Text(printable(title)), justify="right" if place else "left")
     for line in lines:
-        table.add_row(*(Text(printable(redacted(cell))) for cell in line), style="bold" if line[0] == "all" else None)
+        table.add_row(
+            *(Text(printable(redacted(cell))) for cell in line),
+            style="bold" if line[0] == "all" else None,
+        )
     if console.is_terminal:
         console.print(table)
         return
@@ -60,9 +65,15 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
     """Titles of the columns: a category is its id where each case has a row."""
     middle = (
-        ["case", "sessions", "turns", "tokens"] if stats.by_case else ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
+        ["case", "sessions", "turns", "tokens"]
+        if stats.by_case
+        else ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
     )
-    ids = [f"c{category}" if isinstance(category, int) else str(category) for category in names] if stats.by_case else []
+    ids = (
+        [f"c{category}" if isinstance(category, int) else str(category) for category in names]
+        if stats.by_case
+        else []
+    )
     return [*middle, "questions", *ids, "evidence", "answerable", "first", "last"]
 
 
@@ -70,8 +81,18 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
     """The table's rows: of each case, or of each category the means over the cases that have questions of it; then of all."""
     if stats.by_case:
         for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
-            counts = [f"{row.sessions:,}", f"{row.turns:,}", f"{row.tokens:,}", f"{row.questions:,}"]
-            yield [title, *counts, *(f"{row.categories[category]:,}" for category in names), *tail(row)]
+            counts = [
+                f"{row.sessions:,}",
+                f"{row.turns:,}",
+                f"{row.tokens:,}",
+                f"{row.questions:,}",
+            ]
+            yield [
+                title,
+                *counts,
+                *(f"{row.categories[category]:,}" for category in names),
+                *tail(row),
+            ]
         return
     by_name = [
         (f"{category} {name}" if str(category) != name else name, stats.by_category[category])
@@ -80,7 +101,15 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
     ]
     for title, row in [*by_name, ("all", stats.whole)]:
         means = [f"{total / row.cases:,.1f}" for total in (row.sessions, row.turns)]
-        yield [title, f"{row.cases:,}", *means, f"{row.tokens / row.cases:,.0f}", f"{row.most_tokens:,}", f"{row.questions:,}", *tail(row)]
+        yield [
+            title,
+            f"{row.cases:,}",
+            *means,
+            f"{row.tokens / row.cases:,.0f}",
+            f"{row.most_tokens:,}",
+            f"{row.questions:,}",
+            *tail(row),
+        ]
 
 
 def tail(row: Row) -> list[str]:
@@ -93,7 +122,9 @@ def tail(row: Row) -> list[str]:
 def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
     """What the columns mean, and how the questions spread over the facets."""
     if stats.by_case:
-        if named := [f"{category} {name}" for category, name in names.items() if str(category) != name]:
+        if named := [
+            f"{category} {name}" for category, name in names.items() if str(category) != name
+        ]:
             yield f"categories: {', '.join(named)}"
         size = f"tokens a case: mean {stats.whole.tokens / max(1, stats.whole.cases):,.0f}, most {stats.whole.most_tokens:,}"
     else:

@@ -34,19 +34,32 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
-        raise UserError(f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}")
+        raise UserError(
+            f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}"
+        )
     overrides = [word for word in words if word != files[0]]
     config = composed(overrides)
     if config.num_runs != 1:
         raise UserError("num_runs must be 1 here: the answers are what they are")
     check_writable()
     hypotheses = read_hypotheses(Path(files[0]))
-    config.system = {"name": IMPORTED, "class": "memeval.systems.imported:Imported", "file": files[0], "sha256": hypotheses.sha256}
+    config.system = {
+        "name": IMPORTED,
+        "class": "memeval.systems.imported:Imported",
+        "file": files[0],
+        "sha256": hypotheses.sha256,
+    }
     if only_listed:
         config.system["only_listed"] = True
-    repeated = [word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)]
-    cell = open_cell(config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated])))
-    known = frozenset(question.question_id for case in open_dataset(config).read() for question in case.questions)
+    repeated = [
+        word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)
+    ]
+    cell = open_cell(
+        config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated]))
+    )
+    known = frozenset(
+        question.question_id for case in open_dataset(config).read() for question in case.questions
+    )
     if only_listed and known.isdisjoint(hypotheses.answers):
         raise UserError(
             f"{one_line(files[0])} lists no question of dataset={config.dataset['name']}",

@@ -26,7 +26,9 @@ def print_help() -> None:
     print(USAGE)
     print("Groups (group=option; * is the default):\n")
     defaults = _defaults()
-    for folder in sorted(path for path in conf_dir().iterdir() if path.is_dir() and path.name != "sweep"):
+    for folder in sorted(
+        path for path in conf_dir().iterdir() if path.is_dir() and path.name != "sweep"
+    ):
         also = "   or any positive integer" if folder.name in INTEGERS else ""
         print(f"  {folder.name}{also}")
         for option in sorted(folder.glob("*.yaml")):
@@ -54,11 +56,23 @@ def _summary(path: Path) -> str:
 
 def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
     """The top-level fields of a YAML file with their comments, as they stand."""
-    named = [line for line in _lines(path) if line and not line[0].isspace() and line[0] != "#" and ":" in line]
-    fields = [line.replace(": ", "=", 1) for line in named if line.split(":")[0] not in (*skip, "name", "defaults", "hydra")]
+    named = [
+        line
+        for line in _lines(path)
+        if line and not line[0].isspace() and line[0] != "#" and ":" in line
+    ]
+    fields = [
+        line.replace(": ", "=", 1)
+        for line in named
+        if line.split(":")[0] not in (*skip, "name", "defaults", "hydra")
+    ]
     return [field for field in fields if "=" in field]
 
 
 def _defaults() -> dict[str, str]:
-    pairs = (line.strip().removeprefix("- ").split(": ", 1) for line in _lines(conf_dir() / "config.yaml") if line.startswith("  - "))
+    pairs = (
+        line.strip().removeprefix("- ").split(": ", 1)
+        for line in _lines(conf_dir() / "config.yaml")
+        if line.startswith("  - ")
+    )
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}

@@ -14,8 +14,13 @@ from memeval.errors import UserError, unknown
 _NO_OPTION = re.compile(r"Could not find '(?P<group>[\w/]+)/(?P<option>[^'/]*)'")
 _OPTION = re.compile(r"^\t([^\s=]+)$", re.MULTILINE)
 _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^']+)'")
-_NO_KEY = re.compile(r"Key '(?P<key>[^']+)' is not in struct\s+full_key: (?P<full>\S+)", re.MULTILINE)
-_SEVERAL = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '(?P<text>.*)'(?: requires --multirun|$)", re.MULTILINE)
+_NO_KEY = re.compile(
+    r"Key '(?P<key>[^']+)' is not in struct\s+full_key: (?P<full>\S+)", re.MULTILINE
+)
+_SEVERAL = re.compile(
+    r"(?:Ambiguous value for argument|Sweep parameters) '(?P<text>.*)'(?: requires --multirun|$)",
+    re.MULTILINE,
+)
 _NO_OVERRIDE = re.compile(r"Error parsing override '(?P<text>.*)'$", re.MULTILINE)
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 
@@ -47,14 +52,20 @@ def _unreadable(text: str) -> UserError | None:
     """For an override, or a line of a file, that does not say what was meant."""
     if found := _SEVERAL.search(text):
         several = found["text"].replace("'", "")
-        return UserError(f"'{several}' names several values, where one is taken", f"to compare them:  python -m memeval -m {several}")
+        return UserError(
+            f"'{several}' names several values, where one is taken",
+            f"to compare them:  python -m memeval -m {several}",
+        )
     if found := _NO_OVERRIDE.search(text):
         return UserError(
             f"'{found['text']}' can't be read as group=option or field=value",
             "quote a value that holds any of , = { [ ( or a quote, once more inside:  \"prompt.file='a=b.txt'\"",
         )
     if "Unsupported item value in defaults" in text:
-        return UserError("a defaults list of a config file names an option by a number", 'quote it:  override /top_k: "7"')
+        return UserError(
+            "a defaults list of a config file names an option by a number",
+            'quote it:  override /top_k: "7"',
+        )
     return None
 
 
@@ -63,7 +74,9 @@ def _plain(error: Exception) -> UserError:
     mark: Any = getattr(error, "problem_mark", None)
     if mark is not None:
         what = getattr(error, "problem", None) or "it can't be read"
-        return UserError(f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}")
+        return UserError(
+            f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}"
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return UserError("; ".join(lines[:3]) or type(error).__name__, HELP)
 
@@ -74,8 +87,13 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 def _no_option(group: str, option: str, known: list[str]) -> UserError:
     if group in INTEGER_GROUPS:
-        return UserError(f"{group} must be one of {', '.join(known or options(group))} or a positive integer, not '{option}'")
+        return UserError(
+            f"{group} must be one of {', '.join(known or options(group))} or a positive integer, not '{option}'"
+        )
     if group == "cell":
         ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in counted_cells().items()]
-        return UserError(f"there is no cell '{option}'", f"sweeps that are unions of grids have:  {'; '.join(ranges)}")
+        return UserError(
+            f"there is no cell '{option}'",
+            f"sweeps that are unions of grids have:  {'; '.join(ranges)}",
+        )
     return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)

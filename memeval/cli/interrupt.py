@@ -75,7 +75,10 @@ _keys: _Keys | None = None
 def listening() -> Iterator[None]:
     """Ctrl-C is ours for the life of a command. Handlers can be set by the main thread alone; elsewhere nothing changes."""
     global _keys  # noqa: PLW0603 - there is one keyboard
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):
         yield
         return
     _keys = _Keys()
@@ -101,7 +104,9 @@ def tell() -> None:
 
 def end_now() -> None:
     """Ends the process: rows are on disk as soon as they exist, and the publisher ends by itself."""
-    _say("\nmemeval: stopped at once. What was finished is kept; the same command goes on from there.")
+    _say(
+        "\nmemeval: stopped at once. What was finished is kept; the same command goes on from there."
+    )
     os._exit(INTERRUPTED)
 
 
@@ -135,7 +140,9 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
         if task.cancelled():
-            raise WorldError("the run was cancelled from within: a system cancelled tasks that are not its own")
+            raise WorldError(
+                "the run was cancelled from within: a system cancelled tasks that are not its own"
+            )
         return task.result()
     finally:
         if _keys is not None:
@@ -194,7 +201,9 @@ def leave(status: int) -> int:
         atexit._run_exitfuncs()
         os._exit(status)
     patience = 0.0 if status == INTERRUPTED else LEAVING_S
-    threading.Thread(target=_force, args=(status, patience), name="memeval-leaving", daemon=True).start()
+    threading.Thread(
+        target=_force, args=(status, patience), name="memeval-leaving", daemon=True
+    ).start()
     return status
 
 

@@ -57,7 +57,10 @@ def run_command(arguments: list[str]) -> int:
         print("  what was finished is kept; the same command goes on from there", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nmemeval: stopped. What was finished is kept; the same command goes on from there.", file=sys.stderr)
+        print(
+            "\nmemeval: stopped. What was finished is kept; the same command goes on from there.",
+            file=sys.stderr,
+        )
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,7 +76,9 @@ def set_environment() -> None:
 def _informed(arguments: list[str]) -> bool:
     """Answers `--help` and `--version` without loading anything; whether it did."""
     first = arguments[0] if arguments else ""
-    asked = first == "help" or (first not in OWN_HELP and not {"-h", "--help"}.isdisjoint(arguments))
+    asked = first == "help" or (
+        first not in OWN_HELP and not {"-h", "--help"}.isdisjoint(arguments)
+    )
     if asked:
         from memeval.cli.help import print_help
 

@@ -19,7 +19,10 @@ def prepare(arguments: Sequence[str]) -> int:
     from memeval.pipeline.prepare import prepare as prepare_cell
 
     if any(word in ("-m", "--multirun") for word in arguments):
-        raise UserError("prepare takes one configuration at a time", "a sweep prepares as it goes, and each memory once")
+        raise UserError(
+            "prepare takes one configuration at a time",
+            "a sweep prepares as it goes, and each memory once",
+        )
     check_writable()
     cell = open_cell(composed(arguments), "")
     with progress_for(f"prepare {cell.name}") as progress:
@@ -28,7 +31,11 @@ def prepare(arguments: Sequence[str]) -> int:
     cost = total_cost_usd(done.usages, billed=True)
     print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
     if calls:
-        print(f"model calls: {calls:,}, ${cost:.4f}" if cost is not None else f"model calls: {calls:,}, cost unknown")
+        print(
+            f"model calls: {calls:,}, ${cost:.4f}"
+            if cost is not None
+            else f"model calls: {calls:,}, cost unknown"
+        )
     if done.counts["built"] or done.counts["found"]:
         print(f"below: {done.folder}")
     for note in done.notes:

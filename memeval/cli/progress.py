@@ -46,7 +46,12 @@ class Lines:
         self.say(self.title)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         parts = [f"{stage} {self._state(count)}" for stage, count in self.counts.items()]
         if parts:
             self.say(f"  {'stopped at: ' if error else ''}{', '.join(parts)}")
@@ -63,7 +68,9 @@ class Lines:
             count.told = now
             rate = max(count.done - count.reused, 1) / (now - count.began)
             left = (count.total - count.done) / rate
-            self.say(f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, {left:.0f} s left of what is open")
+            self.say(
+                f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, {left:.0f} s left of what is open"
+            )
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -84,17 +91,36 @@ class Bars:
 
     def __enter__(self) -> Self:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         rate: Any = TextColumn("{task.fields[rate]}")
-        columns = (TextColumn("  {task.description:<8}"), BarColumn(30), MofNCompleteColumn(), rate, TimeRemainingColumn(compact=True))
+        columns = (
+            TextColumn("  {task.description:<8}"),
+            BarColumn(30),
+            MofNCompleteColumn(),
+            rate,
+            TimeRemainingColumn(compact=True),
+        )
         console = Console(file=drawn(sys.stderr))
-        self._bars = Progress(*columns, TextColumn("{task.fields[reused]}"), console=console, refresh_per_second=4)
+        self._bars = Progress(
+            *columns, TextColumn("{task.fields[reused]}"), console=console, refresh_per_second=4
+        )
         self._bars.start()
         self.say(self.title)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         assert self._bars is not None
         self._bars.stop()
 
@@ -110,7 +136,9 @@ class Bars:
         task = self._bars.tasks[self._tasks[stage]]
         self._reused[stage] = self._reused.get(stage, 0) + reused
         told = f"{self._reused[stage]} reused" if self._reused[stage] else ""
-        self._bars.update(task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=told)
+        self._bars.update(
+            task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=told
+        )
 
     def say(self, message: str) -> None:
         assert self._bars is not None

@@ -89,7 +89,13 @@ class Publisher:
 
     def compare(self, folders: Sequence[Path], plot: Path) -> PublishResult:
         """Draws the run folders' cells into one plot."""
-        return self.ask({"folder": str(plot.parent), "plot": str(plot), "cells": [str(folder) for folder in folders]})
+        return self.ask(
+            {
+                "folder": str(plot.parent),
+                "plot": str(plot),
+                "cells": [str(folder) for folder in folders],
+            }
+        )
 
     def ask(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends a request, to a second worker where the first one dies over it."""
@@ -100,7 +106,9 @@ class Publisher:
                 return self.exchange(request)
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
-        return PublishResult(error=f"the publisher died twice over {Path(request['folder']).name}: {death}")
+        return PublishResult(
+            error=f"the publisher died twice over {Path(request['folder']).name}: {death}"
+        )
 
     def exchange(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends one request and waits for its answer. Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense."""
@@ -147,7 +155,9 @@ class Publisher:
         try:
             process.wait(CLOSING_S)
         except subprocess.TimeoutExpired:
-            process.returncode = 0  # it is nobody's child to wait for any more, and need not be warned about
+            process.returncode = (
+                0  # it is nobody's child to wait for any more, and need not be warned about
+            )
             self.process = self.stderr = None
             close_pipes(process)
             stderr.close()
@@ -158,14 +168,22 @@ class Publisher:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 def environment() -> dict[str, str]:
     """The worker's environment: it finds this very memeval, whatever the working directory has become."""
     package = str(Path(memeval.__file__).resolve().parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
+    }
 
 
 def close_pipes(process: subprocess.Popen[str]) -> None:
@@ -214,12 +232,18 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except OSError as error:
         place = error.filename or folder
-        return {"ok": False, "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}"}
+        return {
+            "ok": False,
+            "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}",
+        }
     except MemevalError as error:
         return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
         traceback.print_exc()
-        return {"ok": False, "error": f"{folder.name} could not be published: {type(error).__name__}: {one_line(error, LONGEST_ERROR)}"}
+        return {
+            "ok": False,
+            "error": f"{folder.name} could not be published: {type(error).__name__}: {one_line(error, LONGEST_ERROR)}",
+        }
 
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,4 +288,6 @@ def warm(request: Mapping[str, Any]) -> None:
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    os._exit(status)  # the interpreter would spend a second on taking MLflow apart, and the parent waits
+    os._exit(
+        status
+    )  # the interpreter would spend a second on taking MLflow apart, and the parent waits

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.cli.errors import report_error
-from memeval.cli.session import FailedCell, any_publisher, done_cells, failed_cells, note_failed, session_folder
+from memeval.cli.session import (
+    FailedCell,
+    any_publisher,
+    done_cells,
+    failed_cells,
+    note_failed,
+    session_folder,
+)
 from memeval.cli.terminal import drawn, guard
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.config.schema import PREPARE
@@ -25,8 +32,12 @@ from memeval.shown import printable
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
 
-VALUED = frozenset("-cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-rerun".split())
-FLAGS = frozenset("-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split())
+VALUED = frozenset(
+    "-cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-rerun".split()
+)
+FLAGS = frozenset(
+    "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
+)
 """Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
 
 
@@ -45,7 +56,9 @@ def run(arguments: Sequence[str]) -> int:
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     register()
     sys.argv = ["memeval", *quote_integers(arguments)]
-    main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(run_job)
+    main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(
+        run_job
+    )
     interrupted = False
     try:
         main()
@@ -60,7 +73,9 @@ def run(arguments: Sequence[str]) -> int:
         raise
     finally:
         clean_copies(session_folder())
-        show_comparison(plots=not interrupted)  # the publisher, which draws them, may be what was waited for
+        show_comparison(
+            plots=not interrupted
+        )  # the publisher, which draws them, may be what was waited for
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
@@ -85,7 +100,14 @@ def run_job(composed: Any) -> None:
     except UserError as error:
         note_failed(FailedCell(number, 2, error.message, list(error.hints)))
     except WorldError as error:
-        note_failed(FailedCell(number, 1, str(error), ["what was finished is kept; the same command goes on from there"]))
+        note_failed(
+            FailedCell(
+                number,
+                1,
+                str(error),
+                ["what was finished is kept; the same command goes on from there"],
+            )
+        )
 
 
 def opened(composed: Any, overrides: Sequence[str]) -> Cell:
@@ -102,7 +124,11 @@ def config_dirs() -> list[str]:
     """The folder that the user named by `--config-dir`, if any."""
     from hydra.core.hydra_config import HydraConfig
 
-    return [source.path for source in HydraConfig.get().runtime.config_sources if source.provider == "command-line"]
+    return [
+        source.path
+        for source in HydraConfig.get().runtime.config_sources
+        if source.provider == "command-line"
+    ]
 
 
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
@@ -113,7 +139,11 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     from memeval.config.integers import unquoted
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    return redacted(shlex.join(["python", "-m", "memeval", *named, *map(unquoted, filter(is_repeated, overrides))]))
+    return redacted(
+        shlex.join(
+            ["python", "-m", "memeval", *named, *map(unquoted, filter(is_repeated, overrides))]
+        )
+    )
 
 
 def is_repeated(override: str) -> bool:
@@ -151,7 +181,8 @@ def check_writable() -> None:
         probe.unlink()
     except OSError as error:
         raise UserError(
-            f"{folder} can't be written: {error.strerror}", "make it writable, or set MEMEVAL_HOME to a folder that is"
+            f"{folder} can't be written: {error.strerror}",
+            "make it writable, or set MEMEVAL_HOME to a folder that is",
         ) from error
 
 
@@ -179,7 +210,12 @@ def show_comparison(*, plots: bool = True) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown, comparison_table
+    from memeval.report.comparison import (
+        by_dataset,
+        comparison_csv,
+        comparison_markdown,
+        comparison_table,
+    )
 
     output = drawn(sys.stdout)
     summaries, console = finished(), Console(file=output)
@@ -199,10 +235,14 @@ def show_comparison(*, plots: bool = True) -> None:
     for name, group in groups.items():
         if plots and len(group) > 1:
             plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
-            any_publisher().compare([outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot)
+            any_publisher().compare(
+                [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
+            )
     for summary in summaries:
         if not summary.valid:
-            print(f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}")
+            print(
+                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}"
+            )
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
         print(f"{line}; the same command logs it later", file=sys.stderr)
@@ -210,8 +250,13 @@ def show_comparison(*, plots: bool = True) -> None:
     if any(line and not line.startswith("not logged") for line in published):
         print("compare: python -m memeval ui")
     for note, count in Counter(note for summary in summaries for note in summary.notes).items():
-        print(f"note: {note}" + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""))
+        print(
+            f"note: {note}"
+            + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
+        )
 
 
 def _worst(summary: RunSummary) -> str:
-    return ", ".join(f"{count} {status}" for status, count in summary.statuses.items() if status != "ok")
+    return ", ".join(
+        f"{count} {status}" for status, count in summary.statuses.items() if status != "ok"
+    )

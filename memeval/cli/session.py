@@ -85,7 +85,11 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
 
 def _rows(name: str) -> list[dict[str, Any]]:
     path = session_folder() / name
-    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+        if path.exists()
+        else []
+    )
 
 
 _publishers: dict[tuple[str, str | None], Publisher] = {}
@@ -99,7 +103,9 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
     key = (tracking.name, tracking.uri)
     if key not in _publishers:
         if tracking.name == "mlflow":
-            check_store(locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")))
+            check_store(
+                locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
+            )
         publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
         publisher.start()
         atexit.register(publisher.close)

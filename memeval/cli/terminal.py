@@ -63,5 +63,7 @@ def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = CleanRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[0] is not None:
         # A formatter takes the text that is there, and makes one of its own only where there is none.
-        record.exc_text = printable(redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n")))
+        record.exc_text = printable(
+            redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
+        )
     return record

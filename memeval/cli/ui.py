@@ -41,7 +41,9 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
-        print(f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}")
+        print(
+            f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
+        )
         return 0
     claim(options.host, options.port)
     if not is_loopback(options.host):
@@ -55,11 +57,22 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     log = root / "mlruns" / "server.log"
     make_folder(log.parent)
-    with os.fdopen(open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as output:
-        command, place = server(options.host, options.port), surroundings(store.uri, store.artifacts or "")
-        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with os.fdopen(
+        open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
+    ) as output:
+        command, place = (
+            server(options.host, options.port),
+            surroundings(store.uri, store.artifacts or ""),
+        )
+        pipes: Any = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        }
         process = subprocess.Popen(command, **pipes, process_group=0, env=place)
-        writer = threading.Thread(target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True)
+        writer = threading.Thread(
+            target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True
+        )
         writer.start()
         try:
             page = f"http://{options.host}:{options.port}"
@@ -72,7 +85,9 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
                 flush=True,
             )
             code = process.wait()
-            raise WorldError(f"MLflow's server ended by itself with status {code}; what it said is in {log}")
+            raise WorldError(
+                f"MLflow's server ended by itself with status {code}; what it said is in {log}"
+            )
         except KeyboardInterrupt:
             print("\nMLflow's page has ended.")
             return 0
@@ -83,10 +98,17 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    options = argparse.ArgumentParser(prog="python -m memeval ui", description="MLflow's page on the project's own store.")
-    options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    options = argparse.ArgumentParser(
+        prog="python -m memeval ui", description="MLflow's page on the project's own store."
+    )
+    options.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine alone)"
+    )
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
-    options.add_argument("--uri", help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else mlruns/mlflow.db)")
+    options.add_argument(
+        "--uri",
+        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else mlruns/mlflow.db)",
+    )
     return options
 
 
@@ -99,7 +121,10 @@ def claim(host: str, port: int) -> None:
             pass
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UserError(f"can't listen on {host}:{port}: {reason}", f"another port:  python -m memeval ui --port {port + 1}") from error
+        raise UserError(
+            f"can't listen on {host}:{port}: {reason}",
+            f"another port:  python -m memeval ui --port {port + 1}",
+        ) from error
 
 
 def is_loopback(host: str) -> bool:
@@ -114,12 +139,27 @@ def is_loopback(host: str) -> bool:
 
 def server(host: str, port: int) -> list[str]:
     """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
-    return [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
+    return [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        host,
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
 
 
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
     """The server's environment. The store's address may hold a password: on a command line every user of the machine could read it."""
-    return {**os.environ, "MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_DEFAULT_ARTIFACT_ROOT": artifacts}
+    return {
+        **os.environ,
+        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_DEFAULT_ARTIFACT_ROOT": artifacts,
+    }
 
 
 def write_log(said: IO[bytes], log: IO[str]) -> None:
@@ -135,12 +175,19 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise WorldError(f"MLflow's server did not start (status {process.returncode}); what it said is in {log}")
-        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{page}/health", timeout=2) as answer:
+            raise WorldError(
+                f"MLflow's server did not start (status {process.returncode}); what it said is in {log}"
+            )
+        with (
+            suppress(urllib.error.URLError, OSError),
+            urllib.request.urlopen(f"{page}/health", timeout=2) as answer,
+        ):
             if answer.status == 200:
                 return
         time.sleep(0.2)
-    raise WorldError(f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}")
+    raise WorldError(
+        f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}"
+    )
 
 
 def experiments(page: str) -> list[str]:
@@ -149,10 +196,16 @@ def experiments(page: str) -> list[str]:
     from memeval.tracking.store import WORKFLOW
 
     query, kind = b'{"max_results": 100}', {"Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, kind), timeout=30) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, kind), timeout=30
+    ) as answer:
         found = json.load(answer).get("experiments", [])
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
-    return [f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}" for row in found if row["name"] != "Default"]
+    return [
+        f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}"
+        for row in found
+        if row["name"] != "Default"
+    ]
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

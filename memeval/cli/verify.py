@@ -46,7 +46,10 @@ def parser() -> argparse.ArgumentParser:
         description="whether finished runs are as they were measured: their files, rows, keys and memories against digests",
     )
     options.add_argument(
-        "runs", nargs="*", metavar="RUN", help="a run key, its beginning, or a run folder (default: all runs of this home)"
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="a run key, its beginning, or a run folder (default: all runs of this home)",
     )
     return options
 

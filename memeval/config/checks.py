@@ -16,7 +16,9 @@ from memeval.errors import UserError
 from memeval.redaction import SHORTEST, keep_address, keep_secret, looks_secret
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_SETTING = re.compile(r"(?:^|[._])(?:api_?key|key|token|password|passwd|secret|authorization|credentials?)$")
+_SECRET_SETTING = re.compile(
+    r"(?:^|[._])(?:api_?key|key|token|password|passwd|secret|authorization|credentials?)$"
+)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LABEL = re.compile(r"[^\s.\x00-\x20\x7f\"'<>\\^`{|}%]{1,63}")
 _ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
@@ -25,7 +27,9 @@ _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
 BY_HEADER = "a gateway's key goes into a header, from the environment:  llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers)"
 BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
-BY_TRACKING = "where it needs a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
+BY_TRACKING = (
+    "where it needs a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
+)
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
@@ -40,7 +44,10 @@ def check_address(option: str, address: str, *hints: str) -> None:
     except ValueError:
         raise UserError(f"{option} is not an address: host or port can't be read", way) from None
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
-    sound = not any(character.isspace() or not character.isprintable() for character in address) and "\\" not in address
+    sound = (
+        not any(character.isspace() or not character.isprintable() for character in address)
+        and "\\" not in address
+    )
     if not sound or len(host) > 253 or not all(map(_LABEL.fullmatch, labels)) or port == 0:
         raise UserError(f"{option} is not an address: host or port can't be read", way)
 
@@ -48,10 +55,23 @@ def check_address(option: str, address: str, *hints: str) -> None:
 def check_plain(option: str, address: str, *hints: str) -> None:
     """Raises `UserError` where an address holds a user, a password, a query or a fragment: such things would be published with it."""
     rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
-    what = next((name for mark, name in (("@", "a user name or a password"), ("?", "a query"), ("#", "a fragment")) if mark in rest), None)
+    what = next(
+        (
+            name
+            for mark, name in (
+                ("@", "a user name or a password"),
+                ("?", "a query"),
+                ("#", "a fragment"),
+            )
+            if mark in rest
+        ),
+        None,
+    )
     if what:
         keep_address(address)
-        raise UserError(f"{option} holds {what}, which would be published with the settings", *hints)
+        raise UserError(
+            f"{option} holds {what}, which would be published with the settings", *hints
+        )
 
 
 def check_tracking(option: str, address: str) -> None:
@@ -71,7 +91,12 @@ def check_variable(option: str, name: Any) -> None:
         return
     digits = any(character.isdigit() for character in name)
     conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
-    if not _VARIABLE.fullmatch(name) or looks_secret(name) or name in os.environ.values() or not (conventional or len(name) < 8):
+    if (
+        not _VARIABLE.fullmatch(name)
+        or looks_secret(name)
+        or name in os.environ.values()
+        or not (conventional or len(name) < 8)
+    ):
         keep_secret(name)
         raise UserError(message, hint)
 
@@ -79,7 +104,10 @@ def check_variable(option: str, name: Any) -> None:
 def check_headers(option: str, headers: Any) -> None:
     """Raises `UserError` for what is not the name of a header, or not that of a variable."""
     if not isinstance(headers, Mapping):
-        raise UserError(f"{option} must be a mapping of names of headers to names of environment variables", BY_HEADER)
+        raise UserError(
+            f"{option} must be a mapping of names of headers to names of environment variables",
+            BY_HEADER,
+        )
     for header, variable in headers.items():
         if not _HEADER.fullmatch(str(header)) or looks_secret(str(header)):
             keep_secret(str(variable))
@@ -93,7 +121,9 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
         if path.endswith("_env"):
             check_variable(path, value)
         elif ".headers." in path:
-            check_headers(path.partition(".headers.")[0] + ".headers", {path.partition(".headers.")[2]: value})
+            check_headers(
+                path.partition(".headers.")[0] + ".headers", {path.partition(".headers.")[2]: value}
+            )
         elif path.endswith(".headers"):
             check_headers(path, {} if value is None else value)
         elif path == "tracking.uri":
@@ -104,15 +134,27 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
 
 
 def _check_text(path: str, text: str) -> None:
-    hints = [BY_HEADER] if path.startswith(("llm.", "embedder.")) else ["secrets come from the environment alone"]
-    if _SECRET_SETTING.search(path) and (len(text) >= SHORTEST or path.startswith(("llm.", "embedder.", "tracking."))):
+    hints = (
+        [BY_HEADER]
+        if path.startswith(("llm.", "embedder."))
+        else ["secrets come from the environment alone"]
+    )
+    if _SECRET_SETTING.search(path) and (
+        len(text) >= SHORTEST or path.startswith(("llm.", "embedder.", "tracking."))
+    ):
         keep_secret(text)
-        raise UserError(f"{path} would hold a secret: a setting names the environment variable that holds it", *hints)
+        raise UserError(
+            f"{path} would hold a secret: a setting names the environment variable that holds it",
+            *hints,
+        )
     if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
         check_plain(path, text, *hints)
     if looks_secret(text):
         keep_address(text)
-        raise UserError(f"{path} holds what looks like a secret, which would be published with the settings", *hints)
+        raise UserError(
+            f"{path} holds what looks like a secret, which would be published with the settings",
+            *hints,
+        )
 
 
 def check_overrides(words: list[str]) -> None:
@@ -125,14 +167,20 @@ def check_overrides(words: list[str]) -> None:
         if found is None:
             if not word.startswith("-") and looks_secret(word):
                 keep_address(word)
-                raise UserError("a word of the command line holds what looks like a secret", "secrets come from the environment alone")
+                raise UserError(
+                    "a word of the command line holds what looks like a secret",
+                    "secrets come from the environment alone",
+                )
             continue
         key, value = found["key"].partition("@")[0], found["value"]
         for path, text in _assigned(key, value):
             if "${" not in text:
                 check_secrets({path: text})
             elif looks_secret(text):
-                raise UserError(f"{path} holds what looks like a secret, which would be published with the settings", BY_HEADER)
+                raise UserError(
+                    f"{path} holds what looks like a secret, which would be published with the settings",
+                    BY_HEADER,
+                )
 
 
 def _assigned(key: str, value: str) -> Iterator[tuple[str, str]]:
@@ -142,7 +190,11 @@ def _assigned(key: str, value: str) -> Iterator[tuple[str, str]]:
         for name, part in _PAIR.findall(inner):
             yield f"{key}.{name}", part.strip()
     elif key.endswith("_env") or key.endswith(".headers") or ".headers." in key:
-        yield from ((key, part.strip().strip("'\"")) for part in inner.split(",") if part.strip() not in ("null", ""))
+        yield from (
+            (key, part.strip().strip("'\""))
+            for part in inner.split(",")
+            if part.strip() not in ("null", "")
+        )
         if inner in ("", "''", '""'):
             yield key, ""
     elif inner not in ("null", ""):

@@ -25,16 +25,27 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         module = importlib.import_module(module_name)
     except SyntaxError as error:
         where = f"{Path(error.filename or module_name).name}:{error.lineno}"
-        raise UserError(f"{what}: {where}: {type(error).__name__}: {one_line(error.msg)}") from error
+        raise UserError(
+            f"{what}: {where}: {type(error).__name__}: {one_line(error.msg)}"
+        ) from error
     except ModuleNotFoundError as error:
-        raise UserError(f"{what}: no module named '{error.name}' (class {path})", "is it installed, and on PYTHONPATH?") from error
+        raise UserError(
+            f"{what}: no module named '{error.name}' (class {path})",
+            "is it installed, and on PYTHONPATH?",
+        ) from error
     except (MemevalError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # whatever a module of the user's own does when it is imported, `sys.exit` included
+    except (
+        BaseException
+    ) as error:  # whatever a module of the user's own does when it is imported, `sys.exit` included
         raise UserError(f"{what}: {_told(error)}") from error
     found = getattr(module, class_name, None)
     if found is None:
-        near = unknown("class", class_name, [name for name, one in vars(module).items() if isinstance(one, type)])
+        near = unknown(
+            "class",
+            class_name,
+            [name for name, one in vars(module).items() if isinstance(one, type)],
+        )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
     if not (isinstance(found, type) and issubclass(found, base)):
         raise UserError(f"{what}: {path} is no subclass of {base.__module__}.{base.__qualname__}")
@@ -45,7 +56,13 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
 def _told(error: BaseException) -> str:
     """An error of a module's own code with the innermost place outside of Python's import machinery."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [frame for frame in frames if not frame[0].startswith("<") and "importlib" not in frame[0] and frame[0] != __file__]
+    frames = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    own = [
+        frame
+        for frame in frames
+        if not frame[0].startswith("<") and "importlib" not in frame[0] and frame[0] != __file__
+    ]
     where = f"{Path(own[-1][0]).name}:{own[-1][1]}: " if own else ""
     return f"{where}{type(error).__name__}: {one_line(error)}"

@@ -77,5 +77,10 @@ def _config(overrides: Sequence[str]) -> DictConfig:
         if (conf_dir() / name).is_dir():
             options.append({f"override /{name}": value.strip("'\"")})
         else:
-            OmegaConf.update(fields, name, OverridesParser.create().parse_override(override).value(), force_add=True)
+            OmegaConf.update(
+                fields,
+                name,
+                OverridesParser.create().parse_override(override).value(),
+                force_add=True,
+            )
     return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]

@@ -12,12 +12,19 @@ from typing import Any
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, RUNTIME, STAGES, RunConfig
 from memeval.config.settings import TIMEOUT
 
-_MEMORY_MODEL_FIELDS = ("llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed")
+_MEMORY_MODEL_FIELDS = (
+    "llm.name",
+    "llm.model",
+    "llm.base_url",
+    "llm.temperature",
+    "llm.max_tokens",
+    "llm.send_seed",
+)
 _JUDGE_MODEL_FIELDS = ("llm.base_url", "llm.max_tokens", "llm.send_seed")
 
 
 @dataclass(frozen=True)
-class Facts:
+class IdentityInputs:
     """What identity needs to know beyond the config: the content of files, and what the system's class declares."""
 
     data_sha256: str
@@ -27,7 +34,7 @@ class Facts:
     system_class: str
     """`module:Class` of the system: what it is called changes nothing that is stored."""
     ingest_prompts_sha256: tuple[str, ...]
-    """Of the wordings under which the system thinks while it ingests."""
+    """Of the templates under which the system thinks while it ingests."""
     system_stages: Mapping[str, str]
     """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
     dataset_stages: Mapping[str, str]
@@ -52,7 +59,11 @@ def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
     stages: dict[str, str | None] = {}
     for field in dataclasses.fields(kind):
         path = f"{prefix}{field.name}"
-        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        default = (
+            field.default_factory()
+            if field.default_factory is not dataclasses.MISSING
+            else field.default
+        )
         if dataclasses.is_dataclass(default):
             stages |= field_stages(type(default), f"{path}.")
         elif path not in ("dataset", "system"):
@@ -60,20 +71,26 @@ def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
     return stages
 
 
-def by_stage(config: RunConfig, facts: Facts) -> dict[str, dict[str, Any]]:
+def by_stage(config: RunConfig, facts: IdentityInputs) -> dict[str, dict[str, Any]]:
     """The config's leaves, sorted into the stages that they belong to."""
     from memeval.config.resolve import flatten
 
     declared = field_stages(RunConfig)
     sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     for path, value in flatten(config).items():
-        stage = _own_stage(path, facts) or declared.get(path) or declared.get(".".join(path.split(".")[:2]))
-        assert stage is not None, f"{path} has no stage: declare it with `at(...)` in config/schema.py"
+        stage = (
+            _own_stage(path, facts)
+            or declared.get(path)
+            or declared.get(".".join(path.split(".")[:2]))
+        )
+        assert stage is not None, (
+            f"{path} has no stage: declare it with `at(...)` in config/schema.py"
+        )
         sorted_leaves[stage][path] = value
     return sorted_leaves
 
 
-def _own_stage(path: str, facts: Facts) -> str | None:
+def _own_stage(path: str, facts: IdentityInputs) -> str | None:
     """The stage of a setting that a system or a data set declares itself; None for the other groups' fields."""
     group, _, name = path.partition(".")
     if group == "dataset":
@@ -85,7 +102,7 @@ def _own_stage(path: str, facts: Facts) -> str | None:
     return None
 
 
-def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
+def keys(config: RunConfig, facts: IdentityInputs, seed: int) -> Keys:
     """The keys of the repeat that runs under `seed`."""
     leaves = by_stage(config, facts)
     every = {path: value for stage in leaves.values() for path, value in stage.items()}
@@ -109,12 +126,15 @@ def keys(config: RunConfig, facts: Facts, seed: int) -> Keys:
     judge: dict[str, Any] = {"code": facts.code[JUDGE], "answer": answer_key}
     judge |= {path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}
     if facts.judge_prompt_sha256 is not None:
-        judge |= {"judge text": facts.judge_prompt_sha256, "judge model": config.llm.judge_model or config.llm.model}
+        judge |= {
+            "judge text": facts.judge_prompt_sha256,
+            "judge model": config.llm.judge_model or config.llm.model,
+        }
         judge |= {f"judge {path}": every[path] for path in _JUDGE_MODEL_FIELDS}
     return Keys(prepare_key, answer_key, digest(judge))
 
 
-def run_key(config: RunConfig, facts: Facts) -> str:
+def run_key(config: RunConfig, facts: IdentityInputs) -> str:
     """The identity of a cell: its repeats' keys and which questions it asks."""
     judges = [keys(config, facts, config.seed + repeat).judge for repeat in range(config.num_runs)]
     return digest({"repeats": judges, **by_stage(config, facts)[RUN]})

@@ -41,10 +41,20 @@ class ServedConfigs(ConfigSource):
         integer = _INTEGER.fullmatch(name)
         if integer:
             config = OmegaConf.create({integer[1]: int(integer[2])})
-            return ConfigResult(config=config, path=f"memeval://{name}", provider=self.provider, header={"package": "_global_"})
+            return ConfigResult(
+                config=config,
+                path=f"memeval://{name}",
+                provider=self.provider,
+                header={"package": "_global_"},
+            )
         cell = CELL.fullmatch(name)
         if cell and (found := cell_config(cell[1], int(cell[2]))) is not None:
-            return ConfigResult(config=found, path=f"memeval://{name}", provider=self.provider, header={"package": "_global_"})
+            return ConfigResult(
+                config=found,
+                path=f"memeval://{name}",
+                provider=self.provider,
+                header={"package": "_global_"},
+            )
         sweep = _SWEEP.fullmatch(name)
         if sweep is None or not is_sweep(sweep[1]):
             raise ConfigLoadError(f"Config not found : {config_path}")
@@ -52,7 +62,12 @@ class ServedConfigs(ConfigSource):
         loaded = OmegaConf.create(text)
         assert isinstance(loaded, DictConfig), f"{sweep[1]}.yaml is no mapping"
         served = over_cells(sweep[1], loaded)
-        return ConfigResult(config=served, path=f"memeval://{name}", provider=self.provider, header=self._get_header_dict(text))
+        return ConfigResult(
+            config=served,
+            path=f"memeval://{name}",
+            provider=self.provider,
+            header=self._get_header_dict(text),
+        )
 
     def available(self) -> bool:
         return True
@@ -101,7 +116,10 @@ def register() -> None:
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:
     """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options and says itself which it can't find."""
-    return [_quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override for override in overrides]
+    return [
+        _quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
+        for override in overrides
+    ]
 
 
 def _quoted(text: str) -> str:

@@ -20,10 +20,16 @@ def known_names() -> Mapping[str, list[str]]:
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
     for path in sorted(conf_dir().rglob("*.yaml")):
         loaded: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}
-        group = "" if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS else path.parent.name
+        group = (
+            ""
+            if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS
+            else path.parent.name
+        )
         for name in loaded:
             if name not in ("defaults", "hydra"):
-                names.setdefault(f"{group}.{name}" if group else name, []).append(f"{group}={path.stem}")
+                names.setdefault(f"{group}.{name}" if group else name, []).append(
+                    f"{group}={path.stem}"
+                )
     return names
 
 
@@ -32,7 +38,9 @@ def unknown_name(key: str) -> UserError:
     known = known_names()
     if homes := known.get(key):
         listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")
-        return UserError(f"'{key}' is a field of {listed} alone", f"for example:  {homes[0]} {key}=...", HELP)
+        return UserError(
+            f"'{key}' is a field of {listed} alone", f"for example:  {homes[0]} {key}=...", HELP
+        )
     near = get_close_matches(key, known, n=3, cutoff=0.6)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
     return UserError(f"unknown field or group '{key}'.{guess}", HELP)

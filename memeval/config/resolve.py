@@ -63,7 +63,13 @@ _ONE_OF = {
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
 }
-_SPOKEN = {"integer": "a whole number", "int": "a whole number", "float": "a number", "boolean": "true or false", "bool": "true or false"}
+_SPOKEN = {
+    "integer": "a whole number",
+    "int": "a whole number",
+    "float": "a number",
+    "boolean": "true or false",
+    "bool": "true or false",
+}
 _NOT_OF_TYPE = re.compile(
     r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a valid )(?P<wanted>\w+)"
 )
@@ -120,7 +126,9 @@ def _mistyped(error: OmegaConfBaseException) -> UserError:
     found = _NOT_OF_TYPE.search(first)
     if found and found["wanted"].lower() in _SPOKEN:
         value = found["value"].replace("None", "null")
-        return UserError(f"{error.full_key} must be {_SPOKEN[found['wanted'].lower()]}, not '{value}'")
+        return UserError(
+            f"{error.full_key} must be {_SPOKEN[found['wanted'].lower()]}, not '{value}'"
+        )
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")
     return UserError(f"{error.full_key}: {first}" if error.full_key else first)
@@ -128,7 +136,11 @@ def _mistyped(error: OmegaConfBaseException) -> UserError:
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """A config's leaves by dotted path; lists stay values."""
-    items = config.items() if isinstance(config, Mapping) else ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+    items = (
+        config.items()
+        if isinstance(config, Mapping)
+        else ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+    )
     leaves: dict[str, Any] = {}
     for name, value in items:
         path = f"{prefix}{name}"
@@ -147,7 +159,11 @@ def check(config: RunConfig) -> None:
     for group in ("llm", "embedder"):
         check_headers(f"{group}.headers", getattr(config, group).headers or {})
     for path, value in leaves.items():
-        if path.endswith("url") and path.startswith(("llm.", "embedder.", "system.")) and isinstance(value, str):
+        if (
+            path.endswith("url")
+            and path.startswith(("llm.", "embedder.", "system."))
+            and isinstance(value, str)
+        ):
             check_address(path, value)
     if config.fresh is not None and config.fresh not in FRESH_STAGES:
         raise unknown("fresh", config.fresh, FRESH_STAGES)
@@ -155,13 +171,19 @@ def check(config: RunConfig) -> None:
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
     if config.judge.repeats % 2 == 0:
-        raise UserError(f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}")
+        raise UserError(
+            f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}"
+        )
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
-        raise UserError(f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'")
+        raise UserError(
+            f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'"
+        )
     size, overlap = config.granularity.size, config.granularity.overlap
     if size is not None and overlap is not None and overlap >= size:
-        raise UserError(f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})")
+        raise UserError(
+            f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})"
+        )
 
 
 def _check_numbers(leaves: Mapping[str, Any]) -> None:
@@ -178,12 +200,16 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
             raise UserError(f"{path} must be at most {most:g}, not {value:g}")
     limit = leaves.get(f"system.{TIMEOUT}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
-        raise UserError(f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'")
+        raise UserError(
+            f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"
+        )
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):
             continue
         if not 0 < value <= LONGEST_TIMEOUT_S:
-            raise UserError(f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}")
+            raise UserError(
+                f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}"
+            )
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
@@ -196,7 +222,8 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     for group in groups:
         if chosen.get(group, "").startswith("["):
             raise UserError(
-                f"{group}={chosen[group]}: takes one option, and not a list", f"to compare several:  python -m memeval -m {group}=a,b"
+                f"{group}={chosen[group]}: takes one option, and not a list",
+                f"to compare several:  python -m memeval -m {group}=a,b",
             )
     for group in (group for group in INTEGER_GROUPS if group in chosen):
         option, value = chosen[group].strip("'\""), getattr(config, group)

@@ -42,7 +42,7 @@ class JudgeConfig:
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
-    """A wording of one's own, for the judges that are models; its text enters the judge key."""
+    """A template of one's own, for the judges that are models; its text enters the judge key."""
     repeats: int = at(JUDGE, 1)
     """Judgings of each answer by a model, an odd number; the majority is the verdict."""
     reading: str = at(JUDGE, "first_word")
@@ -50,7 +50,7 @@ class JudgeConfig:
     made: "yes" anywhere in it.
     """
     fence: bool | None = at(JUDGE)
-    """Whether the answer is sent between marks of its own; None fences it under our wordings, and
+    """Whether the answer is sent between marks of its own; None fences it under our templates, and
     leaves those of one's own as they are.
     """
 
@@ -61,7 +61,7 @@ class PromptConfig:
 
     name: str = at(ANSWER, "short")
     file: str | None = at(RUNTIME)
-    """A wording of one's own; its text enters the answer key."""
+    """A template of one's own; its text enters the answer key."""
     choose_tokens: int = at(ANSWER, 10)
     """Tokens that a reply may have where the task is to choose: an index, or letters."""
 

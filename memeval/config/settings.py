@@ -19,26 +19,44 @@ TIMEOUT = "timeout_s"
 NOT_SETTINGS = frozenset({"name", "class"})
 """Keys of a group's YAML that say which option it is, and are no settings of it."""
 
-_SPOKEN: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_SPOKEN: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
 
 
 def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
     """Settings from the values of a YAML; those not given keep their defaults. A `UserError` names what is wrong."""
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
-        raise UserError(f"the settings type of this {group} must be a dataclass, but is {one_line(settings_type, 80)}")
+        raise UserError(
+            f"the settings type of this {group} must be a dataclass, but is {one_line(settings_type, 80)}"
+        )
     try:
         values = _values(settings_type, _own(given, group), f"{group}.")
-        missing = [entry.name for entry in fields(settings_type) if entry.init and _is_required(entry) and entry.name not in values]
+        missing = [
+            entry.name
+            for entry in fields(settings_type)
+            if entry.init and _is_required(entry) and entry.name not in values
+        ]
         if missing:
-            raise UserError(f"{group}.{missing[0]} has no default and no value", f"give it one:  {group}.{missing[0]}=...")
+            raise UserError(
+                f"{group}.{missing[0]} has no default and no value",
+                f"give it one:  {group}.{missing[0]}=...",
+            )
         return settings_type(**values)
     except MemevalError:
         raise
     except Exception as error:
         line = [line for _, line in traceback.walk_tb(error.__traceback__)][-1]
-        file = Path([frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]).name
+        file = Path(
+            [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+        ).name
         place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
-        raise UserError(f"the settings of this {group} can't be read: {place}: {type(error).__name__}: {one_line(error)}") from error
+        raise UserError(
+            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: {one_line(error)}"
+        ) from error
 
 
 def _is_required(entry: Field[Any]) -> bool:
@@ -71,7 +89,10 @@ def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str,
 def _group(entry: Field[Any], given: Any, key: str) -> Any:
     default: Any = entry.default if entry.default_factory is MISSING else entry.default_factory()
     if not isinstance(given, Mapping):
-        raise UserError(f"{key} is a group of settings, but is '{given}'", f"set one of them:  {key}.{fields(default)[0].name}=...")
+        raise UserError(
+            f"{key} is a group of settings, but is '{given}'",
+            f"set one of them:  {key}.{fields(default)[0].name}=...",
+        )
     return replace(default, **_values(type(default), given, f"{key}."))
 
 
@@ -91,7 +112,9 @@ def _converted(key: str, value: Any, wanted: Any) -> Any:
         return _list(key, value, get_args(wanted)[0])
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if wanted in _SPOKEN and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
+    if wanted in _SPOKEN and (
+        not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
+    ):
         raise UserError(f"{key} must be {_SPOKEN[wanted]}, but is '{value}'")
     return value
 

@@ -28,7 +28,9 @@ def is_checkout() -> bool:
     return (_PACKAGE.parent / "pyproject.toml").is_file()
 
 
-def code_identity(roots: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()) -> str:
+def code_identity(
+    roots: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()
+) -> str:
     """What stands for the code of `roots` in a key.
 
     In a checkout: a digest of these modules' sources, and of what they import, directly or not,
@@ -52,7 +54,9 @@ def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str,
     return sha.hexdigest()[:16]
 
 
-def reachable(roots: Iterable[str], within: tuple[str, ...], outside: tuple[str, ...] = ()) -> set[str]:
+def reachable(
+    roots: Iterable[str], within: tuple[str, ...], outside: tuple[str, ...] = ()
+) -> set[str]:
     """The roots, and the modules of `within` but not of `outside` that an import leads to."""
     seen: set[str] = set()
     waiting = [root for root in roots if _file(root) is not None]

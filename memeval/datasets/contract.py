@@ -122,13 +122,17 @@ class Dataset(ABC):
     settings: Any
     """An instance of `settings_type`."""
 
-    def __init__(self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None) -> None:
+    def __init__(
+        self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
+    ) -> None:
         """`path` is the file or folder to read; a set that is generated ignores it. Raises `UserError` for settings that make no sense."""
         self.path, self.info = Path(path), info
         self.settings = settings or self.settings_type()
         chosen, known = self.settings.categories, self.category_names
         if chosen is not None and known and (not chosen or not set(chosen) <= set(known)):
-            raise UserError(f"dataset.categories={list(chosen)}: takes one or more of {list(known)}.")
+            raise UserError(
+                f"dataset.categories={list(chosen)}: takes one or more of {list(known)}."
+            )
 
     @property
     @abstractmethod
@@ -182,7 +186,10 @@ class Dataset(ABC):
         return ()
 
     def ranking_metrics(
-        self, question: EvalQuestion, ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
+        self,
+        question: EvalQuestion,
+        ranking: Sequence[Sequence[str]],
+        session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
         """Retrieval metrics of the data set's own protocol for one question, by name, to be averaged by `measures`.
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.download import opened, unreachable
+from memeval.datasets.io.download import opened, unreachable
+from memeval.datasets.io.part_file import Part, part_file
+from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
-from memeval.datasets.part_file import Part, part_file
-from memeval.datasets.parts import part_info
 from memeval.datasets.registry import ADAPTERS
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
@@ -46,7 +46,12 @@ class FetchLimits:
         return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
-def fetch(info: DatasetInfo, folder: Path, progress: Progress | None = None, limits: FetchLimits | None = None) -> Path:
+def fetch(
+    info: DatasetInfo,
+    folder: Path,
+    progress: Progress | None = None,
+    limits: FetchLimits | None = None,
+) -> Path:
     """Downloads a data set to its place below `folder`, and returns that place. What is there already and right is left alone.
 
     The bytes go to a `.part` file of their own, which a later call continues; the file appears under its name only once its sha256 is the
@@ -69,17 +74,28 @@ def fetch(info: DatasetInfo, folder: Path, progress: Progress | None = None, lim
         if info.sha256 == file_digest(target):
             return target
         if info.sha256 is None:
-            raise UserError(f"{target} is there already; no sha256 is registered to compare it with.", *_by_hash(info))
-        raise UserError(f"{target} is there already, and is not the registered file.", "move it away, then fetch again")
+            raise UserError(
+                f"{target} is there already; no sha256 is registered to compare it with.",
+                *_by_hash(info),
+            )
+        raise UserError(
+            f"{target} is there already, and is not the registered file.",
+            "move it away, then fetch again",
+        )
     if info.sha256 is None:
-        raise UserError(f"no sha256 is registered for data set '{info.name}': what arrives can't be checked.", *_by_hash(info))
+        raise UserError(
+            f"no sha256 is registered for data set '{info.name}': what arrives can't be checked.",
+            *_by_hash(info),
+        )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
             _fill(info, part, progress, limits)
             part.path.replace(target)
     except OSError as error:
-        raise WorldError(f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}") from error
+        raise WorldError(
+            f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}"
+        ) from error
     return target
 
 
@@ -103,7 +119,9 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
     if found != info.sha256:
         part.discard()
         known = f" ({info.variants[found]})" if found in info.variants else ""
-        raise WorldError(f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing was kept.")
+        raise WorldError(
+            f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing was kept."
+        )
 
 
 def file_digest(path: Path) -> str:
@@ -153,10 +171,23 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     found = counts(dataset.read())
     if not part:
         expected = {noun: count for noun, count in info.counts.items() if noun in NOUNS}
-        problems += [f"{found[noun]} {noun}, not {count}" for noun, count in expected.items() if found[noun] != count]
+        problems += [
+            f"{found[noun]} {noun}, not {count}"
+            for noun, count in expected.items()
+            if found[noun] != count
+        ]
     notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
     what = part.what if part else ""
-    return Verification(path, digest or loaded.sha256, not problems, tuple(problems), what, found, notes, tuple(dataset.repairs()))
+    return Verification(
+        path,
+        digest or loaded.sha256,
+        not problems,
+        tuple(problems),
+        what,
+        found,
+        notes,
+        tuple(dataset.repairs()),
+    )
 
 
 def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
@@ -179,11 +210,15 @@ def counts(cases: Iterable[EvalCase]) -> Counter[str]:
     total: Counter[str] = Counter()
     for case in cases:
         turns = sum(len(session.turns) for session in case.sessions)
-        total.update(cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions))
+        total.update(
+            cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions)
+        )
     return total
 
 
-def _download(info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits) -> bool:
+def _download(
+    info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits
+) -> bool:
     """Brings the part to its full size; returns whether it continued an earlier beginning."""
     done = part.size()
     if info.size_bytes is not None and done >= info.size_bytes:
@@ -192,22 +227,37 @@ def _download(info: DatasetInfo, url: str, part: Part, progress: Progress | None
         response = opened(url, done)
     except HTTPError as error:
         error.close()
-        if error.code == 416 and done:  # nothing follows what is there: it is whole, or the beginning of another file
+        if (
+            error.code == 416 and done
+        ):  # nothing follows what is there: it is whole, or the beginning of another file
             return True
         raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
     except (OSError, HTTPException) as error:
-        raise WorldError(f"{unreachable(url, error)} The file can also be put there by hand: {part.target}") from error
+        raise WorldError(
+            f"{unreachable(url, error)} The file can also be put there by hand: {part.target}"
+        ) from error
     with response:
-        if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
-            raise WorldError(f"{url} answers with another range than the one asked for; remove {part.path} and fetch again.")
-        done = done if response.status == 206 else 0  # a server that ignores Range sends the whole file with status 200
+        if response.status == 206 and not response.headers.get("Content-Range", "").startswith(
+            f"bytes {done}-"
+        ):
+            raise WorldError(
+                f"{url} answers with another range than the one asked for; remove {part.path} and fetch again."
+            )
+        done = (
+            done if response.status == 206 else 0
+        )  # a server that ignores Range sends the whole file with status 200
         part.cut(done)
         _copy(response, part, done, info, progress, limits)
     return done > 0
 
 
 def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
-    response: HTTPResponse, part: Part, done: int, info: DatasetInfo, progress: Progress | None, limits: FetchLimits
+    response: HTTPResponse,
+    part: Part,
+    done: int,
+    info: DatasetInfo,
+    progress: Progress | None,
+    limits: FetchLimits,
 ) -> None:
     length = response.headers.get("Content-Length", "")
     announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
@@ -227,11 +277,15 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
 
     part.flush()
     if total is not None and done < total:
-        raise WorldError(f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same command continues it.")
+        raise WorldError(
+            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same command continues it."
+        )
 
 
 def _too_long(info: DatasetInfo, what: str, most: int) -> str:
-    registered = f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
+    registered = (
+        f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
+    )
     return f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing was kept; --max-bytes N allows more."
 
 
@@ -240,4 +294,6 @@ def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
         return response.read1(BLOCK)
     except (OSError, HTTPException) as error:
         reason = one_line(error) or type(error).__name__
-        raise WorldError(f"the download of {info.url} broke off: {reason}. It can be continued.") from error
+        raise WorldError(
+            f"the download of {info.url} broke off: {reason}. It can be continued."
+        ) from error

@@ -28,8 +28,13 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
     Where the whole is not there but a registered excerpt of it is, that is taken.
     """
     package = Path(memeval.__file__).parent
-    places = [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
-    candidates = [*(place / info.file for place in places), *(folder / excerpt.file for excerpt in info.excerpts)]
+    places = (
+        [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
+    )
+    candidates = [
+        *(place / info.file for place in places),
+        *(folder / excerpt.file for excerpt in info.excerpts),
+    ]
     return next((path for path in candidates if path.exists()), folder / info.file)
 
 
@@ -52,15 +57,25 @@ def read_file(info: DatasetInfo, path: Path) -> bytes:
     except FileNotFoundError:
         raise missing(info, path) from None
     except OSError as error:
-        raise UserError(f"data set '{info.name}': {path} can't be read: {error.strerror}.") from error
+        raise UserError(
+            f"data set '{info.name}': {path} can't be read: {error.strerror}."
+        ) from error
 
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a file that is not there."""
     fetched = info.url or any(file.url for file in info.files)
-    hints = [f"get it:      python -m memeval data fetch {info.name}"] if fetched else [info.by_hand] if info.by_hand else []
+    hints = (
+        [f"get it:      python -m memeval data fetch {info.name}"]
+        if fetched
+        else [info.by_hand]
+        if info.by_hand
+        else []
+    )
     return UserError(
-        f"data set '{info.name}' is not on this machine: {path} is missing.", *hints, "or offline:  python -m memeval dataset=demo"
+        f"data set '{info.name}' is not on this machine: {path} is missing.",
+        *hints,
+        "or offline:  python -m memeval dataset=demo",
     )
 
 
@@ -77,7 +92,11 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     if allow_unpinned:
         return False
     known = info.variants.get(digest)
-    what = f"is {known}" if known else f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
+    what = (
+        f"is {known}"
+        if known
+        else f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
+    )
     raise UserError(
         f"data set '{info.name}': {path} {what}.",
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
@@ -91,7 +110,13 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
         return None
     package = Path(memeval.__file__).parent
     places = [place / info.file for place in (package / "data", package.parent / "data")]
-    inside = [file for place in places if place.is_dir() for file in sorted(place.rglob("*.json")) if file.name == path.name]
+    inside = [
+        file
+        for place in places
+        if place.is_dir()
+        for file in sorted(place.rglob("*.json"))
+        if file.name == path.name
+    ]
     shipped = next((file for file in (*places, *inside) if file.is_file()), None)
     return digest_of(shipped.read_bytes()) if shipped else None
 
@@ -104,7 +129,11 @@ def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:
 def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
     """What a report must say of a file that is an excerpt; nothing for a whole one."""
     excerpt = excerpt_of(info, digest)
-    return (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",) if excerpt else ()
+    return (
+        (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",)
+        if excerpt
+        else ()
+    )
 
 
 def digest_of(content: bytes) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memeval.datasets.contract import DatasetInfo, Excerpt
-from memeval.datasets.memae_info import DEMO_MEMAE, MEMAE
-from memeval.datasets.opseval_info import DEMO_OPSEVAL, OPSEVAL
+from memeval.datasets.memory_agent_bench.info import DEMO_MEMORY_AGENT_BENCH, MEMORY_AGENT_BENCH
+from memeval.datasets.opseval.info import DEMO_OPSEVAL, OPSEVAL
 from memeval.errors import unknown
 
 LOCOMO = DatasetInfo(
@@ -207,8 +207,8 @@ DATASETS: Mapping[str, DatasetInfo] = {
         INCIDENTS,
         DEMO_INCIDENTS,
         ALERT_STORM,
-        MEMAE,
-        DEMO_MEMAE,
+        MEMORY_AGENT_BENCH,
+        DEMO_MEMORY_AGENT_BENCH,
         OPSEVAL,
         DEMO_OPSEVAL,
     )
@@ -216,22 +216,22 @@ DATASETS: Mapping[str, DatasetInfo] = {
 """Everything that `data fetch` and `data verify` know."""
 
 ADAPTERS: Mapping[str, str] = {
-    "locomo": "memeval.datasets.locomo:Locomo",
-    "demo": "memeval.datasets.locomo:Locomo",
-    "locomo_mc10": "memeval.datasets.locomo_mc10:LocomoMc10",
-    "demo_locomo_mc10": "memeval.datasets.locomo_mc10:LocomoMc10",
-    "synthetic": "memeval.datasets.synthetic:Synthetic",
-    "longmemeval_s": "memeval.datasets.longmemeval:LongMemEval",
-    "longmemeval_m": "memeval.datasets.longmemeval:LongMemEval",
-    "longmemeval_oracle": "memeval.datasets.longmemeval:LongMemEval",
-    "demo_longmemeval": "memeval.datasets.longmemeval:LongMemEval",
-    "incidents": "memeval.datasets.incidents:Incidents",
-    "demo_incidents": "memeval.datasets.incidents:Incidents",
-    "alert_storm": "memeval.datasets.alert_storm:AlertStorm",
-    "memae": "memeval.datasets.memae:Memae",
-    "demo_memae": "memeval.datasets.memae:Memae",
-    "opseval": "memeval.datasets.opseval:OpsEval",
-    "demo_opseval": "memeval.datasets.opseval:OpsEval",
+    "locomo": "memeval.datasets.locomo.adapter:Locomo",
+    "demo": "memeval.datasets.locomo.adapter:Locomo",
+    "locomo_mc10": "memeval.datasets.locomo_mc10.adapter:LocomoMc10",
+    "demo_locomo_mc10": "memeval.datasets.locomo_mc10.adapter:LocomoMc10",
+    "synthetic": "memeval.datasets.synthetic.adapter:Synthetic",
+    "longmemeval_s": "memeval.datasets.longmemeval.adapter:LongMemEval",
+    "longmemeval_m": "memeval.datasets.longmemeval.adapter:LongMemEval",
+    "longmemeval_oracle": "memeval.datasets.longmemeval.adapter:LongMemEval",
+    "demo_longmemeval": "memeval.datasets.longmemeval.adapter:LongMemEval",
+    "incidents": "memeval.datasets.incidents.adapter:Incidents",
+    "demo_incidents": "memeval.datasets.incidents.adapter:Incidents",
+    "alert_storm": "memeval.datasets.alert_storm.adapter:AlertStorm",
+    "memae": "memeval.datasets.memory_agent_bench.adapter:MemoryAgentBench",
+    "demo_memae": "memeval.datasets.memory_agent_bench.adapter:MemoryAgentBench",
+    "opseval": "memeval.datasets.opseval.adapter:OpsEval",
+    "demo_opseval": "memeval.datasets.opseval.adapter:OpsEval",
 }
 """Where the adapter of each data set that can be run lies, `module:class`; imported when it is opened."""
 

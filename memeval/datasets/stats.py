@@ -67,7 +67,9 @@ def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
     """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and more questions than cases."""
     stats = Stats({}, {}, Row(), {})
     for case in cases:
-        tokens = sum(count_tokens(line(turn)) for session in case.sessions for turn in session.turns)
+        tokens = sum(
+            count_tokens(line(turn)) for session in case.sessions for turn in session.turns
+        )
         stats.whole.add(case, tokens)
         if stats.whole.cases <= most_cases:
             stats.by_case.setdefault(case.case_id, Row()).add(case, tokens)

@@ -47,7 +47,9 @@ class OpenAIEmbedder(Embedder):
     blank text gets the zero vector: most endpoints refuse it.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str
+    ) -> None:
         """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own
         width."""
         self.name = f"{model}/{width}" if width else model
@@ -71,14 +73,21 @@ class OpenAIEmbedder(Embedder):
         found = {text: entry.value for text, entry in entries.items()}
         widths = {len(vector) // 4 for vector in found.values()}
         if len(widths) > 1:
-            raise ModelError(f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers")
+            raise ModelError(
+                f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers"
+            )
         self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
-        rows = [np.frombuffer(found[text], dtype=np.float32) if text in found else blank for text in texts]
+        rows = [
+            np.frombuffer(found[text], dtype=np.float32) if text in found else blank
+            for text in texts
+        ]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
     def _key(self, text: str) -> str:
-        return content_key({"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text})
+        return content_key(
+            {"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text}
+        )
 
     async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
         """What the cache holds of the texts, or will hold when those under way have come; in the
@@ -90,7 +99,9 @@ class OpenAIEmbedder(Embedder):
 
             open_texts = [text for text in missing if text not in found]
             others = [flight for text in open_texts if (flight := self._flights.others(keys[text]))]
-            fresh = {text: keys[text] for text in open_texts if not self._flights.others(keys[text])}
+            fresh = {
+                text: keys[text] for text in open_texts if not self._flights.others(keys[text])
+            }
             found |= await self._ask_all(fresh)
 
             began = time.perf_counter()
@@ -107,7 +118,10 @@ class OpenAIEmbedder(Embedder):
         the rest falls into the same batches.
         """
         texts = list(keys)
-        batches = [{text: keys[text] for text in texts[start : start + BATCH]} for start in range(0, len(texts), BATCH)]
+        batches = [
+            {text: keys[text] for text in texts[start : start + BATCH]}
+            for start in range(0, len(texts), BATCH)
+        ]
         own = [self._flights.begin(batch.values()) for batch in batches]
         outcomes = await asyncio.gather(*map(self._fly, batches, own), return_exceptions=True)
 
@@ -137,9 +151,15 @@ class OpenAIEmbedder(Embedder):
         while missing := {text: key for text, key in batch.items() if text not in found}:
             claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
             try:
-                stored = self._found(missing.values())  # another process may have stored them before it let go
+                stored = self._found(
+                    missing.values()
+                )  # another process may have stored them before it let go
                 found |= {text: stored[key] for text, key in missing.items() if key in stored}
-                to_ask = {text: key for text, key in (missing if pace.over else claimed).items() if text not in found}
+                to_ask = {
+                    text: key
+                    for text, key in (missing if pace.over else claimed).items()
+                    if text not in found
+                }
                 if to_ask:
                     found |= await self._ask(to_ask)
             finally:
@@ -167,12 +187,17 @@ class OpenAIEmbedder(Embedder):
         parts = shares(reply.value.tokens, texts)
         if ODD_USAGE in reply.value.notes:
             parts = dict.fromkeys(texts, UNREADABLE)
-        packed = {text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)}
+        packed = {
+            text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)
+        }
         self._keep(
             {batch[text]: value for text, value in packed.items()},
             {batch[text]: tokens for text, tokens in parts.items()},
         )
-        return {text: CachedEntry(value, self._origin, parts.get(text)) for text, value in packed.items()}
+        return {
+            text: CachedEntry(value, self._origin, parts.get(text))
+            for text, value in packed.items()
+        }
 
     def _keep(self, vectors: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
         """Stores the vectors by their keys, over those that are unsound."""
@@ -205,7 +230,9 @@ class OpenAIEmbedder(Embedder):
         if self.width and width != self.width:
             self._other_widths[width] += 1
             if self._other_widths[width] < AGREEING:
-                raise UnsoundReplyError(f"the vectors have {width} numbers, where this model's have {self.width}")
+                raise UnsoundReplyError(
+                    f"the vectors have {width} numbers, where this model's have {self.width}"
+                )
         else:
             self._other_widths.clear()
         self.width = width

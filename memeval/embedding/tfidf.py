@@ -39,7 +39,9 @@ class CharTfidfEmbedder(Embedder):
 
     def __init__(self, width: int = DEFAULT_WIDTH, shortest: int = 3, longest: int = 5) -> None:
         if width < 1 or not 1 <= shortest <= longest:
-            raise ValueError(f"need width >= 1 and 1 <= shortest <= longest, got {width}, {shortest}, {longest}")
+            raise ValueError(
+                f"need width >= 1 and 1 <= shortest <= longest, got {width}, {shortest}, {longest}"
+            )
         self.width = width
         self.shortest = shortest
         self.longest = longest
@@ -76,7 +78,9 @@ class CharTfidfEmbedder(Embedder):
         fresh = cls(int(state["width"]), int(state["shortest"]), int(state["longest"]))
         if "hashes" not in state:
             return fresh
-        return fresh._with(np.asarray(state["hashes"], dtype=np.uint32), np.asarray(state["idf"], dtype=np.float32))
+        return fresh._with(
+            np.asarray(state["hashes"], dtype=np.uint32), np.asarray(state["idf"], dtype=np.float32)
+        )
 
     def _with(self, hashes: Hashes, idf: NDArray[np.float32]) -> Self:
         other = type(self)(self.width, self.shortest, self.longest)
@@ -92,7 +96,9 @@ class CharTfidfEmbedder(Embedder):
         return f"{base}/idf-{learnt[:16]}"
 
     def _ngrams(self, text: str) -> Hashes:
-        return _joined(_word_ngrams(word, self.shortest, self.longest) for word in text.lower().split())
+        return _joined(
+            _word_ngrams(word, self.shortest, self.longest) for word in text.lower().split()
+        )
 
     def _fill(self, row: NDArray[np.float32], text: str) -> None:
         hashes, counts = np.unique(self._ngrams(text), return_counts=True)
@@ -101,13 +107,17 @@ class CharTfidfEmbedder(Embedder):
             hashes, weights = _weighted(hashes, weights, self._hashes, self._idf)
         spread = hashes * np.uint32(_SPREAD)
         signs = np.where(spread >> np.uint32(31), -1.0, 1.0)
-        summed = np.bincount(spread % np.uint32(self.width), weights=weights * signs, minlength=self.width)
+        summed = np.bincount(
+            spread % np.uint32(self.width), weights=weights * signs, minlength=self.width
+        )
         length = np.linalg.norm(summed)
         if length > 0:
             row[:] = summed / length
 
 
-def _weighted(hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]) -> tuple[Hashes, NDArray[np.float64]]:
+def _weighted(
+    hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]
+) -> tuple[Hashes, NDArray[np.float64]]:
     """The known ones among `hashes` with their weights times idf; `known` is sorted."""
     if known.size == 0:
         return hashes[:0], weights[:0]
@@ -129,4 +139,6 @@ def _word_ngrams(word: str, shortest: int, longest: int) -> Hashes:
         grams += [padded[start : start + size] for start in range(max(1, len(padded) - size + 1))]
         if len(padded) <= size:
             break
-    return np.array([zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams], dtype=np.uint32)
+    return np.array(
+        [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams], dtype=np.uint32
+    )

@@ -23,20 +23,29 @@ class AccuracyJudge(Judge):
     name: ClassVar[str] = "accuracy"
     judges_refusals: ClassVar[bool] = True
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
         chosen = read_choices(question, answer)
         if chosen is None:
             return Verdict(self.name, Label.UNSCORED, None, f"names no choice: {_quoted(answer)}")
-        texts, right = (frozenset(question.choices[place] for place in places) for places in (chosen, question.right_choices))
+        texts, right = (
+            frozenset(question.choices[place] for place in places)
+            for places in (chosen, question.right_choices)
+        )
         label = Label.CORRECT if texts == right else Label.WRONG
-        score = len(texts & right) / len(texts | right) if question.several else float(texts == right)
+        score = (
+            len(texts & right) / len(texts | right)
+            if question.multi_select
+            else float(texts == right)
+        )
         return Verdict(self.name, label, score, f"read as {_shown(question, chosen)}", chosen)
 
 
 def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
     """Positions of the choices that a reply names, ascending; None where it can't be read."""
     if question.choice_labels is ChoiceLabels.LETTERS:
-        return read_letters(reply, question.choices, several=question.several)
+        return read_letters(reply, question.choices, multi_select=question.multi_select)
     index = read_index(reply, question.choices)
     return None if index is None else (index,)
 

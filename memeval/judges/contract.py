@@ -21,11 +21,13 @@ class Judge(ABC):
     """True for judges that are models themselves."""
     judges_refusals: ClassVar[bool] = False
     """True for judges that also say whether a question without an answer was rightly refused; for the others a rule does."""
-    wording_sha256: str | None = None
+    template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 
     @abstractmethod
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
         """The verdict on an answer; `unscored` where the judge's own reply can't be read.
 
         `tried` says how many replies of a model earlier passes could not read: that many come from
@@ -45,5 +47,9 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
     By LoCoMo's official rule where that scored it, else by the wider list of refusals.
     """
     official = metrics["token_f1"]
-    name, right = ("refusal", is_refusal(answer)) if official is None else ("official_refusal", official == 1.0)
+    name, right = (
+        ("refusal", is_refusal(answer))
+        if official is None
+        else ("official_refusal", official == 1.0)
+    )
     return Verdict(name, Label.CORRECT if right else Label.WRONG, float(right))

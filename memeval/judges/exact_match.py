@@ -11,6 +11,8 @@ class ExactMatchJudge(Judge):
 
     name = "exact_match"
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
         equal = metrics["exact_match"] == 1.0
         return self.verdict(answer, right=equal, score=float(equal))

@@ -18,7 +18,9 @@ def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
     write the mark in changes it.
     """
     for attempt in range(100):
-        content = json.dumps([question.question_id, question.text, list(question.gold), answer, seed, attempt])
+        content = json.dumps(
+            [question.question_id, question.text, list(question.gold), answer, seed, attempt]
+        )
         name = f"answer-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         if name not in answer:
             return name

@@ -11,6 +11,8 @@ class KeywordJudge(Judge):
 
     name = "keyword"
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
         passed = metrics["keyword_pass"] == 1.0
         return self.verdict(answer, right=passed, score=float(passed))

@@ -16,7 +16,7 @@ from memeval.judges.fence import fence_for
 from memeval.judges.reading import read_label, read_reason
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel
 from memeval.llm.metering import current_ledger
-from memeval.prompts import Wording, from_file, shipped
+from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import EvalQuestion, Label, Role, Verdict
 
 TRIES = 2
@@ -37,13 +37,13 @@ class JudgeSettings:
     reading: str = "first_word"
     """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
     fence: bool | None = None
-    """Whether the answer is sent between marks. None does so under our wordings, which speak of the
+    """Whether the answer is sent between marks. None does so under our templates, which speak of the
     marks, and sends a user's as written.
     """
 
-    def fences(self, wording: Wording) -> bool:
-        """Whether an answer is sent between marks under a wording."""
-        return not wording.own if self.fence is None else self.fence
+    def fences(self, template: PromptTemplate) -> bool:
+        """Whether an answer is sent between marks under a template."""
+        return not template.own if self.fence is None else self.fence
 
 
 Reader = Callable[[Completion], Verdict | None]
@@ -64,34 +64,50 @@ class ModelJudge(Judge):
     def __init__(
         self,
         model: LanguageModel,
-        wording: Wording,
+        template: PromptTemplate,
         seed: int = 0,
         settings: JudgeSettings | None = None,
     ) -> None:
-        self.wording_sha256 = wording.sha256
-        self._model, self._wording, self._seed = model, wording, seed
+        self.template_sha256 = template.sha256
+        self._model, self._template, self._seed = model, template, seed
         self._settings = settings or JudgeSettings()
-        self._fenced = self._settings.fences(wording)
+        self._fenced = self._settings.fences(template)
 
     @classmethod
-    def wording(cls, prompt_file: str | None) -> Wording:
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
         """Our words, or those of a file of the user's. Raises `UserError` where that file can't be read or lacks a field."""
-        return from_file(prompt_file, ("question", "gold", "answer")) if prompt_file else shipped(f"judge_{cls.name}")
+        return (
+            from_file(prompt_file, ("question", "gold", "answer"))
+            if prompt_file
+            else load_builtin(f"judge_{cls.name}")
+        )
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
-        prompt = self._prompt(question, answer, self._wording)
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:
             asked_in = f"{prompt.system_text}\n{prompt.user_template}"
-            label = None if is_cut(reply) else read_label(reply.text, answer=answer, prompt=asked_in)
+            label = (
+                None if is_cut(reply) else read_label(reply.text, answer=answer, prompt=asked_in)
+            )
             if label is None:
                 return None
             right = label is Label.CORRECT
-            return self.verdict(answer, right=right, score=float(right), reason=read_reason(reply.text))
+            return self.verdict(
+                answer, right=right, score=float(right), reason=read_reason(reply.text)
+            )
 
         return await self._voted(prompt, read, tried)
 
-    def _prompt(self, question: EvalQuestion, answer: str, words: Wording, max_tokens: int | None = None) -> JudgePrompt:
+    def _prompt(
+        self,
+        question: EvalQuestion,
+        answer: str,
+        words: PromptTemplate,
+        max_tokens: int | None = None,
+    ) -> JudgePrompt:
         return JudgePrompt(
             question=question.text,
             gold=question.gold,
@@ -106,7 +122,10 @@ class ModelJudge(Judge):
         """The verdict of the majority of all judgings; without a majority the answer is left
         unscored.
         """
-        votes = [await self._vote(prompt, read, number, tried + TRIES) for number in range(self._settings.repeats)]
+        votes = [
+            await self._vote(prompt, read, number, tried + TRIES)
+            for number in range(self._settings.repeats)
+        ]
         tries = max(vote.tries for vote in votes)
         if len(votes) == 1:
             return votes[0]
@@ -128,13 +147,17 @@ class ModelJudge(Judge):
         text = ""
         for attempt in range(tries):
             with _sample(number, attempt):
-                reply = await self._model.complete(prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt))
+                reply = await self._model.complete(
+                    prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt)
+                )
             verdict = read(reply)
             if verdict is not None:
                 return replace(verdict, tries=attempt)
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
-        return Verdict(self.name, Label.UNSCORED, None, f"can't be read: {text[:SHOWN]}", tries=tries)
+        return Verdict(
+            self.name, Label.UNSCORED, None, f"can't be read: {text[:SHOWN]}", tries=tries
+        )
 
 
 @contextmanager

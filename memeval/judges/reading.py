@@ -32,7 +32,9 @@ _SPOKEN = re.compile(
 _WORD = re.compile(r"[\s*_#]*(yes|no)($|[\s.,;:!*_)\u2013\u2014-])", re.IGNORECASE)
 _BOTH = re.compile(r"[\s*_#]*(?:yes|no)[\s*_]{1,4}(?:or|and)[\s*_]{1,4}(?:yes|no)\b", re.IGNORECASE)
 _HYPHENED = re.compile(r"[\s*_#]*(?:yes|no)-\w", re.IGNORECASE)
-_QUOTED_WORD = re.compile(r"""["'`\u2018\u201c](yes|no)[.!]?["'`\u2019\u201d][.!]?""", re.IGNORECASE)
+_QUOTED_WORD = re.compile(
+    r"""["'`\u2018\u201c](yes|no)[.!]?["'`\u2019\u201d][.!]?""", re.IGNORECASE
+)
 _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 
@@ -88,7 +90,9 @@ def read_numbers(reply: str, names: Sequence[str], *, answer: str = "") -> tuple
     return tuple(known.values())
 
 
-def read_yes(reply: str, *, reading: str = "first_word", cut: bool = False, answer: str = "") -> bool | None:
+def read_yes(
+    reply: str, *, reading: str = "first_word", cut: bool = False, answer: str = ""
+) -> bool | None:
     """Whether a reply says yes; None where it says neither yes nor no.
 
     `first_word` takes the first word alone, bare or in bold. A quotation of the answer is not read,
@@ -181,7 +185,11 @@ def _is_plain(value: Any) -> bool:
 
 def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
     """Whether no other field of the object and no words beside it name the other label."""
-    named = [_LABELS.get(value.strip().casefold(), label) for value in values.values() if isinstance(value, str)]
+    named = [
+        _LABELS.get(value.strip().casefold(), label)
+        for value in values.values()
+        if isinstance(value, str)
+    ]
     spoken = [_LABELS[word.casefold()] for word in _SPOKEN.findall(around)]
     return all(one is label for one in (*named, *spoken))
 
@@ -230,4 +238,8 @@ def _whole(value: Any) -> int | None:
     """A whole number that is not negative, also one that is written as text."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
+        else None
+    )

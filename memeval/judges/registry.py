@@ -4,42 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memeval.config.classes import class_at
 from memeval.errors import UserError, unknown
-from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge
-from memeval.judges.exact_match import ExactMatchJudge
-from memeval.judges.keyword import KeywordJudge
-from memeval.judges.llm import StrictJudge
-from memeval.judges.longmemeval import LongMemEvalJudge
-from memeval.judges.mem0 import Mem0Judge
-from memeval.judges.memae import MemaeJudge
 from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.token_f1 import TokenF1Judge
 from memeval.llm.contract import LanguageModel
-from memeval.prompts import Wording
+from memeval.prompts import PromptTemplate
 
-_PLAIN: dict[str, type[Judge]] = {judge.name: judge for judge in (KeywordJudge, ExactMatchJudge, TokenF1Judge, AccuracyJudge)}
-_MODELS: dict[str, type[ModelJudge]] = {judge.name: judge for judge in (StrictJudge, Mem0Judge, LongMemEvalJudge, MemaeJudge)}
+BUILT_IN = {
+    "accuracy": "memeval.judges.accuracy:AccuracyJudge",
+    "exact_match": "memeval.judges.exact_match:ExactMatchJudge",
+    "keyword": "memeval.judges.keyword:KeywordJudge",
+    "llm": "memeval.judges.llm:StrictJudge",
+    "longmemeval": "memeval.datasets.longmemeval.judge:LongMemEvalJudge",
+    "mem0": "memeval.judges.mem0:Mem0Judge",
+    "memae": "memeval.datasets.memory_agent_bench.judge:MemoryAgentBenchJudge",
+    "token_f1": "memeval.judges.token_f1:TokenF1Judge",
+}
+"""Name -> `module:Class`, imported when it is asked for."""
 
 
 def judge_type(name: str) -> type[Judge]:
-    """The class behind a name. Raises `UserError` for a name that there is not."""
-    known: dict[str, type[Judge]] = {**_PLAIN, **_MODELS}
-    if name not in known:
-        raise unknown("judge", name, known)
-    return known[name]
+    """The class of a judge. Raises `UserError` for an unknown name."""
+    if name not in BUILT_IN:
+        raise unknown("judge", name, BUILT_IN)
+
+    return class_at(BUILT_IN[name], Judge, "judge", f"judge '{name}'")  # type: ignore[type-abstract]
 
 
-def wording_of(name: str, prompt_file: str | None) -> Wording | None:
-    """The words of a model judge, ours or the user's; None for judges that need none."""
-    return _MODELS[name].wording(prompt_file) if name in _MODELS else None
+def template_of(name: str, prompt_file: str | None) -> PromptTemplate | None:
+    """The prompt template of a model judge, ours or the user's; None for judges that need none."""
+    judge_class = judge_type(name)
+    return judge_class.template(prompt_file) if issubclass(judge_class, ModelJudge) else None
 
 
 def build_judge(
     name: str,
     *,
     threshold: float | None,
-    wording: Wording | None,
+    template: PromptTemplate | None,
     model: Callable[[], LanguageModel],
     seed: int,
     settings: JudgeSettings | None = None,
@@ -49,7 +53,7 @@ def build_judge(
     """
     kind = judge_type(name)
     if issubclass(kind, ModelJudge):
-        if wording is None:
-            raise UserError(f"judge '{name}' needs a wording")
-        return kind(model(), wording, seed, settings)
+        if template is None:
+            raise UserError(f"judge '{name}' needs a template")
+        return kind(model(), template, seed, settings)
     return TokenF1Judge(0.5 if threshold is None else threshold) if kind is TokenF1Judge else kind()

@@ -14,6 +14,8 @@ class TokenF1Judge(Judge):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    async def judge(self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0) -> Verdict:
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
         score = metrics["token_f1"] or 0.0
         return self.verdict(answer, right=score >= self.threshold, score=score)

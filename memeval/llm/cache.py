@@ -94,7 +94,11 @@ class Cache:
         sound: dict[str, CachedEntry] = {}
         for key, value, origin, crc, tokens in rows:
             data = value.encode() if isinstance(value, str) else value
-            if isinstance(data, bytes) and isinstance(origin, str) and crc in (None, checksum(key, data, origin, tokens)):
+            if (
+                isinstance(data, bytes)
+                and isinstance(origin, str)
+                and crc in (None, checksum(key, data, origin, tokens))
+            ):
                 sound[key] = CachedEntry(data, origin, tokens)
             else:
                 self._drop(key)
@@ -104,20 +108,27 @@ class Cache:
     def _tell_of_dropped(self, key: str) -> None:
         self._dropped += 1
         if self._dropped == 1:
-            self._say(f"the cache {self.path} holds a damaged entry ({key[:12]}…): it is dropped and asked for again")
+            self._say(
+                f"the cache {self.path} holds a damaged entry ({key[:12]}…): it is dropped and asked for again"
+            )
 
     def put(self, key: str, value: bytes, origin: str) -> None:
         """Stores `value`; the first writer of a key wins."""
         self.put_all({key: value}, origin)
 
-    def put_all(self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None) -> None:
+    def put_all(
+        self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
+    ) -> None:
         """Stores all of `values` or none, each with its part of the reported `tokens`; the first
         writer of a key wins."""
 
         def write(connection: sqlite3.Connection) -> None:
             for key, value in values.items():
                 part = tokens.get(key) if tokens else None
-                added = connection.execute("INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)", (key, value, origin))
+                added = connection.execute(
+                    "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
+                    (key, value, origin),
+                )
                 if added.rowcount == 1:
                     seal = (key, checksum(key, value, origin, part), part)
                     connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?, ?)", seal)
@@ -149,7 +160,9 @@ class Cache:
         with self._lock:
             self._connection.close()
         if self._dropped > 1:
-            self._say(f"the cache {self.path} held {self._dropped} damaged entries; they were dropped and asked for again")
+            self._say(
+                f"the cache {self.path} held {self._dropped} damaged entries; they were dropped and asked for again"
+            )
             self._dropped = 0
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -205,7 +218,9 @@ class Cache:
         except sqlite3.Error as refused:
             raise StorageError(self._refusal(refused)) from refused
         except OSError as refused:
-            raise StorageError(f"the cache {self.path} can't be opened: {refused.strerror or refused}") from refused
+            raise StorageError(
+                f"the cache {self.path} can't be opened: {refused.strerror or refused}"
+            ) from refused
 
         if kept is not None:
             self._say(kept)
@@ -213,7 +228,9 @@ class Cache:
 
     def _repaired(self, damage: sqlite3.Error) -> str:
         """Puts the file aside, carries over what is sound, and says so."""
-        self._say(f"the cache {self.path} is damaged ({damage}): what is sound in it is being carried over")
+        self._say(
+            f"the cache {self.path} is damaged ({damage}): what is sound in it is being carried over"
+        )
         salvage.put_aside(self.path)
         kept = salvage.finish(self.path)
         assert kept is not None, "the file was put aside"
@@ -221,9 +238,13 @@ class Cache:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path.is_file() and not self.path.stat().st_size:
-            raise WrongSchema("it is empty")  # SQLite would take it for a new one, and lose the log with it
+            raise WrongSchema(
+                "it is empty"
+            )  # SQLite would take it for a new one, and lose the log with it
 
-        connection = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
         try:
             connection.text_factory = _text
             connection.execute("PRAGMA journal_mode=WAL")
@@ -245,7 +266,9 @@ class Cache:
 
     def _refusal(self, error: sqlite3.Error) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(self.path.parent)):
+        if code == sqlite3.SQLITE_FULL or (
+            code == sqlite3.SQLITE_IOERR and _is_full(self.path.parent)
+        ):
             return f"the cache {self.path} can't be written: no space left on the disk"
         if code == sqlite3.SQLITE_READONLY:
             return f"the cache {self.path} can't be written: it is read-only (mend: chmod u+w)"
@@ -258,7 +281,9 @@ def content_key(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _transaction(connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]) -> None:
+def _transaction(
+    connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]
+) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         write(connection)

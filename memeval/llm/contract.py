@@ -53,21 +53,26 @@ class AnswerPrompt(Prompt):
     """Units of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in the order in which they are shown."""
     asked_at: datetime | None = None
     style: str = "short"
-    """Name of the wording: `short` or `cot`."""
+    """Name of the template: `short` or `cot`."""
     system_text: str = ""
-    """The wording's instructions, resolved by the cell's prompt."""
+    """The template's instructions, resolved by the cell's prompt."""
     user_template: str = ""
-    """The wording's template with `{context}`, `{question}` and `{asked_at}`."""
+    """The template's template with `{context}`, `{question}` and `{asked_at}`."""
     instruction: str = ""
-    """What the data set's task asks for, shown below the question; the offline reader leaves it unread, as it does the wording."""
+    """What the data set's task asks for, shown below the question; the offline reader leaves it unread, as it does the template."""
 
     def messages(self) -> list[Message]:
         values = {
             "asked_at": asked_line(self.asked_at),
-            "question": f"{self.question}\n{self.instruction}" if self.instruction else self.question,
+            "question": f"{self.question}\n{self.instruction}"
+            if self.instruction
+            else self.question,
             "context": "\n".join(self.context) or "(nothing)",
         }
-        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class ChoosePrompt(Prompt):
     context: tuple[str, ...]
     choices: tuple[str, ...]
     labels: ChoiceLabels = ChoiceLabels.DIGITS
-    several: bool = False
+    multi_select: bool = False
     asked_at: datetime | None = None
     max_tokens: int = 10
     system_text: str = ""
@@ -94,7 +99,7 @@ class ChoosePrompt(Prompt):
             "question": self.question,
             "context": "\n".join(self.context) or "(nothing)",
             "choices": "\n".join(labelled(self.choices, self.labels)),
-            "how": many if self.several else one,
+            "how": many if self.multi_select else one,
         }
         system, user = fill(self.system_text, values), fill(self.user_template, values)
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]

@@ -172,16 +172,30 @@ class Endpoint:
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
 
     def _given_up(self, setback: Setback, call: _Call) -> ModelError:
-        kind = FilteredReplyError if setback.filtered else UnsoundReplyError if setback.unsound else ModelError
+        kind = (
+            FilteredReplyError
+            if setback.filtered
+            else UnsoundReplyError
+            if setback.unsound
+            else ModelError
+        )
         since = call.since
         if setback.passing and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
         waited = 0.0 if since is None else self._clock() - since
         lasted = f" over {waited:.0f} s" if waited >= 1 else ""
-        tried = f" (tried {call.tries} times{lasted})" if call.tries > 1 else f" (for {waited:.0f} s)" if lasted and setback.passing else ""
+        tried = (
+            f" (tried {call.tries} times{lasted})"
+            if call.tries > 1
+            else f" (for {waited:.0f} s)"
+            if lasted and setback.passing
+            else ""
+        )
         return kind(f"{setback.what}{tried}")
 
-    async def _try(self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int) -> T | Setback:
+    async def _try(
+        self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int
+    ) -> T | Setback:
         """One try, from the connection to the last byte."""
         client = self.client()  # made before the time begins to count: its imports take a second
         deadline = asyncio.timeout(self.settings.timeout_s)
@@ -194,7 +208,9 @@ class Endpoint:
                 raise asyncio.CancelledError from error
             if deadline.expired() or _is_timeout(error):
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
-            return of_connection(error, urlsplit(self.settings.base_url).hostname or self.settings.base_url)
+            return of_connection(
+                error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
+            )
         if status >= 300:
             return of_status(status, headers, body)
         try:
@@ -204,7 +220,9 @@ class Endpoint:
         except UnsoundReplyError as error:
             return Setback(str(error), passing=True, unsound=True)
 
-    async def _send(self, client: httpx2.AsyncClient, path: str, content: bytes, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
+    async def _send(
+        self, client: httpx2.AsyncClient, path: str, content: bytes, most_bytes: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of a reply; of a body that is too large, no more than the first byte too many."""
         request = client.build_request("POST", self._address(path), content=content)
         response = await client.send(request, stream=True)
@@ -289,4 +307,7 @@ def _is_cancelled() -> bool:
 
 def _is_timeout(error: BaseException) -> bool:
     """Whether the time was over; the transport calls any broken connection a timeout, too."""
-    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in (error, error.__cause__))
+    return any(
+        isinstance(cause, TimeoutError) and cause.errno is None
+        for cause in (error, error.__cause__)
+    )

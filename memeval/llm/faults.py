@@ -36,7 +36,14 @@ class Setback:
 
 _SLOW_DOWN = 429
 _PASSING = frozenset({408, 409, 425, _SLOW_DOWN})
-_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"})
+_QUOTA = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "account_deactivated",
+    }
+)
 _MEANINGS = {
     401: "the key was refused",
     402: "a payment is due",
@@ -49,18 +56,25 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     """What an HTTP status other than 2xx says."""
     if 300 <= status < 400:
         place = one_line(place_of(headers.get("location") or "") or "another path")
-        return Setback(f"HTTP {status}: the endpoint redirects to {place}; prompts are not sent there", passing=False)
+        return Setback(
+            f"HTTP {status}: the endpoint redirects to {place}; prompts are not sent there",
+            passing=False,
+        )
     error = _error_of(content)
     message = _message_of(error, content)
     code = error.get("code") or error.get("type")
-    out_of_quota = bool({error.get("code"), error.get("type")} & _QUOTA) if _hashable(error) else False
+    out_of_quota = (
+        bool({error.get("code"), error.get("type")} & _QUOTA) if _hashable(error) else False
+    )
     passing = (status in _PASSING or status >= 500) and not out_of_quota
     what = f"HTTP {status}"
     if status in _MEANINGS:
         what += f", {_MEANINGS[status]}"
     elif out_of_quota:
         what += f", {one_line(code, 40)}"
-    filtered = (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message
+    filtered = (
+        status == 400 and "content_filter" in str(code)
+    ) or "content_management_policy" in message
     retry_after_s = retry_after(headers, content) if passing else None
     return Setback(
         what=f"{what}: {message}" if message else what,
@@ -72,7 +86,10 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
 
 
 def _hashable(error: Mapping[str, Any]) -> bool:
-    return all(value is None or isinstance(value, str | int) for value in (error.get("code"), error.get("type")))
+    return all(
+        value is None or isinstance(value, str | int)
+        for value in (error.get("code"), error.get("type"))
+    )
 
 
 def _error_of(content: bytes) -> Mapping[str, Any]:
@@ -105,11 +122,25 @@ _RESET = "connection reset"
 _BY_NAME = {
     "ServerDisconnectedError": Setback(_RESET, passing=True),
     **dict.fromkeys(
-        ("ClientPayloadError", "ContentLengthError", "TransferEncodingError", "IncompleteReadError", "ReadError"),
+        (
+            "ClientPayloadError",
+            "ContentLengthError",
+            "TransferEncodingError",
+            "IncompleteReadError",
+            "ReadError",
+        ),
         Setback("the reply broke off", passing=True),
     ),
     **dict.fromkeys(
-        ("ClientResponseError", "BadStatusLine", "BadHttpMessage", "BadHttpMethod", "LineTooLong", "InvalidHeader", "DecodingError"),
+        (
+            "ClientResponseError",
+            "BadStatusLine",
+            "BadHttpMessage",
+            "BadHttpMethod",
+            "LineTooLong",
+            "InvalidHeader",
+            "DecodingError",
+        ),
         Setback("the reply is not HTTP", passing=True, unsound=True),
     ),
     **dict.fromkeys(
@@ -130,7 +161,9 @@ def of_connection(error: BaseException, host: str) -> Setback:
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
             return Setback(f"connection failed: {one_line(cause.strerror)}", passing=True)
-    return Setback(f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True)
+    return Setback(
+        f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True
+    )
 
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
@@ -138,7 +171,9 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = getattr(cause, "verify_message", None) or "it can't be verified"
-        return Setback(f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False)
+        return Setback(
+            f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False
+        )
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return Setback("connection reset during the TLS handshake", passing=True)
     if isinstance(cause, ssl.SSLError):
@@ -176,12 +211,16 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 # Retry-After
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 _EPOCH_FROM = 1_000_000_000
 
 
-def retry_after(headers: Mapping[str, str], content: bytes = b"", now: float | None = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], content: bytes = b"", now: float | None = None
+) -> float | None:
     """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`; None where it says nothing that can be read."""
     now = time.time() if now is None else now
     forms = (

@@ -87,7 +87,9 @@ class Flights(Generic[T]):
         self._claims, self._patience_s = claims, patience_s
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
-    async def once(self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]) -> T:
+    async def once(
+        self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
+    ) -> T:
         """What `look` finds in the cache, else what `ask` brings and stores there.
 
         Who waits for somebody else of this process shares a failure; where the other was cancelled,
@@ -119,7 +121,9 @@ class Flights(Generic[T]):
             self.end(own)
         return outcome
 
-    async def _alone(self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]) -> T:
+    async def _alone(
+        self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
+    ) -> T:
         """As `once`, for the first one of this process."""
         began, pace = time.perf_counter(), Pace(self._patience_s)
         while not (claimed := self._claims.take(key)) and not pace.over:
@@ -139,7 +143,9 @@ class Flights(Generic[T]):
         self._under_way |= own
         return own
 
-    def end(self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None) -> None:
+    def end(
+        self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None
+    ) -> None:
         """Tells those who wait that the flights are over, and how they failed."""
         for key, future in own.items():
             if future.done():

@@ -21,7 +21,9 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
     raise UserError(
-        f"{option} needs a key for {address}: the environment variable {variable} is not set", f"set it:      export {variable}=...", *hints
+        f"{option} needs a key for {address}: the environment variable {variable} is not set",
+        f"set it:      export {variable}=...",
+        *hints,
     )
 
 
@@ -31,7 +33,10 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
     for header, variable in (variables or {}).items():
         value = os.environ.get(variable)
         if not value:
-            raise UserError(f"{option}.{header}: the environment variable {variable} is not set", f"set it:      export {variable}=...")
+            raise UserError(
+                f"{option}.{header}: the environment variable {variable} is not set",
+                f"set it:      export {variable}=...",
+            )
         keep_secret(value)
         headers[header] = _sendable(value, f"the environment variable {variable}")
     return headers
@@ -41,5 +46,7 @@ def _sendable(value: str, where: str) -> str:
     """A value as a header can hold it. Raises `UserError`, without showing it, for one that no header can hold."""
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
-        raise UserError(f"{where} holds characters that can't be sent in a header: was it copied with something else?")
+        raise UserError(
+            f"{where} holds characters that can't be sent in a header: was it copied with something else?"
+        )
     return stripped

@@ -22,8 +22,15 @@ class SummarisePrompt(Prompt):
     """With `{previous}`, `{units}` and `{budget}`."""
 
     def messages(self) -> list[Message]:
-        values = {"previous": self.previous or "(nothing yet)", "units": "\n".join(self.units), "budget": str(self.budget_tokens)}
-        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+        values = {
+            "previous": self.previous or "(nothing yet)",
+            "units": "\n".join(self.units),
+            "budget": str(self.budget_tokens),
+        }
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,15 @@ class WorkingMemoryPrompt(Prompt):
     """With `{template}`, `{previous}` and `{units}`."""
 
     def messages(self) -> list[Message]:
-        values = {"template": self.template, "previous": self.previous or "(empty)", "units": "\n".join(self.units)}
-        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+        values = {
+            "template": self.template,
+            "previous": self.previous or "(empty)",
+            "units": "\n".join(self.units),
+        }
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +72,11 @@ class ExtractPrompt(Prompt):
 
     def messages(self) -> list[Message]:
         numbered = "\n".join(f"{number}. {unit}" for number, unit in enumerate(self.units, start=1))
-        values = {"units": numbered, "known": "\n".join(f"- {quote}" for quote in self.known) or "(nothing)"}
-        return [{"role": "system", "content": self.system_text}, {"role": "user", "content": fill(self.user_template, values)}]
+        values = {
+            "units": numbered,
+            "known": "\n".join(f"- {quote}" for quote in self.known) or "(nothing)",
+        }
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]

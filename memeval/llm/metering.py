@@ -44,7 +44,9 @@ class Ledger:
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
         """Replies so far, of a role and by a reason where they are named."""
         return sum(
-            count for (own_role, reason), count in self.ended.items() if role in (None, own_role) and finish_reason in (None, reason)
+            count
+            for (own_role, reason), count in self.ended.items()
+            if role in (None, own_role) and finish_reason in (None, reason)
         )
 
     @property
@@ -135,7 +137,9 @@ class MeteredModel(LanguageModel):
             ledger.failed += 1
             raise
         ledger.usages.append(completion.usage)
-        ledger.note_end(role, "stop" if completion.cut and prompt.bounded else completion.finish_reason)
+        ledger.note_end(
+            role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
+        )
         ledger.mended.update(completion.notes)
         return completion
 

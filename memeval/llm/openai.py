@@ -44,20 +44,34 @@ class OpenAIModel(LanguageModel):
         """`origin` names the run: replies that this very run paid for earlier, before a crash,
         still count as billed to it."""
         self.name = sampling.model
-        self._endpoint, self._sampling, self._cache, self._origin = endpoint, sampling, cache, origin
+        self._endpoint, self._sampling, self._cache, self._origin = (
+            endpoint,
+            sampling,
+            cache,
+            origin,
+        )
         self._provider = provider_of(endpoint.settings.base_url)
         self._flights = Flights[_Entry](Claims.beside(cache.path))
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         ledger = current_ledger()
         body = self._body(prompt, seed)
-        key = content_key({"endpoint": self._endpoint.settings.base_url, "seed": seed, "scope": ledger.scope, **body})
+        key = content_key(
+            {
+                "endpoint": self._endpoint.settings.base_url,
+                "seed": seed,
+                "scope": ledger.scope,
+                **body,
+            }
+        )
         entry, cached = await self._flights.once(
             key,
             look=lambda: self._stored(key),
             ask=lambda: self._asked(key, body),
         )
-        usage = Usage(role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"])
+        usage = Usage(
+            role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"]
+        )
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         return Completion(
             text=entry["text"],
@@ -94,7 +108,10 @@ class OpenAIModel(LanguageModel):
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
         reasoning = self._provider == "openai" and _REASONING.match(sampling.model)
-        body: dict[str, Any] = {"model": sampling.model, "messages": [dict(message) for message in prompt.messages()]}
+        body: dict[str, Any] = {
+            "model": sampling.model,
+            "messages": [dict(message) for message in prompt.messages()],
+        }
         limits = prompt.limits()
         temperature = sampling.temperature if limits.temperature is None else limits.temperature
         if reasoning:  # thinking counts against its limit, so that a protocol's ten tokens would leave an empty reply
@@ -110,7 +127,9 @@ class OpenAIModel(LanguageModel):
         return body
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        reply = await self._endpoint.post("/chat/completions", body, lambda sent: read_chat(sent, body["messages"]))
+        reply = await self._endpoint.post(
+            "/chat/completions", body, lambda sent: read_chat(sent, body["messages"])
+        )
         chat = reply.value
         return {
             "text": without_known(chat.text),

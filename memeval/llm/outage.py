@@ -52,7 +52,16 @@ class Backoff:
 class Outage:
     """A gate that is open while an endpoint answers. While it is shut all wait, and one after the other may try."""
 
-    def __init__(self, address: str, patience_s: float, *, clock: Clock, sleep: Sleep, backoff: Backoff, say: Say | None) -> None:
+    def __init__(
+        self,
+        address: str,
+        patience_s: float,
+        *,
+        clock: Clock,
+        sleep: Sleep,
+        backoff: Backoff,
+        say: Say | None,
+    ) -> None:
         self._address, self._patience_s = address, patience_s
         self._clock, self._sleep, self._backoff, self._say = clock, sleep, backoff, say
         self.answered = False
@@ -85,7 +94,11 @@ class Outage:
                 continue
             self._probing = True
             try:
-                while self.shut and self._until is not None and (left := self._until - self._clock()) > 0:
+                while (
+                    self.shut
+                    and self._until is not None
+                    and (left := self._until - self._clock()) > 0
+                ):
                     await self._pause(left)
             except BaseException:
                 self.leave()
@@ -97,7 +110,10 @@ class Outage:
 
     async def _pause(self, seconds: float) -> None:
         """Waits, but no longer than until the gate opens: a call that was under way may be answered meanwhile."""
-        waits = {asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._open.wait())}
+        waits = {
+            asyncio.ensure_future(self._sleep(seconds)),
+            asyncio.ensure_future(self._open.wait()),
+        }
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -132,10 +148,16 @@ class Outage:
             self._open.set()
             return
         stale = not probe and sent_at < self._opened_at  # sent before the last pause was over
-        due = probe or (not self.shut and not stale and (setback.limited or self._failures >= FAILURES_OF_AN_OUTAGE))
+        due = probe or (
+            not self.shut
+            and not stale
+            and (setback.limited or self._failures >= FAILURES_OF_AN_OUTAGE)
+        )
         if due:
             left = self.since + self._patience_s - now
-            self._until = now + self._backoff.wait_s(min(self._probes, PROBE_STEPS), setback.retry_after_s, left)
+            self._until = now + self._backoff.wait_s(
+                min(self._probes, PROBE_STEPS), setback.retry_after_s, left
+            )
             self._probes += 1
             if not self.shut:
                 self._open.clear()
@@ -144,8 +166,14 @@ class Outage:
     def tell(self, what: str) -> None:
         """Shows that is waited, when it has lasted a while, and now and then from there on."""
         now = self._clock()
-        if self._say is None or self.since is None or now - self.since < min(QUIET_S, self._patience_s / 4):
+        if (
+            self._say is None
+            or self.since is None
+            or now - self.since < min(QUIET_S, self._patience_s / 4)
+        ):
             return
         if self._told is None or now - self._told >= TOLD_EVERY_S:
             self._told = now
-            self._say(f"waiting for {self._address}: {what} for {now - self.since:.0f} s of {self._patience_s:g} s")
+            self._say(
+                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of {self._patience_s:g} s"
+            )

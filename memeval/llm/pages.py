@@ -48,13 +48,18 @@ class _Pages:
         self._newer: dict[int, int] = {}
 
         told = int.from_bytes(self._data[16:18], "big")
-        self.size = _page_size(told) or _page_size(int.from_bytes(self._log[8:12], "big")) or USUAL_PAGE
+        self.size = (
+            _page_size(told) or _page_size(int.from_bytes(self._log[8:12], "big")) or USUAL_PAGE
+        )
         self._read_log()
         self.count = max([-(-len(self._data) // self.size), *self._newer])
 
     def _read_log(self) -> None:
         """Notes where the log holds pages, up to its last whole transaction."""
-        if len(self._log) < 32 or int.from_bytes(self._log[:4], "big") not in (0x377F0682, 0x377F0683):
+        if len(self._log) < 32 or int.from_bytes(self._log[:4], "big") not in (
+            0x377F0682,
+            0x377F0683,
+        ):
             return
 
         salt, pending = self._log[16:24], {}

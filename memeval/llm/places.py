@@ -63,7 +63,12 @@ class Places:
         await self._shared.acquire()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._shared.release()
 
 
@@ -178,7 +183,9 @@ class _Shared:
             if not self._queue or over or place >= self._limit or self._owes():
                 self._held.remove(place)
                 self._locks.give(place)
-                self._cool_until = time.monotonic() + COOL_S if self._queue and not self._held else float("-inf")
+                self._cool_until = (
+                    time.monotonic() + COOL_S if self._queue and not self._held else float("-inf")
+                )
             else:
                 self._grant()
             self._ring_as_needed()
@@ -247,7 +254,9 @@ class _Shared:
         self._others, self._limit = len(there), self._own
         if there:
             notes = self._locks.read(PROCESSES * _NOTE)
-            told = [int.from_bytes(notes[index * _NOTE : (index + 1) * _NOTE], "big") for index in there]
+            told = [
+                int.from_bytes(notes[index * _NOTE : (index + 1) * _NOTE], "big") for index in there
+            ]
             self._limit = min([self._own, *(limit for limit in told if limit > 0)])
 
     def _occupied(self, start: int, end: int) -> list[int]:

@@ -39,7 +39,13 @@ def cost_usd(usage: Usage) -> float | None:
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
-    return _price(usage.model, usage.provider, usage.prompt_tokens, usage.completion_tokens, min(usage.cached_tokens, usage.prompt_tokens))
+    return _price(
+        usage.model,
+        usage.provider,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        min(usage.cached_tokens, usage.prompt_tokens),
+    )
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
@@ -62,10 +68,14 @@ def _price(model: str, provider: str, prompt: int, completion: int, cached: int)
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
 
-        tokens = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+        tokens = PricedUsage(
+            input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached
+        )
         for provider_id in (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,):
             try:
-                return float(calc_price(tokens, model_ref=model, provider_id=provider_id).total_price)
+                return float(
+                    calc_price(tokens, model_ref=model, provider_id=provider_id).total_price
+                )
             except (LookupError, ValueError):
                 continue
     return None

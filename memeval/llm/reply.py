@@ -113,12 +113,17 @@ def _loads(content: bytes) -> Any:
         if "integer string conversion" not in str(error):
             raise
         # An integer of thousands of digits is no reason to lose the rest: it reads as infinite.
-        return json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf)
+        return json.loads(
+            content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
+        )
 
 
 def _not_json(content: bytes, content_type: str) -> str:
     start = content[:512].lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html", b"<head", b"<body")) or "html" in content_type.lower():
+    if (
+        start.startswith((b"<!doctype", b"<html", b"<head", b"<body"))
+        or "html" in content_type.lower()
+    ):
         return "the reply is an HTML page instead of JSON: is the address that of an API?"
     if not content.strip():
         return "the reply is empty: a body without a byte"
@@ -161,7 +166,9 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     clean, odd_characters = without_controls(whole)
     text, thought = without_thinking(clean)
     if finish == "error":
-        raise UnsoundReplyError(f"the reply ended by an error{_error_within(choice) or _error_within(reply)}")
+        raise UnsoundReplyError(
+            f"the reply ended by an error{_error_within(choice) or _error_within(reply)}"
+        )
     if not text:
         raise _empty(finish, thought, choice, message)
     usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
@@ -190,7 +197,11 @@ def _text_of(part: object) -> str | None:
     """The text of one part of a content; None where it holds none, thinking among them."""
     if isinstance(part, str):
         return part
-    if not isinstance(part, dict) or part.get("type", "text") not in ("text", "output_text", "refusal"):
+    if not isinstance(part, dict) or part.get("type", "text") not in (
+        "text",
+        "output_text",
+        "refusal",
+    ):
         return None
     text = part.get("text", part.get("refusal"))
     if isinstance(text, dict):  # as the assistants' API writes it
@@ -198,16 +209,24 @@ def _text_of(part: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _empty(finish: str | None, thought: bool, choice: Mapping[str, Any], message: Mapping[str, Any]) -> ModelError:
+def _empty(
+    finish: str | None, thought: bool, choice: Mapping[str, Any], message: Mapping[str, Any]
+) -> ModelError:
     if finish == "length":
-        return CutReplyError("the limit of tokens was reached before the reply held a word of text (finish_reason: length)")
+        return CutReplyError(
+            "the limit of tokens was reached before the reply held a word of text (finish_reason: length)"
+        )
     if finish == "content_filter":
-        return FilteredReplyError("the provider's filter withheld the reply (finish_reason: content_filter)")
+        return FilteredReplyError(
+            "the provider's filter withheld the reply (finish_reason: content_filter)"
+        )
     if thought:
         return UnsoundReplyError("the reply holds nothing but thinking")
     if message.get("tool_calls") or message.get("function_call"):
         return UnsoundReplyError("the reply calls a tool instead of answering")
-    return UnsoundReplyError(f"the reply is empty (finish_reason: {one_line(choice.get('finish_reason'), 40)})")
+    return UnsoundReplyError(
+        f"the reply is empty (finish_reason: {one_line(choice.get('finish_reason'), 40)})"
+    )
 
 
 def _error_within(reply: Mapping[str, Any]) -> str:
@@ -236,10 +255,15 @@ def finish_reason(value: object) -> str | None:
     return _NORMAL.get(word.removeprefix("finish_reason_"), one_line(word, 40))
 
 
-def usage_of(value: object, asked: Sequence[Mapping[str, Any]], text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def usage_of(
+    value: object, asked: Sequence[Mapping[str, Any]], text: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Tokens as the endpoint reports them; what it does not say, or says in a way that is not a count, is counted here."""
     reported = value if isinstance(value, dict) else {}
-    prompt, completion = count_of(reported.get("prompt_tokens")), count_of(reported.get("completion_tokens"))
+    prompt, completion = (
+        count_of(reported.get("prompt_tokens")),
+        count_of(reported.get("completion_tokens")),
+    )
     cached, sound = _cached_of(reported)
     if prompt is not None and cached > prompt:
         cached, sound = 0, False
@@ -247,7 +271,9 @@ def usage_of(value: object, asked: Sequence[Mapping[str, Any]], text: str) -> tu
     said_nothing = value is None or value == {}
     odd = not sound or (estimated and not said_nothing)
     counts = {
-        "prompt_tokens": sum(count_tokens(str(message.get("content") or "")) for message in asked) if prompt is None else prompt,
+        "prompt_tokens": sum(count_tokens(str(message.get("content") or "")) for message in asked)
+        if prompt is None
+        else prompt,
         "completion_tokens": count_tokens(text) if completion is None else completion,
         "cached_tokens": 0 if prompt is None else cached,
         "estimated": estimated,
@@ -347,7 +373,9 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
     rows = _in_order(reply.get("data"), count, "vector", "text")
     numbers = _numbers([row.get("embedding") for row in rows])
     if width and numbers.shape[1] != width:
-        raise UnsoundReplyError(f"the vectors have {numbers.shape[1]} numbers, where this model's have {width}")
+        raise UnsoundReplyError(
+            f"the vectors have {numbers.shape[1]} numbers, where this model's have {width}"
+        )
     if not np.isfinite(numbers).all():
         raise UnsoundReplyError("a vector holds numbers that are not finite")
     if np.abs(numbers).max() > LARGEST_NUMBER:
@@ -405,7 +433,12 @@ def sound_vector(packed: bytes, width: int | None) -> bool:
     """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's width where it is known."""
     import numpy as np
 
-    if not isinstance(packed, bytes) or not packed or len(packed) % 4 or (width and len(packed) != 4 * width):
+    if (
+        not isinstance(packed, bytes)
+        or not packed
+        or len(packed) % 4
+        or (width and len(packed) != 4 * width)
+    ):
         return False
     vector = np.frombuffer(packed, dtype=np.float32)
     with np.errstate(all="ignore"):
@@ -456,24 +489,44 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
         return None
     raw, finish, notes = entry.get("raw"), entry.get("finish_reason"), entry.get("notes", [])
     sound = sound_usage(entry.get("usage")) and _is_text(raw) and _is_text(finish)
-    if not sound or not isinstance(notes, list) or not all(isinstance(note, str) and note in NOTES for note in notes):
+    if (
+        not sound
+        or not isinstance(notes, list)
+        or not all(isinstance(note, str) and note in NOTES for note in notes)
+    ):
         return None
-    clean, odd_characters = without_controls(entry["text"])  # an earlier release kept replies as they came
+    clean, odd_characters = without_controls(
+        entry["text"]
+    )  # an earlier release kept replies as they came
     text, thought = without_thinking(clean)
     if not text:
         return None
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = list(dict.fromkeys([*notes, *(name for name, is_so in odd.items() if is_so)]))
-    return {**entry, "text": text, "raw": clean if thought else raw, "finish_reason": finish, "notes": notes}
+    return {
+        **entry,
+        "text": text,
+        "raw": clean if thought else raw,
+        "finish_reason": finish,
+        "notes": notes,
+    }
 
 
 def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
     """An entry of the response cache that a reranker wrote; None for an unsound one."""
     entry = _stored(value)
-    if entry is None or count_of(entry.get("tokens")) is None or not isinstance(entry.get("estimated"), bool):
+    if (
+        entry is None
+        or count_of(entry.get("tokens")) is None
+        or not isinstance(entry.get("estimated"), bool)
+    ):
         return None
     scores = entry.get("scores")
-    sound = isinstance(scores, list) and len(scores) == documents and all(is_score(score) for score in scores)
+    sound = (
+        isinstance(scores, list)
+        and len(scores) == documents
+        and all(is_score(score) for score in scores)
+    )
     return entry if sound else None
 
 
@@ -482,7 +535,11 @@ def _stored(value: bytes) -> dict[str, Any] | None:
         entry = json.loads(value)
     except (ValueError, TypeError, RecursionError):
         return None
-    if not isinstance(entry, dict) or seconds_of(entry.get("latency_s")) is None or seconds_of(entry.get("wait_s")) is None:
+    if (
+        not isinstance(entry, dict)
+        or seconds_of(entry.get("latency_s")) is None
+        or seconds_of(entry.get("wait_s")) is None
+    ):
         return None
     return entry
 
@@ -493,7 +550,14 @@ def _is_text(value: object) -> bool:
 
 def sound_usage(usage: object) -> bool:
     """Whether a stored usage holds counts, and nothing else."""
-    if not isinstance(usage, dict) or set(usage) != {"prompt_tokens", "completion_tokens", "cached_tokens", "estimated"}:
+    if not isinstance(usage, dict) or set(usage) != {
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_tokens",
+        "estimated",
+    }:
         return False
-    counts = (count_of(usage[name]) for name in ("prompt_tokens", "completion_tokens", "cached_tokens"))
+    counts = (
+        count_of(usage[name]) for name in ("prompt_tokens", "completion_tokens", "cached_tokens")
+    )
     return all(count is not None for count in counts) and isinstance(usage["estimated"], bool)

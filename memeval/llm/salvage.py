@@ -26,7 +26,10 @@ _AT_ONCE = 1000
 def put_aside(path: Path) -> None:
     """Renames what lies at `path` to `….damaged-<time>`, with the files that belong to it."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    names = [f"{path.name}.damaged-{stamp}", *(f"{path.name}.damaged-{stamp}-{number}" for number in range(2, 100))]
+    names = [
+        f"{path.name}.damaged-{stamp}",
+        *(f"{path.name}.damaged-{stamp}-{number}" for number in range(2, 100)),
+    ]
     target = next(free for free in map(path.with_name, names) if not free.exists())
 
     write_atomically(_note(path), json.dumps({"damaged": target.name}))
@@ -74,7 +77,11 @@ def _noted(path: Path) -> Path | None:
         name = ""
 
     prefix = f"{path.name}.damaged-"
-    if isinstance(name, str) and name.startswith(prefix) and name[len(prefix) :].replace("-", "").isdigit():
+    if (
+        isinstance(name, str)
+        and name.startswith(prefix)
+        and name[len(prefix) :].replace("-", "").isdigit()
+    ):
         return path.with_name(name)
     _note(path).unlink()
     return None
@@ -130,7 +137,9 @@ def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
 def _read(reader: sqlite3.Connection, select: str) -> Iterator[list[Any] | None]:
     """The rows as far as SQLite reads them, then None where that was not to the end."""
     try:
-        reader.execute("PRAGMA writable_schema=ON")  # else a file that is too short is not opened at all
+        reader.execute(
+            "PRAGMA writable_schema=ON"
+        )  # else a file that is too short is not opened at all
         cursor = reader.execute(select)
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
@@ -151,7 +160,11 @@ def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
 
 def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
     """Rows of whatever table: entries and seals are told apart by the kinds of their values."""
-    entries = [row for row in rows if [type(value) for value in row] in ([str, bytes, str], [str, str, str])]
+    entries = [
+        row
+        for row in rows
+        if [type(value) for value in row] in ([str, bytes, str], [str, str, str])
+    ]
     for row in entries:
         if _insert_entries(target, [row]):
             target.execute("INSERT OR IGNORE INTO torn VALUES (?)", (row[0],))
@@ -163,16 +176,23 @@ def _insert_entries(target: sqlite3.Connection, rows: Iterable[Any]) -> int:
     sound = [
         (key, value.encode(errors="replace") if isinstance(value, str) else value, origin)
         for key, value, origin in rows
-        if isinstance(key, str) and key and isinstance(value, bytes | str) and isinstance(origin, str)
+        if isinstance(key, str)
+        and key
+        and isinstance(value, bytes | str)
+        and isinstance(origin, str)
     ]
-    return target.executemany("INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)", sound).rowcount
+    return target.executemany(
+        "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)", sound
+    ).rowcount
 
 
 def _insert_seals(target: sqlite3.Connection, rows: Iterable[Any]) -> None:
     sound = [
         (key, crc, tokens)
         for key, crc, tokens in rows
-        if isinstance(key, str) and isinstance(crc, int) and (tokens is None or isinstance(tokens, int))
+        if isinstance(key, str)
+        and isinstance(crc, int)
+        and (tokens is None or isinstance(tokens, int))
     ]
     target.executemany("INSERT OR IGNORE INTO seals (key, crc, tokens) VALUES (?, ?, ?)", sound)
 
@@ -186,7 +206,11 @@ def _drop_unsound(target: sqlite3.Connection) -> None:
             "SELECT e.key, e.value, e.origin, s.crc, s.tokens, t.key IS NOT NULL FROM entries e"
             " LEFT JOIN seals s ON s.key = e.key LEFT JOIN torn t ON t.key = e.key"
         )
-        if (torn and not _is_json(value) if crc is None else crc != checksum(key, value, origin, tokens))
+        if (
+            torn and not _is_json(value)
+            if crc is None
+            else crc != checksum(key, value, origin, tokens)
+        )
     ]
     target.executemany("DELETE FROM entries WHERE key = ?", unsound)
     target.execute("DELETE FROM seals WHERE key NOT IN (SELECT key FROM entries)")

@@ -25,7 +25,9 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "plain") -> dict[str, float | None]:
+def answer_metrics(
+    hypothesis: str, question: EvalQuestion, *, scorer: str = "plain"
+) -> dict[str, float | None]:
     """Every answer metric, the best over the question's golds; `None` where a metric is not defined, always the same keys.
 
     `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category,
@@ -39,7 +41,9 @@ def answer_metrics(hypothesis: str, question: EvalQuestion, *, scorer: str = "pl
     if question.choices:
         return scores
     if not question.answerable:
-        return scores | {"token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None}
+        return scores | {
+            "token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None
+        }
     if not hypothesis.strip():
         return dict.fromkeys(METRICS, 0.0 if question.gold else None)
     for name, metric in METRICS.items():

@@ -44,12 +44,16 @@ _INDEX = re.compile(
     r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*[.:;,)–—-]*[ \t]*(?P<rest>[^\n]*)")
+_BARE = re.compile(
+    rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*[.:;,)–—-]*[ \t]*(?P<rest>[^\n]*)"
+)
 _MARK = re.compile(r"\banswer\b", re.IGNORECASE)
 _MARKS = 50
 _BEFORE_TEXT = re.compile(r"[\s:=]*")
 _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*")
-_PASSED_OVER = re.compile(r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE)
+_PASSED_OVER = re.compile(
+    r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE
+)
 """Words that may stand between `answer` and the text of a choice."""
 _AROUND = " \t\n.\"'“”‘’*_`"
 _BRACKETS = "()[]{}<>"

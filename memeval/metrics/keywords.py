@@ -15,7 +15,11 @@ PASS_MARK = 0.6
 
 def keywords(text: str) -> list[str]:
     """Words of the lower-cased text with two letters or more that are no stop words, repeats kept."""
-    return [word for word in re.findall(r"\b\w+\b", text.lower()) if len(word) >= 2 and word not in STOP_WORDS]
+    return [
+        word
+        for word in re.findall(r"\b\w+\b", text.lower())
+        if len(word) >= 2 and word not in STOP_WORDS
+    ]
 
 
 def keyword_overlap(answer: str, gold: str) -> float:

@@ -52,7 +52,9 @@ _UNREADABLE = "AA"
 """Stands for a list of which a part can't be read: like a run that holds a label twice, it names nothing."""
 
 
-def read_letters(reply: str, choices: Sequence[str], *, several: bool) -> tuple[int, ...] | None:
+def read_letters(
+    reply: str, choices: Sequence[str], *, multi_select: bool
+) -> tuple[int, ...] | None:
     """Positions that a reply chooses among `choices`, ascending and each once; None where the rule above reads none."""
     text = unicodedata.normalize("NFKC", reply).strip()
     marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
@@ -60,7 +62,7 @@ def read_letters(reply: str, choices: Sequence[str], *, several: bool) -> tuple[
 
     for part in parts:
         start = _after_lead(part)
-        labels = _labels_of_lines(start) if several else []
+        labels = _labels_of_lines(start) if multi_select else []
         with_texts = None if labels else _labelled_texts(start, choices)
         if with_texts is not None:
             return with_texts
@@ -74,7 +76,9 @@ def read_letters(reply: str, choices: Sequence[str], *, several: bool) -> tuple[
     # What is much longer than all the choices is not made of their texts.
     longest = 2 * sum(map(len, choices)) + 20 * len(choices) + 100
     short = [part for part in parts if len(part) <= longest]
-    return found or next((texts for part in short if (texts := _by_text(part, choices, several))), None)
+    return found or next(
+        (texts for part in short if (texts := _by_text(part, choices, multi_select))), None
+    )
 
 
 def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
@@ -150,13 +154,20 @@ def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
     return tuple(sorted(found)) if max(found) < count else None
 
 
-def _by_text(text: str, choices: Sequence[str], several: bool) -> tuple[int, ...] | None:
+def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
     """Positions of the choices whose texts these are."""
     known: dict[str, set[int]] = {}
     for position, choice in enumerate(choices):
         for form in (choice, f"{chr(ord('A') + position)} {choice}"):
             known.setdefault(_plain(form), set()).add(position)
-    divisions = [[text], *([re.split(mark, text) for mark in (r"\n", r"[\n;]", r"[\n;,、]")] if several else [])]
+    divisions = [
+        [text],
+        *(
+            [re.split(mark, text) for mark in (r"\n", r"[\n;]", r"[\n;,、]")]
+            if multi_select
+            else []
+        ),
+    ]
     for division in divisions:
         found = [known.get(_plain(part), set()) for part in division if _plain(part)]
         if found and all(len(positions) == 1 for positions in found):

@@ -46,7 +46,7 @@ def f1(predicted: Counter[str], expected: Counter[str]) -> float:
 
 def parts_f1(prediction: str, gold: str) -> float:
     """Mean over the gold's comma parts of the best `token_f1` among the prediction's comma parts: the rule of category 1."""
-    # Parts that recur are compared once: a reply of nothing but commas has 200,000 of them.
+    # SystemContext that recur are compared once: a reply of nothing but commas has 200,000 of them.
     predictions = [Counter(stems(part)) for part in dict.fromkeys(prediction.split(","))]
     golds = [Counter(stems(part)) for part in gold.split(",")]
 

@@ -12,7 +12,10 @@ MARKS = str.maketrans(".,!?", "    ")
 
 def mem0_f1(prediction: str, gold: str) -> float:
     """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming. 0.0 for empty texts."""
-    predicted, expected = set(prediction.lower().translate(MARKS).split()), set(gold.lower().translate(MARKS).split())
+    predicted, expected = (
+        set(prediction.lower().translate(MARKS).split()),
+        set(gold.lower().translate(MARKS).split()),
+    )
     common = len(predicted & expected)
     return 2 * common / (len(predicted) + len(expected)) if common else 0.0
 

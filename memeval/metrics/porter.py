@@ -66,7 +66,9 @@ _MIDDLE_SUFFIXES = (
     ("ful", ""),
     ("ness", ""),
 )
-_LAST_SUFFIXES = tuple("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split())
+_LAST_SUFFIXES = tuple(
+    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
+)
 _Y_FIRST = re.compile(r"(?:^|(?<=[aeiou]))y+")
 _Y_AFTER_CONSONANT = re.compile(r"y+")
 _VOWEL, _CONSONANT = re.compile(r"[aeiou]"), re.compile(r"[^V]")

@@ -49,7 +49,10 @@ _APOSTROPHES = str.maketrans("’‘ʼ´＇", "'''''")
 _WRITTEN_OUT = (
     (re.compile(r"\bca(?:n't|nt|nnot)\b"), "can not"),
     (re.compile(r"\bwon'?t\b"), "will not"),
-    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"), r"\1 not"),
+    (
+        re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"),
+        r"\1 not",
+    ),
     (re.compile(r"\bi'm\b|\bim\b"), "i am"),
     (re.compile(r"\b(i|we|you|they)'ve\b"), r"\1 have"),
     (re.compile(r"\b(we|you|they)'re\b"), r"\1 are"),
@@ -57,7 +60,9 @@ _WRITTEN_OUT = (
     (re.compile(r"\b(i|we|you|they|it|he|she)'ll\b"), r"\1 will"),
     (re.compile(r"\b(it|that|there|here|what|this)'s\b"), r"\1 is"),
 )
-_REPORTED = re.compile(r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}(?:said|says|told|tells|was|is|asked|replied|wrote)\b")
+_REPORTED = re.compile(
+    r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}(?:said|says|told|tells|was|is|asked|replied|wrote)\b"
+)
 _ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
 
@@ -107,7 +112,9 @@ def _ends(sentences: list[str]) -> list[str]:
 
 def _is_neutral(sentence: str, kind: _Kind) -> bool:
     """Whether a sentence neither answers nor refuses: an apology, a question, an offer, a heading."""
-    return kind not in _REFUSALS and (sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None)
+    return kind not in _REFUSALS and (
+        sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None
+    )
 
 
 def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
@@ -121,7 +128,9 @@ def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
     grounds = english.YES_OR_NO.match(telling[0])
     if grounds:
         rest = telling[0][grounds.end() :].lstrip()
-        return last is _Kind.DECIDES or (rest.startswith(("i ", "we ")) and _kind(rest) is _Kind.DECIDES)
+        return last is _Kind.DECIDES or (
+            rest.startswith(("i ", "we ")) and _kind(rest) is _Kind.DECIDES
+        )
     if first is _Kind.OTHER_MATTERS:
         refusing = next((at for at, kind in enumerate(kinds) if kind in _REFUSALS), None)
         return refusing is not None and not _goes_on(telling[refusing:], kinds[refusing:])
@@ -134,7 +143,9 @@ def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
         return False
     if _Kind.ANSWERS_AFTER_ALL in kinds[1:]:
         return True
-    contents = [sentence for sentence, kind in zip(telling, kinds, strict=True) if kind is _Kind.CONTENT]
+    contents = [
+        sentence for sentence, kind in zip(telling, kinds, strict=True) if kind is _Kind.CONTENT
+    ]
     return any(_GOING_ON.match(sentence) for sentence in contents)
 
 

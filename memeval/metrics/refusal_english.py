@@ -72,7 +72,9 @@ _ASKED_FOR = (
     r"|details?|location|place|year|month|day|duration|cost|price|type|kind|title|identity|cause"
     r"|frequency|color|colour|size|brand|model|birthday|occupation|job|specifics|context|outcome)"
 )
-_SUBJECT = r"(?:it|this|that|these|those|they|the answer|the answer to (?:this|that|the|your) question)"
+_SUBJECT = (
+    r"(?:it|this|that|these|those|they|the answer|the answer to (?:this|that|the|your) question)"
+)
 _WE = r"(?:i|we|one|you|the assistant)"
 _NEVER = r"(?:(?:do|does|did|has|have|had) (?:not|never)|never)"
 _PERSON = r"the (?:user|speakers?|author|narrator|assistant|person|participants?|client|customer)"
@@ -151,7 +153,8 @@ PLAIN = _any(
     rf"^(?:there (?:is|was|are|were) )?(?:no|nothing|not any) [^,]{{0,150}}{_WITHIN}",
     r"^(?:no|none) (?:specific |explicit )?(?:\w+ )?(?:mentioned|specified|stated|given|provided"
     r"|found|listed|recorded|known|available|identified)" + _END,
-    r"^(?:no|nothing) (?:explicit|specific|direct|clear)(?: \w+){1,3} (?:found|given|provided)" + _END,
+    r"^(?:no|nothing) (?:explicit|specific|direct|clear)(?: \w+){1,3} (?:found|given|provided)"
+    + _END,
     rf"^none (?:of [^,]{{1,80}} )?(?:\w+ly )?{_SAYS}",
     r"^none (?:explicitly |specifically |directly )?(?:mentioned|specified|stated|given|listed)\b",
     r"^(?:there (?:is|was) )?nothing (?:that|which|about|regarding|on (?:this|that)|to "
@@ -225,7 +228,9 @@ PLAIN = _any(
 )
 """Refusals that count where an answer begins with them, or has nothing else."""
 
-YES_OR_NO = re.compile(r"(?:yes|no|nope|yeah|probably|likely|unlikely|possibly|perhaps)(?: not)?(?:[,.]|$)")
+YES_OR_NO = re.compile(
+    r"(?:yes|no|nope|yeah|probably|likely|unlikely|possibly|perhaps)(?: not)?(?:[,.]|$)"
+)
 """How an answer to a yes-or-no question begins: what follows gives its grounds."""
 
 OPENER = re.compile(
@@ -256,7 +261,9 @@ OPENER_WITHOUT_COMMA = re.compile(
     rf"|the)\b)"
 )
 
-SUBORDINATE = re.compile(r"(?:while|although|though|even though|since|as|because|despite|given that|if)\b[^,]*,? ?")
+SUBORDINATE = re.compile(
+    r"(?:while|although|though|even though|since|as|because|despite|given that|if)\b[^,]*,? ?"
+)
 """A clause before the main one, up to its comma."""
 
 CONTRAST = re.compile(

@@ -26,9 +26,14 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
     return [first.get(turn_id) for turn_id in evidence]
 
 
-def session_ranking(ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]) -> list[tuple[str]]:
+def session_ranking(
+    ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
+) -> list[tuple[str]]:
     """A ranking of turns as one of sessions, each where its first turn stands. Raises KeyError on a turn id that the case does not hold."""
-    return [(session,) for session in dict.fromkeys(session_of[turn_id] for unit in ranking for turn_id in unit)]
+    return [
+        (session,)
+        for session in dict.fromkeys(session_of[turn_id] for unit in ranking for turn_id in unit)
+    ]
 
 
 def ranks_of(
@@ -36,7 +41,9 @@ def ranks_of(
 ) -> tuple[list[int | None], list[int | None]]:
     """Ranks of the evidence turns, and of the (distinct) sessions that they come from."""
     sessions = list(dict.fromkeys(session_of[turn_id] for turn_id in evidence))
-    return evidence_ranks(ranking, evidence), evidence_ranks(session_ranking(ranking, session_of), sessions)
+    return evidence_ranks(ranking, evidence), evidence_ranks(
+        session_ranking(ranking, session_of), sessions
+    )
 
 
 def recall_at(ranks: Ranks, k: int) -> float | None:
@@ -84,7 +91,9 @@ def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, floa
     return metrics
 
 
-def official_evidence_recall(retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False) -> float:
+def official_evidence_recall(
+    retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False
+) -> float:
     """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
 
     `retrieved` holds the turn ids of each unit, `cited` the evidence as the data file writes it: no

@@ -39,13 +39,19 @@ def sample_std(values: Iterable[float | None]) -> float | None:
     return sqrt(sum((value - centre) ** 2 for value in scored) / (len(scored) - 1))
 
 
-def clustered_interval(values: Sequence[float | None], clusters: Sequence[Hashable]) -> Interval | None:
+def clustered_interval(
+    values: Sequence[float | None], clusters: Sequence[Hashable]
+) -> Interval | None:
     """95 % interval of a mean of scores in [0, 1] whose values are independent between clusters only.
 
     var = G/(G-1) · Σ_g (Σ_{i in g} (x_i - mean))² / N² (CR1; Liang & Zeger, 1986); Student's t with G-1 degrees of freedom;
     clipped to [0, 1]. Unscored values are left out. None where fewer than two clusters have a scored value.
     """
-    scored = [(value, cluster) for value, cluster in zip(values, clusters, strict=True) if value is not None]
+    scored = [
+        (value, cluster)
+        for value, cluster in zip(values, clusters, strict=True)
+        if value is not None
+    ]
     centre = mean(value for value, _ in scored)
     residuals: dict[Hashable, float] = defaultdict(float)
     for value, cluster in scored:
@@ -53,7 +59,9 @@ def clustered_interval(values: Sequence[float | None], clusters: Sequence[Hashab
     groups = len(residuals)
     if centre is None or groups < 2:
         return None
-    se = sqrt(groups / (groups - 1) * sum(residual**2 for residual in residuals.values())) / len(scored)
+    se = sqrt(groups / (groups - 1) * sum(residual**2 for residual in residuals.values())) / len(
+        scored
+    )
     reach = two_sided_quantile(groups - 1, CONFIDENCE) * se
     return Interval(mean=centre, se=se, low=max(centre - reach, 0.0), high=min(centre + reach, 1.0))
 
@@ -69,5 +77,8 @@ def bounds(values: Sequence[float | None]) -> tuple[float, float] | None:
     """Worst and best case of a mean: unscored values counted as 0, and as 1. None for no values."""
     if not values:
         return None
-    total, unscored = sum(value for value in values if value is not None), sum(value is None for value in values)
+    total, unscored = (
+        sum(value for value in values if value is not None),
+        sum(value is None for value in values),
+    )
     return total / len(values), (total + unscored) / len(values)

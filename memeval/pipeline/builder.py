@@ -19,7 +19,7 @@ from memeval.pipeline.process_state import ProcessState
 from memeval.pipeline.reader import CellReader
 from memeval.pipeline.watch import Watched, constructed
 from memeval.records import EvalCase
-from memeval.systems.contract import Parts
+from memeval.systems.base import SystemContext
 
 T = TypeVar("T")
 
@@ -43,13 +43,13 @@ class Builder:
     def _system(self, case: EvalCase, seed: int) -> Watched:
         cell, models = self._cell, self._models
         self._bridge.loop = asyncio.get_running_loop()
-        parts = Parts(
+        parts = SystemContext(
             reader=CellReader(
                 models.reader,
-                cell.wording,
+                cell.template,
                 cell.style,
                 seed,
-                choosing=cell.choose_wording,
+                choosing=cell.choice_template,
                 choose_tokens=cell.config.prompt.choose_tokens,
             ),
             model=models.reader,
@@ -62,7 +62,12 @@ class Builder:
         )
         limit = cell.config.system.get(TIMEOUT)
         try:
-            system = constructed(lambda: cell.system(cell.settings, parts), kind=cell.system, case_id=case.case_id, timeout_s=limit)
+            system = constructed(
+                lambda: cell.system(cell.settings, parts),
+                kind=cell.system,
+                case_id=case.case_id,
+                timeout_s=limit,
+            )
         finally:
             self._state.restore()
         return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
@@ -95,11 +100,15 @@ class Bridge:
 
 
 def wait_from_thread(
-    awaitable: Awaitable[T], loop: asyncio.AbstractEventLoop, entered: Callable[[Future[Any]], None] = lambda _: None
+    awaitable: Awaitable[T],
+    loop: asyncio.AbstractEventLoop,
+    entered: Callable[[Future[Any]], None] = lambda _: None,
 ) -> T:
     """What `awaitable` comes to on `loop`, waited for in another thread. On the loop's own it would wait for ever: RuntimeError."""
     if threading.get_ident() == getattr(loop, "_thread_id", None):
-        raise RuntimeError("run_sync was called on the event loop: set in_thread = True, or await the part in an async method")
+        raise RuntimeError(
+            "run_sync was called on the event loop: set in_thread = True, or await the part in an async method"
+        )
 
     async def waited() -> T:
         return await awaitable

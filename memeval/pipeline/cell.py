@@ -1,4 +1,4 @@
-"""A cell, opened: its data set, wordings, keys and folders, before anything is run."""
+"""A cell, opened: its data set, templates, keys and folders, before anything is run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memeval.config.identity import Facts, Keys, field_stages, keys, run_key
+from memeval.config.identity import IdentityInputs, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
 from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
@@ -19,11 +19,11 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.model import JudgeSettings, ModelJudge
-from memeval.judges.registry import judge_type, wording_of
+from memeval.judges.registry import judge_type, template_of
 from memeval.pipeline.code import stage_code
 from memeval.pipeline.declared import Declared
-from memeval.prompts import Wording, from_file, shipped
-from memeval.systems.contract import MemorySystem, SystemSettings
+from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
 
 IMPORTED = "imported"
@@ -40,11 +40,11 @@ class Cell:
     system: type[MemorySystem]
     settings: SystemSettings
     granularity: Granularity
-    wording: Wording
-    choose_wording: Wording
+    template: PromptTemplate
+    choice_template: PromptTemplate
     """Words of questions with choices, which every system answers under, whatever its style."""
-    judge_wording: Wording | None
-    facts: Facts
+    judge_template: PromptTemplate | None
+    facts: IdentityInputs
     command: str
     """The one command that repeats the cell."""
 
@@ -82,7 +82,7 @@ class Cell:
 
     @property
     def style(self) -> str:
-        """The style of the answers' wording."""
+        """The style of the answers' template."""
         return self.system.answer_style(self.settings) or self.config.prompt.name
 
     @property
@@ -94,7 +94,9 @@ class Cell:
         parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
         if config.compression_turn != "never":
             parts.append(f"compress={config.compression_turn}")
-        return " ".join([*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name])
+        return " ".join(
+            [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
+        )
 
 
 def open_cell(config: RunConfig, command: str) -> Cell:
@@ -111,8 +113,11 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         judge=_judge(config, dataset),
     )
     _check_granularity(config, dataset)
-    wording, choose_wording = answer_wording(config, declared.answer_style, dataset.chooses), choosing_wording(config)
-    judge_wording = wording_of(config.judge.name, config.judge.prompt_file)
+    template, choice_template = (
+        answer_template(config, declared.answer_style, dataset.chooses),
+        _choice_template(config),
+    )
+    judge_template = template_of(config.judge.name, config.judge.prompt_file)
     _check_models(config, dataset)
     if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
@@ -120,19 +125,37 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
     loaded = dataset.open()
-    facts = Facts(
+    facts = IdentityInputs(
         data_sha256=_data_identity(dataset, loaded),
-        prompt_sha256=f"{wording.sha256} {choose_wording.sha256}" if dataset.chooses else wording.sha256,
-        judge_prompt_sha256=judge_wording.sha256 if judge_wording else None,
+        prompt_sha256=f"{template.sha256} {choice_template.sha256}"
+        if dataset.chooses
+        else template.sha256,
+        judge_prompt_sha256=judge_template.sha256 if judge_template else None,
         system_class=class_identity(kind),
-        ingest_prompts_sha256=tuple(shipped(name).sha256 for name in declared.ingest_wordings),
+        ingest_prompts_sha256=tuple(
+            load_builtin(name).sha256 for name in declared.ingest_templates
+        ),
         system_stages=stages_of(kind),
-        dataset_stages={path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()},
+        dataset_stages={
+            path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()
+        },
         code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
-        ingest_uses_model=declared.thinks_at_ingest,
+        ingest_uses_model=declared.uses_llm_at_ingest,
     )
     granularity = Granularity(**asdict(config.granularity))
-    return Cell(config, dataset, loaded, kind, settings, granularity, wording, choose_wording, judge_wording, facts, command)
+    return Cell(
+        config,
+        dataset,
+        loaded,
+        kind,
+        settings,
+        granularity,
+        template,
+        choice_template,
+        judge_template,
+        facts,
+        command,
+    )
 
 
 def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,20 +163,22 @@ def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in system.items() if name != TIMEOUT or value is not None}
 
 
-def answer_wording(config: RunConfig, own_style: str | None, chooses: bool = False) -> Wording:
+def answer_template(
+    config: RunConfig, own_style: str | None, chooses: bool = False
+) -> PromptTemplate:
     """The words of the answers: the cell's, unless the system answers in a style of its own."""
     if own_style is not None:
-        return shipped(f"answer_{own_style}")
+        return load_builtin(f"answer_{own_style}")
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
-    return shipped(f"answer_{config.prompt.name}")
+    return load_builtin(f"answer_{config.prompt.name}")
 
 
-def choosing_wording(config: RunConfig) -> Wording:
+def _choice_template(config: RunConfig) -> PromptTemplate:
     """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the choices."""
     if config.prompt.file and _lists_choices(config.prompt.file):
         return from_file(config.prompt.file, ("question", "context", "choices"))
-    return shipped("choose")
+    return load_builtin("choose")
 
 
 def _lists_choices(file: str) -> bool:
@@ -162,12 +187,19 @@ def _lists_choices(file: str) -> bool:
 
 def open_dataset(config: RunConfig) -> Dataset:
     """The adapter of the config's data set, not yet opened."""
-    return build(config.dataset["name"], data_dir(), **{name: value for name, value in config.dataset.items() if name != "name"})
+    return build(
+        config.dataset["name"],
+        data_dir(),
+        **{name: value for name, value in config.dataset.items() if name != "name"},
+    )
 
 
 def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
     """Settings as YAML holds them, with lists."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(settings).items()
+    }
 
 
 def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
@@ -193,7 +225,9 @@ def _check_judging(judge: JudgeConfig, name: str) -> None:
                 f"judge.{field}={getattr(judge, field)} means nothing for judge={name}, which asks no model",
                 f"leave judge.{field} out",
             )
-    if judge.reading != default.reading and not (issubclass(kind, ModelJudge) and kind.says_yes_or_no):
+    if judge.reading != default.reading and not (
+        issubclass(kind, ModelJudge) and kind.says_yes_or_no
+    ):
         raise UserError(
             f"judge.reading={judge.reading} means nothing for judge={name}, which is not asked for yes or no",
             "leave judge.reading out",
@@ -246,4 +280,7 @@ def _check_models(config: RunConfig, dataset: Dataset) -> None:
                 "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
             )
         if config.prompt.file:
-            raise UserError("prompt.file needs a language model: the offline reader reads no wording", "with a key:  llm=openai")
+            raise UserError(
+                "prompt.file needs a language model: the offline reader reads no template",
+                "with a key:  llm=openai",
+            )

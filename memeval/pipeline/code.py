@@ -28,7 +28,7 @@ _LOOK_UPS = (
     "memeval.datasets.adapters",
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
-    "memeval.datasets.names",
+    "memeval.datasets.locomo.names",
     "memeval.datasets.registry",
     "memeval.systems.registry",
 )

@@ -7,9 +7,9 @@ from typing import Any
 
 from memeval.errors import MemevalError, UserError
 from memeval.pipeline.places import fault, source_of
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.shown import one_line
-from memeval.systems.contract import MemorySystem, SystemSettings
+from memeval.systems.base import MemorySystem, SystemSettings
 
 
 class Declared:
@@ -20,24 +20,28 @@ class Declared:
         _check_constructor(kind)
         self.answer_style = self._style()
         self.needs_language_model = bool(self._said("needs_language_model"))
-        self.ingest_wordings = self._wordings()
-        self.thinks_at_ingest = bool(self._said("thinks_at_ingest"))
+        self.ingest_templates = self._wordings()
+        self.uses_llm_at_ingest = bool(self._said("uses_llm_at_ingest"))
 
     def _style(self) -> str | None:
         style = self._said("answer_style")
         if style is None:
             return None
         if not isinstance(style, str):
-            raise UserError(f"{self._of('answer_style')} must return a style such as short, or None, but returned {_quoted(style)}")
-        shipped(f"answer_{style}")
+            raise UserError(
+                f"{self._of('answer_style')} must return a style such as short, or None, but returned {_quoted(style)}"
+            )
+        load_builtin(f"answer_{style}")
         return str(style)
 
     def _wordings(self) -> tuple[str, ...]:
-        said = self._said("ingest_wordings")
+        said = self._said("ingest_templates")
         if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
-            raise UserError(f"{self._of('ingest_wordings')} must return names of wordings, but returned {_quoted(said)}")
+            raise UserError(
+                f"{self._of('ingest_templates')} must return names of templates, but returned {_quoted(said)}"
+            )
         for name in said:
-            shipped(name)
+            load_builtin(name)
         return tuple(said)
 
     def _said(self, method: str) -> Any:

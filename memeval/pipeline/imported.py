@@ -54,7 +54,10 @@ def read_hypotheses(path: Path) -> Hypotheses:
         else:
             answers[question_id] = hypothesis
     if not answers:
-        raise UserError(f"{path} is empty", "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}')
+        raise UserError(
+            f"{path} is empty",
+            "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
+        )
     return Hypotheses(path, hashlib.sha256(content).hexdigest(), answers, tuple(repeated))
 
 
@@ -67,7 +70,9 @@ def _as_written(text: str) -> _Number | None:
     return _Number(text) if math.isfinite(float(text)) else None
 
 
-_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None)
+_DECODER = json.JSONDecoder(
+    parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None
+)
 """Keeps numbers as they are written, so that 7.50 stays "7.50"; NaN and Infinity are no answers."""
 
 
@@ -86,11 +91,15 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
     if "hypothesis" not in row:
         raise UserError(f"{place}: hypothesis is missing")
     if hypothesis is not None and not isinstance(hypothesis, str):
-        raise UserError(f"{place}: hypothesis is no text and no number, but {_KINDS[type(hypothesis)]}")
+        raise UserError(
+            f"{place}: hypothesis is no text and no number, but {_KINDS[type(hypothesis)]}"
+        )
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{place}: half a character (a lone surrogate), which no text holds") from error
+        raise UserError(
+            f"{place}: half a character (a lone surrogate), which no text holds"
+        ) from error
     return question_id, None if hypothesis is None else str(hypothesis)
 
 
@@ -123,29 +132,43 @@ class ImportedRun(CellRun):
             yield from super().cases()
             return
         for case in super().cases():
-            listed = tuple(question for question in case.questions if question.question_id in self._hypotheses.answers)
+            listed = tuple(
+                question
+                for question in case.questions
+                if question.question_id in self._hypotheses.answers
+            )
             self._left_out += len(case.questions) - len(listed)
             if listed:
                 yield replace(case, questions=listed)
 
     def notes(self) -> tuple[str, ...]:
         given, asked = self._hypotheses.answers, dict.fromkeys(self._asked)
-        answered_with = {question_id: given[question_id] for question_id in asked if question_id in given}
+        answered_with = {
+            question_id: given[question_id] for question_id in asked if question_id in given
+        }
         findings = {
-            "unknown: ids that the data set does not have, left out": [one for one in given if one not in self._known],
+            "unknown: ids that the data set does not have, left out": [
+                one for one in given if one not in self._known
+            ],
             "not asked: answers to questions outside of the chosen ones, left out": [
                 one for one in given if one in self._known and one not in asked
             ],
             "repeated: further rows of an id, of which the first counts": self._hypotheses.repeated,
-            "missing: questions without a row, counted as failed": [one for one in asked if one not in given],
-            "empty: rows without an answer, counted as failed": [one for one, text in answered_with.items() if text is None],
+            "missing: questions without a row, counted as failed": [
+                one for one in asked if one not in given
+            ],
+            "empty: rows without an answer, counted as failed": [
+                one for one, text in answered_with.items() if text is None
+            ],
             "blank: rows with an answer of no words, which is wrong": [
                 one for one, text in answered_with.items() if text is not None and not text.strip()
             ],
         }
         told = [_found(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
-            told.append(f"partial: only questions that the file lists are asked, {self._left_out} others are left out")
+            told.append(
+                f"partial: only questions that the file lists are asked, {self._left_out} others are left out"
+            )
         return tuple(told)
 
     async def _prepare(self, repeat: Repeat, case: EvalCase) -> None:
@@ -156,15 +179,29 @@ class ImportedRun(CellRun):
         await super()._case(repeat, case, window)
 
     async def _answer(
-        self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
+        self,
+        repeat: Repeat,
+        question: EvalQuestion,
+        memory: Memory | Exception | None,
+        session_of: dict[str, str],
     ) -> dict[str, Any]:
         text = self._hypotheses.answers.get(question.question_id)
         if text is None:
-            what = "its row holds no answer" if question.question_id in self._hypotheses.answers else "the file has no row for it"
+            what = (
+                "its row holds no answer"
+                if question.question_id in self._hypotheses.answers
+                else "the file has no row for it"
+            )
             row = failed(Status.ANSWER_FAILED, ValueError(what))
         else:
             row = answered(Answer(text), question, session_of, self.cell.dataset)
-        row = {"id": question.question_id, **row, "usage": [], "times": {}, "origin": self.cell.run_key}
+        row = {
+            "id": question.question_id,
+            **row,
+            "usage": [],
+            "times": {},
+            "origin": self.cell.run_key,
+        }
         repeat.answers.append(row)
         return row
 

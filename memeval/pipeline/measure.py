@@ -52,13 +52,20 @@ def measure_repeat(
     return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
 
 
-def measure_cell(repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None) -> Metrics:
+def measure_cell(
+    repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None
+) -> Metrics:
     """The metrics of a cell: means over its repeats, deviations between them, intervals clustered by case, sums of what was spent."""
     metrics: Metrics = {}
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = _total(column) if _is_sum(name) else mean(column)
-    deviating = ["accuracy", "accuracy_macro", *(name for name in metrics if name.startswith("accuracy/")), "token_f1"]
+    deviating = [
+        "accuracy",
+        "accuracy_macro",
+        *(name for name in metrics if name.startswith("accuracy/")),
+        "token_f1",
+    ]
     for name in deviating:
         metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
     main = [record for record in records if _in(headline, record)]
@@ -76,30 +83,49 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     values = [mean(column) for column in by_question.values()]
     clusters = [cases[question] for question in by_question]
     interval = clustered_interval(values, clusters)
-    return (interval.low, interval.high, design_effect(values, clusters)) if interval else (None, None, None)
+    return (
+        (interval.low, interval.high, design_effect(values, clusters))
+        if interval
+        else (None, None, None)
+    )
 
 
-def measure_categories(records: Sequence[Record], repeats: Sequence[Metrics], headline: Headline = None) -> tuple[CategoryResult, ...]:
+def measure_categories(
+    records: Sequence[Record], repeats: Sequence[Metrics], headline: Headline = None
+) -> tuple[CategoryResult, ...]:
     """A row per category, headline ones first, in the order of their ids."""
     rows: dict[CategoryId, list[Record]] = {}
     for record in records:
         rows.setdefault(record["category"], []).append(record)
     ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
     return tuple(
-        _result(rows[category], repeats, str(category), rows[category][0]["category_name"], _in(headline, rows[category][0]))
+        _result(
+            rows[category],
+            repeats,
+            str(category),
+            rows[category][0]["category_name"],
+            _in(headline, rows[category][0]),
+        )
         for category in ids
     )
 
 
-def measure_facets(records: Sequence[Record], repeats: Sequence[Metrics]) -> dict[str, tuple[CategoryResult, ...]]:
+def measure_facets(
+    records: Sequence[Record], repeats: Sequence[Metrics]
+) -> dict[str, tuple[CategoryResult, ...]]:
     """A row per value of each facet, by facet."""
     results: dict[str, tuple[CategoryResult, ...]] = {}
     for (facet, value), rows in _by_facet(records).items():
-        results[facet] = (*results.get(facet, ()), _result(rows, repeats, value, f"{facet}/{value}", True))
+        results[facet] = (
+            *results.get(facet, ()),
+            _result(rows, repeats, value, f"{facet}/{value}", True),
+        )
     return results
 
 
-def _result(rows: Sequence[Record], repeats: Sequence[Metrics], category: str, name: str, in_headline: bool) -> CategoryResult:
+def _result(
+    rows: Sequence[Record], repeats: Sequence[Metrics], category: str, name: str, in_headline: bool
+) -> CategoryResult:
     low, high, _ = interval_of(rows)
     return CategoryResult(
         category=category,
@@ -119,7 +145,9 @@ def _result(rows: Sequence[Record], repeats: Sequence[Metrics], category: str, n
 def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each category, in the order of the categories' ids."""
     rows: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: (str(record["category"]), record["category_name"])):
+    for record in sorted(
+        records, key=lambda record: (str(record["category"]), record["category_name"])
+    ):
         rows.setdefault(record["category_name"], []).append(record)
     return rows
 
@@ -148,7 +176,11 @@ def _group(name: str, rows: Sequence[Record]) -> Metrics:
 
 def category_names(records: Iterable[Record]) -> list[str]:
     """Names of the categories among the records, in the order of their ids."""
-    return list(dict(sorted((str(record["category"]), record["category_name"]) for record in records)).values())
+    return list(
+        dict(
+            sorted((str(record["category"]), record["category_name"]) for record in records)
+        ).values()
+    )
 
 
 def _mean_metric(records: Iterable[Record], name: str) -> float | None:
@@ -158,7 +190,9 @@ def _mean_metric(records: Iterable[Record], name: str) -> float | None:
 def _judging(records: Sequence[Record]) -> Metrics:
     """How sure the judge was: what it could not be read on, and where its judgings of one answer agree."""
     verdicts = [record["verdict"] for record in records if record["verdict"]]
-    metrics: Metrics = {"unparsed_rate": mean(float(verdict["label"] == Label.UNSCORED) for verdict in verdicts)}
+    metrics: Metrics = {
+        "unparsed_rate": mean(float(verdict["label"] == Label.UNSCORED) for verdict in verdicts)
+    }
     votes = [verdict["votes"] for verdict in verdicts if verdict.get("votes")]
     if votes:
         metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
@@ -167,7 +201,11 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is none."""
-    return mean(float(is_refusal(record["hypothesis"])) for record in records if is_whole(record) and "choices" not in record)
+    return mean(
+        float(is_refusal(record["hypothesis"]))
+        for record in records
+        if is_whole(record) and "choices" not in record
+    )
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:
@@ -188,7 +226,11 @@ def _lost(ingests: Sequence[Record]) -> float | None:
 
 
 def usages(records: Iterable[Record]) -> list[Usage]:
-    return [Usage(**{**entry, "role": Role(entry["role"])}) for record in records for entry in record["usage"]]
+    return [
+        Usage(**{**entry, "role": Role(entry["role"])})
+        for record in records
+        for entry in record["usage"]
+    ]
 
 
 def _spending(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
@@ -213,18 +255,31 @@ def _spending(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
 
 def _times(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
     metrics: Metrics = {}
-    for stage, rows, field in (("ingest", ingests, "ingest_ms"), ("answer", records, "answer_ms"), ("judge", records, "judge_ms")):
+    for stage, rows, field in (
+        ("ingest", ingests, "ingest_ms"),
+        ("answer", records, "answer_ms"),
+        ("judge", records, "judge_ms"),
+    ):
         values = [row["times"][field] for row in rows if row["times"].get(field) is not None]
         if values:
-            metrics[f"latency_ms/{stage}/p50"], metrics[f"latency_ms/{stage}/p95"] = percentile(values, 50), percentile(values, 95)
-    waits = [record["times"].get(field) or 0.0 for record in records for field in ("wait_s", "judge_wait_s")]
+            metrics[f"latency_ms/{stage}/p50"], metrics[f"latency_ms/{stage}/p95"] = (
+                percentile(values, 50),
+                percentile(values, 95),
+            )
+    waits = [
+        record["times"].get(field) or 0.0
+        for record in records
+        for field in ("wait_s", "judge_wait_s")
+    ]
     metrics["retry_wait_s"] = sum(waits)
     return metrics
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
     """Percentile by linear interpolation; the value itself where there is only one."""
-    return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
+    return (
+        quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
+    )
 
 
 def _total(values: Iterable[float | None]) -> float | None:

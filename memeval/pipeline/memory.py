@@ -29,7 +29,7 @@ from memeval.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, IngestHealth, MemoryChunk
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.shown import one_line
-from memeval.systems.contract import MemorySystem
+from memeval.systems.base import MemorySystem
 
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses after every so many units."""
@@ -85,7 +85,13 @@ def compression_points(turn: int | str, chunks: int) -> list[int]:
     return [point] if 1 <= point <= chunks else []
 
 
-async def build_memory(cell: Cell, case: EvalCase, chunks: Sequence[MemoryChunk], fresh: Callable[[], Watched], seed: int) -> Memory:
+async def build_memory(
+    cell: Cell,
+    case: EvalCase,
+    chunks: Sequence[MemoryChunk],
+    fresh: Callable[[], Watched],
+    seed: int,
+) -> Memory:
     """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be.
 
     Raises `IngestLossError` where more was lost than the config allows: such a memory is not saved, and not asked.
@@ -111,7 +117,13 @@ def _is_due(cell: Cell, folder: Path) -> bool:
     return True
 
 
-async def _build(cell: Cell, chunks: Sequence[MemoryChunk], watched: Watched, folder: Path, identity: Mapping[str, str]) -> Memory:
+async def _build(
+    cell: Cell,
+    chunks: Sequence[MemoryChunk],
+    watched: Watched,
+    folder: Path,
+    identity: Mapping[str, str],
+) -> Memory:
     """Ingests a case, and saves what came of it."""
     ledger, started = Ledger(), time.perf_counter()
     points = compression_points(cell.config.compression_turn, len(chunks))
@@ -145,26 +157,39 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
         return IngestHealth(asked=units, stored=units - lost, lost=lost)
     if not isinstance(told, IngestHealth):
         place = place_of_method(watched.system, "health", watched.source)
-        raise SystemFaultError(f"{place}: it must return an IngestHealth, but returned {type(told).__name__}")
+        raise SystemFaultError(
+            f"{place}: it must return an IngestHealth, but returned {type(told).__name__}"
+        )
     counts = [told.asked, told.stored, told.lost]
-    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts) or told.lost > told.asked:
+    if (
+        any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
+        or told.lost > told.asked
+    ):
         place = place_of_method(watched.system, "health", watched.source)
-        raise SystemFaultError(f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most asked: {one_line(counts)}")
+        raise SystemFaultError(
+            f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most asked: {one_line(counts)}"
+        )
     return told
 
 
 def _check_loss(health: IngestHealth, most: float) -> None:
     if health.lost_share > most:
-        raise IngestLossError(f"{health.told}, and max_ingest_loss allows {most:.1%}".replace("%", " %"))
+        raise IngestLossError(
+            f"{health.told}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
+        )
 
 
 def _notes(ledger: Ledger) -> dict[str, str]:
     """What the ingest's replies call for: some were cut or withheld, something was mended in them."""
     notes = dict(ledger.notes)
     if ledger.cut_calls:
-        notes["cut_replies"] = f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+        notes["cut_replies"] = (
+            f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+        )
     if ledger.filtered_calls:
-        notes["filtered_replies"] = f"{ledger.filtered_calls} of {ledger.calls} replies were withheld by the provider's filter"
+        notes["filtered_replies"] = (
+            f"{ledger.filtered_calls} of {ledger.calls} replies were withheld by the provider's filter"
+        )
     return notes
 
 
@@ -180,30 +205,42 @@ async def _building(folder: Path) -> AsyncIterator[None]:
         except Timeout:
             await asyncio.sleep(WAIT_S)
         except OSError as error:
-            raise StorageError(f"{folder}.lock can't be opened: {error.strerror or error}") from error
+            raise StorageError(
+                f"{folder}.lock can't be opened: {error.strerror or error}"
+            ) from error
     try:
         yield
     finally:
         lock.release()
 
 
-async def ingest(system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
+async def ingest(
+    system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+) -> None:
     """Fills a system that nothing else is known of."""
     await fill(Watched(system), chunks, points, retain)
 
 
-async def fill(watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> None:
+async def fill(
+    watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+) -> None:
     """Plain methods of a system that asks for it run in one worker thread, all else on the event loop."""
     calls = _calls(chunks, points, retain)
-    methods = [watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")]
-    if not watched.attribute("in_thread", "ingest") or any(map(inspect.iscoroutinefunction, methods)):
+    methods = [
+        watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
+    ]
+    if not watched.attribute("in_thread", "ingest") or any(
+        map(inspect.iscoroutinefunction, methods)
+    ):
         for name, arguments in calls:
             await watched.call(name, *arguments)
         return
     await watched.run(calls)
 
 
-def _calls(chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _calls(
+    chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """The calls that make a memory, in order: each method's name and what it is given."""
     yield "reset", ()
     for count, chunk in enumerate(chunks, start=1):
@@ -229,7 +266,9 @@ async def called(system: MemorySystem, method: Callable[..., Any], *arguments: A
     return await awaited(method(*arguments))
 
 
-async def _load(cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]) -> Memory | None:
+async def _load(
+    cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
+) -> Memory | None:
     """None where nothing was saved, or where what was saved is damaged or another's: it is then built again."""
     if not folder.exists():
         return None
@@ -254,7 +293,9 @@ async def _load(cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Ca
         raise
 
 
-async def _save(memory: Memory, folder: Path, identity: Mapping[str, str]) -> tuple[bool, str | None]:
+async def _save(
+    memory: Memory, folder: Path, identity: Mapping[str, str]
+) -> tuple[bool, str | None]:
     """Saves whole or not at all: written beside, renamed. Whether it was saved, and what kept a system from it that can be.
 
     A memory that can't be saved is built again next time; nothing is lost by it.
@@ -320,4 +361,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _digests(folder: Path) -> dict[str, str]:
     """sha256 of each file of a saved memory but its manifest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }

@@ -34,7 +34,9 @@ def key_for(variable: str, address: str, option: str, headers: Mapping[str, str]
 class Models:
     """The models of one cell, made when they are first asked for."""
 
-    def __init__(self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None
+    ) -> None:
         """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage of the caches and what was kept."""
         self._config, self._origin, self._say = config, origin, say
         self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
@@ -46,10 +48,14 @@ class Models:
     def _warn(self) -> None:
         for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
             if self._say and reach.name == "openai" and reach.max_retries is not None:
-                self._say(f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}")
+                self._say(
+                    f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}"
+                )
 
     def judge(self) -> LanguageModel:
-        return self._model(self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE)
+        return self._model(
+            self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE
+        )
 
     def embedder(self) -> Embedder:
         """The embedder of a case: what it learns of the case's texts stays there, and a text that cases share is embedded once."""
@@ -57,7 +63,9 @@ class Models:
         if settings.name == "tfidf":
             from memeval.embedding.tfidf import CharTfidfEmbedder
 
-            return CharTfidfEmbedder(width=settings.width) if settings.width else CharTfidfEmbedder()
+            return (
+                CharTfidfEmbedder(width=settings.width) if settings.width else CharTfidfEmbedder()
+            )
         if settings.name != "openai":
             raise unknown("embedder", settings.name, ("tfidf", "openai"))
         if self._embedder is None:
@@ -79,7 +87,13 @@ class Models:
             settings.max_retries,
             headers_of(settings.headers, "embedder.headers"),
         )
-        return OpenAIEmbedder(self._endpoint(reach), settings.model, settings.width, self._cache("embeddings"), self._origin)
+        return OpenAIEmbedder(
+            self._endpoint(reach),
+            settings.model,
+            settings.width,
+            self._cache("embeddings"),
+            self._origin,
+        )
 
     def _model(self, model: str | None, temperature: float | None) -> LanguageModel:
         settings = self._config.llm
@@ -107,7 +121,9 @@ class Models:
             headers_of(settings.headers, "llm.headers"),
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
-        return MeteredModel(OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin))
+        return MeteredModel(
+            OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin)
+        )
 
     def _endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address under a key and headers; where two parts ask for one with different limits, the lower limit

@@ -36,7 +36,9 @@ def fault(error: BaseException, method: str, source: str = "", owner: Any = None
     message = _message_of(error)
     told = f"{kind}: {message}" if message else kind
     place = place_of(error.__traceback__, method, source)
-    if owner is not None and all(_is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)):
+    if owner is not None and all(
+        _is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)
+    ):
         place = place_of_method(owner, method, source)
     return SystemFaultError(f"{place}: {told}")
 

@@ -54,7 +54,9 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
                 for seed in seeds:
                     await window.enter(1)
                     progress.expect("prepare", 1)
-                    group.create_task(_one(builder, case, seed, prepared)).add_done_callback(lambda _: _leave(window, progress))
+                    group.create_task(_one(builder, case, seed, prepared)).add_done_callback(
+                        lambda _: _leave(window, progress)
+                    )
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     finally:
@@ -83,4 +85,6 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.told}")
     prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
     if not memory.found:
-        prepared.usages += usages_of({"usage": memory.usage, "origin": memory.origin}, memory.origin)
+        prepared.usages += usages_of(
+            {"usage": memory.usage, "origin": memory.origin}, memory.origin
+        )

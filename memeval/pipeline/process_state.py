@@ -41,7 +41,9 @@ class ProcessState:
             os.environ.update(self._variables)
         if sys.getrecursionlimit() != self._depth:
             sys.setrecursionlimit(self._depth)
-        if locale.setlocale(locale.LC_ALL) != self._locale:  # it decides how text files are read and numbers written
+        if (
+            locale.setlocale(locale.LC_ALL) != self._locale
+        ):  # it decides how text files are read and numbers written
             locale.setlocale(locale.LC_ALL, self._locale)
         sys.excepthook, threading.excepthook = self._hooks
         self._restore_streams()
@@ -53,7 +55,10 @@ class ProcessState:
     def _restore_streams(self) -> None:
         for number in (1, 2):
             _reopen(number)
-        for name, number, stream in (("stdout", 1, self._streams[0]), ("stderr", 2, self._streams[1])):
+        for name, number, stream in (
+            ("stdout", 1, self._streams[0]),
+            ("stderr", 2, self._streams[1]),
+        ):
             if getattr(sys, name) is stream and not getattr(stream, "closed", False):
                 continue
             if getattr(stream, "closed", False):  # its descriptor outlives it

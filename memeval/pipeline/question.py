@@ -21,12 +21,14 @@ from memeval.pipeline.rows import tries_of, usage_rows, verdict_row
 from memeval.pipeline.watch import Watched
 from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Role, Status, Verdict
 from memeval.shown import one_line
-from memeval.systems.contract import MemorySystem
+from memeval.systems.base import MemorySystem
 
 Row = dict[str, Any]
 
 
-async def ask(watched: Watched, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
+async def ask(
+    watched: Watched, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset
+) -> Row:
     """The answer row of a question; its status tells whether there is an answer in it."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
@@ -44,7 +46,10 @@ async def ask(watched: Watched, question: EvalQuestion, session_of: Mapping[str,
     if ledger.notes:
         row["notes"] = {**ledger.notes, **row.get("notes", {})}
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
-    times = {"answer_ms": None if ledger.cached else round(seconds * 1e3, 3), "wait_s": round(ledger.wait_s, 3)}
+    times = {
+        "answer_ms": None if ledger.cached else round(seconds * 1e3, 3),
+        "wait_s": round(ledger.wait_s, 3),
+    }
     return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
 
 
@@ -54,7 +59,11 @@ def _checked(returned: Any, watched: Watched, session_of: Mapping[str, str]) -> 
         return answer_of(returned, session_of)
     except Exception as error:
         place = place_of_method(watched.system, "answer", watched.source)
-        what = one_line(error, 400) if isinstance(error, NotAnAnswerError) else f"{type(error).__name__} while its answer was read"
+        what = (
+            one_line(error, 400)
+            if isinstance(error, NotAnAnswerError)
+            else f"{type(error).__name__} while its answer was read"
+        )
         raise SystemFaultError(f"{place}: {what}") from error
 
 
@@ -80,18 +89,31 @@ def _status_of(error: Exception, ledger: Ledger) -> Status:
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
     """What the system may see: gold, category, ids and evidence stay behind."""
-    seen = (question.text, question.asked_at, question.choices, question.choice_labels, question.several, question.instruction)
+    seen = (
+        question.text,
+        question.asked_at,
+        question.choices,
+        question.choice_labels,
+        question.multi_select,
+        question.instruction,
+    )
     return OracleQuery(*seen, question.evidence) if system.wants_evidence else Query(*seen)
 
 
-def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset) -> Row:
+def answered(
+    answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset
+) -> Row:
     row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
     if answer.raw is not None:
         row["raw"] = answer.raw
     row["metrics"] = answer_metrics(answer.text, question, scorer=dataset.scorer)
-    row["retrieved"] = None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
+    row["retrieved"] = (
+        None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
+    )
     if answer.ranking is not None:
-        row["evidence_ranks"], row["session_evidence_ranks"] = ranks_of(answer.ranking, question.evidence, session_of)
+        row["evidence_ranks"], row["session_evidence_ranks"] = ranks_of(
+            answer.ranking, question.evidence, session_of
+        )
         row["metrics"] |= dataset.ranking_metrics(question, answer.ranking, session_of)
     row["context_tokens"] = answer.context_tokens
     if answer.notes:
@@ -99,7 +121,12 @@ def answered(answer: Answer, question: EvalQuestion, session_of: Mapping[str, st
     return row
 
 
-async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> Row:
+async def judged(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
+) -> Row:
     """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     text, metrics = answer["hypothesis"], answer["metrics"]
@@ -123,7 +150,10 @@ async def judged(judge: Judge, question: EvalQuestion, answer: Mapping[str, Any]
     if ledger.notes:
         row["notes"] = ledger.notes
     called_model = bool(ledger.usages) and not ledger.cached
-    times = {"judge_ms": round(seconds * 1e3, 3) if called_model else None, "judge_wait_s": round(ledger.wait_s, 3)}
+    times = {
+        "judge_ms": round(seconds * 1e3, 3) if called_model else None,
+        "judge_wait_s": round(ledger.wait_s, 3),
+    }
     return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
 
 

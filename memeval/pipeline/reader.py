@@ -1,4 +1,4 @@
-"""The cell's reader: one wording and one model for every system."""
+"""The cell's reader: one template and one model for every system."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, LanguageModel
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import Wording, shipped
+from memeval.prompts import PromptTemplate, load_builtin
 from memeval.records import Query, Role
-from memeval.systems.contract import ReaderReply
+from memeval.systems.base import ReaderReply
 
 _MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
 _MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
@@ -19,20 +19,33 @@ _AROUND_MARK = re.compile(r"\W*")
 
 
 class CellReader:
-    """Answers queries from units of context under the cell's wordings."""
+    """Answers queries from units of context under the cell's templates."""
 
     def __init__(
-        self, model: LanguageModel, wording: Wording, style: str, seed: int, *, choosing: Wording | None = None, choose_tokens: int = 10
+        self,
+        model: LanguageModel,
+        template: PromptTemplate,
+        style: str,
+        seed: int,
+        *,
+        choosing: PromptTemplate | None = None,
+        choose_tokens: int = 10,
     ) -> None:
         """`choosing` are the words of questions with choices, by default ours."""
-        self._model, self._wording, self._style, self._seed = model, wording, style, seed
-        self._choosing, self._choose_tokens = choosing or shipped("choose"), choose_tokens
+        self._model, self._template, self._style, self._seed = model, template, style, seed
+        self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         if query.choices:
             return await self._choose(query, context)
         prompt = AnswerPrompt(
-            query.text, tuple(context), query.asked_at, self._style, self._wording.system, self._wording.user, query.instruction
+            query.text,
+            tuple(context),
+            query.asked_at,
+            self._style,
+            self._template.system,
+            self._template.user,
+            query.instruction,
         )
         completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
         text = final_answer(completion.text)
@@ -46,7 +59,7 @@ class CellReader:
             tuple(context),
             query.choices,
             query.choice_labels,
-            query.several,
+            query.multi_select,
             query.asked_at,
             self._choose_tokens,
             self._choosing.system,

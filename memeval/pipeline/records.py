@@ -27,9 +27,13 @@ def records(cell: Cell, finished: Finished) -> Iterator[Record]:
                 yield _record(cell, repeat, number, case, question)
 
 
-def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: EvalQuestion) -> Record:
+def _record(
+    cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: EvalQuestion
+) -> Record:
     answer = repeat.answers.rows[question.question_id]
-    verdict = repeat.verdicts.rows.get(question.question_id, {}) if answer["status"] == Status.OK else {}
+    verdict = (
+        repeat.verdicts.rows.get(question.question_id, {}) if answer["status"] == Status.OK else {}
+    )
     usages = [*usages_of(answer, cell.run_key), *usages_of(verdict, cell.run_key)]
     record: Record = {
         "question_id": question.question_id,
@@ -62,7 +66,11 @@ def _record(cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: E
             "chosen": (record["verdict"] or {}).get("chosen"),
         }
     notes = {**answer.get("notes", {}), **verdict.get("notes", {})}
-    optional = {"raw": answer.get("raw"), "notes": notes or None, "error": verdict.get("error", answer.get("error"))}
+    optional = {
+        "raw": answer.get("raw"),
+        "notes": notes or None,
+        "error": verdict.get("error", answer.get("error")),
+    }
     return record | {name: value for name, value in optional.items() if value is not None}
 
 

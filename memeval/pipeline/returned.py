@@ -39,7 +39,9 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
         retrieved=None if value.retrieved is None else tuple(_units(value.retrieved, turns)),
         ranking=None if value.ranking is None else tuple(_ranking(value.ranking, turns)),
         raw=None if raw is None else _text(raw, "raw"),
-        context_tokens=None if value.context_tokens is None else _count(value.context_tokens, "context_tokens"),
+        context_tokens=None
+        if value.context_tokens is None
+        else _count(value.context_tokens, "context_tokens"),
         notes=plain_notes(value.notes),
     )
 
@@ -71,7 +73,9 @@ def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise NotAnAnswerError(f"Answer.{name} must be a text, but is {_kind(value)}")
     if len(value) > LONGEST_TEXT:
-        raise NotAnAnswerError(f"Answer.{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}")
+        raise NotAnAnswerError(
+            f"Answer.{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
+        )
     return plain_text(value)
 
 
@@ -79,17 +83,29 @@ def _count(value: Any, name: str) -> int:
     try:
         count = operator.index(value)
     except TypeError:
-        count = int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else -1
+        count = (
+            int(value)
+            if isinstance(value, float | np.floating) and float(value).is_integer()
+            else -1
+        )
     if isinstance(value, bool | np.bool_) or not 0 <= count < 2**53:
-        raise NotAnAnswerError(f"Answer.{name} must be a whole number from 0 on, but is {_kind(value)}")
+        raise NotAnAnswerError(
+            f"Answer.{name} must be a whole number from 0 on, but is {_kind(value)}"
+        )
     return count
 
 
 def _units(units: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
     for unit in _members(units, "retrieved"):
         if not isinstance(unit, Retrieved):
-            raise NotAnAnswerError(f"Answer.retrieved must hold Retrieved units, but holds {_kind(unit)}")
-        yield Retrieved(_text(unit.text, "retrieved.text"), _turns(unit.turn_ids, "retrieved.turn_ids", turns), _score(unit.score))
+            raise NotAnAnswerError(
+                f"Answer.retrieved must hold Retrieved units, but holds {_kind(unit)}"
+            )
+        yield Retrieved(
+            _text(unit.text, "retrieved.text"),
+            _turns(unit.turn_ids, "retrieved.turn_ids", turns),
+            _score(unit.score),
+        )
 
 
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
@@ -101,9 +117,13 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
     found = []
     for turn in _members(ids, name):
         if not isinstance(turn, str):
-            raise NotAnAnswerError(f"Answer.{name} must hold turn ids, which are texts, but holds {_kind(turn)}")
+            raise NotAnAnswerError(
+                f"Answer.{name} must hold turn ids, which are texts, but holds {_kind(turn)}"
+            )
         if turn not in turns:
-            raise NotAnAnswerError(f"Answer.{name} names '{one_line(turn, 80)}', which is no turn of this case")
+            raise NotAnAnswerError(
+                f"Answer.{name} names '{one_line(turn, 80)}', which is no turn of this case"
+            )
         found.append(str(turn))
     return tuple(found)
 
@@ -111,7 +131,9 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
 def _score(value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, int | float | np.integer | np.floating
+    ):
         raise NotAnAnswerError(f"Retrieved.score must be a number, but is {_kind(value)}")
     try:
         score = float(value)
@@ -140,10 +162,16 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
         return _shown(value)
     within = (*above, id(value))
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist(), depth, within) if value.size <= MOST_ITEMS else f"an array of shape {value.shape}"
+        return (
+            _plain(value.tolist(), depth, within)
+            if value.size <= MOST_ITEMS
+            else f"an array of shape {value.shape}"
+        )
     if isinstance(value, Mapping):
         pairs = list(value.items())[:MOST_ITEMS]
-        return {one_line(_shown(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs}
+        return {
+            one_line(_shown(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs
+        }
     if isinstance(value, Set):
         members = [_plain(entry, depth + 1, within) for entry in list(value)[:MOST_ITEMS]]
         return sorted(members, key=repr)

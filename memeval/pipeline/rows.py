@@ -16,13 +16,18 @@ from memeval.records import Label, Role, Status, Usage, Verdict
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 _MOST_CALLS = 1_000_000
 
-RETRYABLE = frozenset({Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.ANSWER_FILTERED, Status.JUDGE_FAILED})
+RETRYABLE = frozenset(
+    {Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.ANSWER_FILTERED, Status.JUDGE_FAILED}
+)
 """Statuses that the same command tries again."""
 
 
 def usage_rows(usages: Iterable[Usage]) -> list[dict[str, Any]]:
     """Usages added up, as JSON."""
-    return [{name: getattr(usage, name) for name in _USAGE_FIELDS} | {"role": usage.role.value} for usage in totals(usages)]
+    return [
+        {name: getattr(usage, name) for name in _USAGE_FIELDS} | {"role": usage.role.value}
+        for usage in totals(usages)
+    ]
 
 
 def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:
@@ -33,7 +38,12 @@ def usages_of(row: Mapping[str, Any], run_key: str) -> list[Usage]:
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    row: dict[str, Any] = {"judge": verdict.judge, "label": verdict.label.value, "score": verdict.score, "reason": verdict.reason}
+    row: dict[str, Any] = {
+        "judge": verdict.judge,
+        "label": verdict.label.value,
+        "score": verdict.score,
+        "reason": verdict.reason,
+    }
     if verdict.chosen is not None:
         row["chosen"] = list(verdict.chosen)
     if verdict.votes:
@@ -69,7 +79,10 @@ def is_about(verdict: Mapping[str, Any] | None, answer: Mapping[str, Any]) -> bo
 
     Verdicts of version 0.1 do not tell, and are taken.
     """
-    return verdict is not None and verdict.get("judged") in (None, answer_digest(answer.get("hypothesis") or ""))
+    return verdict is not None and verdict.get("judged") in (
+        None,
+        answer_digest(answer.get("hypothesis") or ""),
+    )
 
 
 INGEST_PREFIX = "ingest "
@@ -115,16 +128,26 @@ def check_verdict_row(row: Mapping[str, Any]) -> None:
     _need(isinstance(verdict, dict), "verdict")
     assert isinstance(verdict, dict)
     _need(isinstance(verdict.get("judge"), str), "verdict.judge")
-    _need(isinstance(verdict.get("label"), str) and verdict["label"] in {label.value for label in Label}, "verdict.label")
-    _need((verdict["label"] == Label.UNSCORED) == (row["status"] == Status.UNPARSED), "verdict.label")
+    _need(
+        isinstance(verdict.get("label"), str)
+        and verdict["label"] in {label.value for label in Label},
+        "verdict.label",
+    )
+    _need(
+        (verdict["label"] == Label.UNSCORED) == (row["status"] == Status.UNPARSED), "verdict.label"
+    )
     _need(_is_number_or_none(verdict.get("score")), "verdict.score")
     _need(isinstance(verdict.get("reason", ""), str), "verdict.reason")
-    _need(verdict.get("chosen") is None or _is_list_of(verdict["chosen"], _is_count), "verdict.chosen")
+    _need(
+        verdict.get("chosen") is None or _is_list_of(verdict["chosen"], _is_count), "verdict.chosen"
+    )
     _need(_is_list_of(verdict.get("votes", []), _is_label), "verdict.votes")
     _need(_is_count(verdict.get("tries", 0)), "verdict.tries")
 
 
-def problem_of(row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]) -> ValueError | None:
+def problem_of(
+    row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]
+) -> ValueError | None:
     """What keeps a new row from being stored, so that it would be read again; None where nothing does."""
     try:
         json.dumps(row)
@@ -149,7 +172,11 @@ def _is_label(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     """A sum over the calls of one row: as many as there may be, none of them larger than a call can be."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS * _MOST_CALLS
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value <= MOST_TOKENS * _MOST_CALLS
+    )
 
 
 def _is_rank(value: Any) -> bool:
@@ -177,7 +204,10 @@ def _is_mapping_of(value: Any, check: Callable[[Any], bool]) -> bool:
 def _is_usage(entry: Any) -> bool:
     if not isinstance(entry, dict) or not set(entry) <= {*_USAGE_FIELDS, "role"}:
         return False
-    role, counts = entry.get("role"), [entry.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    role, counts = (
+        entry.get("role"),
+        [entry.get(name) for name in ("prompt_tokens", "completion_tokens")],
+    )
     sums = [entry.get("cached_tokens", 0), entry.get("calls", 1)]
     return (
         isinstance(role, str)
@@ -192,7 +222,10 @@ def _is_usage(entry: Any) -> bool:
 
 def is_whole(row: Mapping[str, Any]) -> bool:
     """Whether a record holds an answer: none that was cut or withheld in part."""
-    return row["hypothesis"] is not None and row["status"] not in (Status.ANSWER_CUT, Status.ANSWER_FILTERED)
+    return row["hypothesis"] is not None and row["status"] not in (
+        Status.ANSWER_CUT,
+        Status.ANSWER_FILTERED,
+    )
 
 
 def label_value(row: Mapping[str, Any]) -> float | None:

@@ -96,9 +96,13 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
     """Adds the ids under which the rows of a case are stored. Raises `UserError` for one that can't be stored, or that is taken."""
     for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):
-            raise UserError(f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored")
+            raise UserError(
+                f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored"
+            )
         if row_id in taken:
-            raise UserError(f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of questions must be unique")
+            raise UserError(
+                f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of questions must be unique"
+            )
         taken.add(row_id)
 
 
@@ -123,8 +127,12 @@ class CellRun:
                 repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
                 cases = await self._all(repeats)
                 if not any(case.questions for case in cases):
-                    raise UserError(f"dataset={self.cell.config.dataset['name']} asks nothing under these settings: no question is left")
-                return finish(Finished(cases, repeats, started, time.perf_counter() - began, self.notes()))
+                    raise UserError(
+                        f"dataset={self.cell.config.dataset['name']} asks nothing under these settings: no question is left"
+                    )
+                return finish(
+                    Finished(cases, repeats, started, time.perf_counter() - began, self.notes())
+                )
         finally:
             await self._models.aclose()
 
@@ -138,13 +146,17 @@ class CellRun:
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
-        answers = RowStore(cell.answers_file(seed), answers_header(keys, seed), self._waiting, check_answer_row)
-        verdicts = RowStore(cell.verdicts_file(seed), verdicts_header(keys, seed), self._waiting, check_verdict_row)
+        answers = RowStore(
+            cell.answers_file(seed), answers_header(keys, seed), self._waiting, check_answer_row
+        )
+        verdicts = RowStore(
+            cell.verdicts_file(seed), verdicts_header(keys, seed), self._waiting, check_verdict_row
+        )
         judging = cell.config.judge
         judge = build_judge(
             judging.name,
             threshold=judging.threshold,
-            wording=cell.judge_wording,
+            template=cell.judge_template,
             model=self._models.judge,
             seed=seed,
             settings=cell.judge_settings,
@@ -152,7 +164,9 @@ class CellRun:
         repeat = Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
         for store in (answers, verdicts):
             if store.dropped:
-                self.progress.say(f"  {store.dropped} lines of {store.path} are torn, damaged, edited or of another key: left out")
+                self.progress.say(
+                    f"  {store.dropped} lines of {store.path} are torn, damaged, edited or of another key: left out"
+                )
         return repeat
 
     def _waiting(self, path: Path) -> None:
@@ -185,26 +199,45 @@ class CellRun:
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
         rows = repeat.answers.rows
-        open_questions = [question for question in case.questions if not self._stands(rows.get(question.question_id), ANSWER)]
+        open_questions = [
+            question
+            for question in case.questions
+            if not self._stands(rows.get(question.question_id), ANSWER)
+        ]
         left = places = self._places(case)
         self.progress.expect("prepare", 1)
         self.progress.expect("answer", len(case.questions))
         self.progress.expect("judge", len(case.questions))
         try:
             memory = await self._prepare(repeat, case) if open_questions else None
-            self.progress.done("prepare", reused=not open_questions or (isinstance(memory, Memory) and memory.found))
-            session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
+            self.progress.done(
+                "prepare",
+                reused=not open_questions or (isinstance(memory, Memory) and memory.found),
+            )
+            session_of = {
+                turn.turn_id: session.session_id
+                for session in case.sessions
+                for turn in session.turns
+            }
             try:
                 async with asyncio.TaskGroup() as group:
                     for number, question in enumerate(case.questions):
-                        task = group.create_task(self._question(repeat, case, question, memory, session_of))
-                        if number >= len(case.questions) - places:  # fewer are open from here on than the case has places
+                        task = group.create_task(
+                            self._question(repeat, case, question, memory, session_of)
+                        )
+                        if (
+                            number >= len(case.questions) - places
+                        ):  # fewer are open from here on than the case has places
                             task.add_done_callback(lambda _: window.leave(1))
                             left -= 1
-                        await asyncio.sleep(0)  # a turn for what was asked before: all recalls of a case in one go would hold up every call
+                        await asyncio.sleep(
+                            0
+                        )  # a turn for what was asked before: all recalls of a case in one go would hold up every call
             finally:
                 if isinstance(memory, Memory) and (trouble := await memory.close()):
-                    self._noted.append(f"close() of a memory failed, which spoils no answer: {trouble}")
+                    self._noted.append(
+                        f"close() of a memory failed, which spoils no answer: {trouble}"
+                    )
         finally:
             window.leave(left, text_size(case))
 
@@ -220,7 +253,9 @@ class CellRun:
         if row is None or row.get("health") != asdict(memory.health):
             repeat.answers.append(self._ingest_row(case, memory))
         if memory.unsaved:
-            self._noted.append(f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}")
+            self._noted.append(
+                f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}"
+            )
         return memory
 
     def _ingest_row(self, case: EvalCase, memory: Memory) -> dict[str, Any]:
@@ -237,7 +272,12 @@ class CellRun:
         }
 
     async def _question(
-        self, repeat: Repeat, case: EvalCase, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
+        self,
+        repeat: Repeat,
+        case: EvalCase,
+        question: EvalQuestion,
+        memory: Memory | Exception | None,
+        session_of: dict[str, str],
     ) -> None:
         answer = repeat.answers.rows.get(question.question_id)
         if not self._stands(answer, ANSWER):
@@ -247,11 +287,18 @@ class CellRun:
             self.progress.done("answer", reused=True)
         assert answer is not None
         verdict = repeat.verdicts.rows.get(question.question_id)
-        reused = self._stands(verdict, JUDGE) and (answer["status"] != Status.OK or is_about(verdict, answer))
+        reused = self._stands(verdict, JUDGE) and (
+            answer["status"] != Status.OK or is_about(verdict, answer)
+        )
         if not reused and answer["status"] == Status.OK:
             row = await judged(repeat.judge, question, answer, verdict)
             if problem := problem_of(row, check_verdict_row):
-                row = {"id": question.question_id, **failed(Status.JUDGE_FAILED, problem), "usage": [], "times": {}}
+                row = {
+                    "id": question.question_id,
+                    **failed(Status.JUDGE_FAILED, problem),
+                    "usage": [],
+                    "times": {},
+                }
             row |= {"judged": answer_digest(answer["hypothesis"]), "origin": self.cell.run_key}
             repeat.verdicts.append(row)
             self._watch(row)
@@ -275,16 +322,25 @@ class CellRun:
             said = one_line(str(row["verdict"]["reason"]))
             raise ModelError(
                 f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not be read ({said}): "
-                "take a model that keeps to the form, or a wording that asks for it"
+                "take a model that keeps to the form, or a template that asks for it"
             )
 
     async def _answer(
-        self, repeat: Repeat, question: EvalQuestion, memory: Memory | Exception | None, session_of: dict[str, str]
+        self,
+        repeat: Repeat,
+        question: EvalQuestion,
+        memory: Memory | Exception | None,
+        session_of: dict[str, str],
     ) -> dict[str, Any]:
         if isinstance(memory, Memory):
             row = await ask(memory.watched, question, session_of, self.cell.dataset)
             if problem := problem_of(row, check_answer_row):
-                row = {"id": question.question_id, **failed(Status.ANSWER_FAILED, problem), "usage": [], "times": {}}
+                row = {
+                    "id": question.question_id,
+                    **failed(Status.ANSWER_FAILED, problem),
+                    "usage": [],
+                    "times": {},
+                }
         else:
             assert memory is not None, "a case with open questions is prepared"
             row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}

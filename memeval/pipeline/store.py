@@ -76,7 +76,11 @@ def read_rows(content: bytes, header: Row, check: Check = unchecked) -> Rows:
         match = _SEAL.search(line)
         body = line[: match.start()] + b"}" if match else line
         seal = _seal(header, body)
-        sound = match[1].decode() == seal if match else number == 0 or (found.headed and not seals_began)
+        sound = (
+            match[1].decode() == seal
+            if match
+            else number == 0 or (found.headed and not seals_began)
+        )
         seals_began = seals_began or match is not None
         row = _parsed(body) if sound else None
 
@@ -195,10 +199,17 @@ class RowStore:
                 raise OSError(28, "No space left on device")
         except OSError as error:
             os.ftruncate(self._file, before)
-            raise StorageError(f"{self.path} can't be written: {error.strerror or error}") from error
+            raise StorageError(
+                f"{self.path} can't be written: {error.strerror or error}"
+            ) from error
         return line[-19:-3].decode()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -208,5 +219,7 @@ class RowStore:
 def _clean(row: Row) -> Row:
     """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing that looks like one."""
     clean: dict[str, Any] = without_known_in(row)
-    own: dict[str, Any] = {name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean}
+    own: dict[str, Any] = {
+        name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean
+    }
     return {**clean, **own}

@@ -16,7 +16,13 @@ from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
 from memeval.pipeline.cell import IMPORTED, Cell
-from memeval.pipeline.measure import measure_categories, measure_cell, measure_facets, measure_repeat, statuses
+from memeval.pipeline.measure import (
+    measure_categories,
+    measure_cell,
+    measure_facets,
+    measure_repeat,
+    statuses,
+)
 from memeval.pipeline.records import as_lines, hypotheses, ingests, records, rows_digests
 from memeval.pipeline.rows import RETRYABLE, tries_of
 from memeval.pipeline.run import Finished
@@ -39,7 +45,14 @@ from memeval.shown import one_line
 Record = Mapping[str, Any]
 LONGEST_NOTE = 1000
 """Characters of a note: what follows in an error or a note of a system is in the records."""
-_COMMON = frozenset({"name", *(field.name for field in fields(DatasetSettings)), "category_names", "evidence_recall"})
+_COMMON = frozenset(
+    {
+        "name",
+        *(field.name for field in fields(DatasetSettings)),
+        "category_names",
+        "evidence_recall",
+    }
+)
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 FIGURES_CODE = "figures_code"
 """Tag that holds the identity of the code which made the figures from the rows."""
@@ -116,7 +129,9 @@ def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
     return any(tries_of(json.loads(line)) for line in lines if line)
 
 
-def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> RunSummary:
+def summarise(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]
+) -> RunSummary:
     """The results of a cell."""
     headline = cell.dataset.headline
     repeats = []
@@ -124,7 +139,9 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         own = [row for row in rows if row["repeat"] == number]
         made = [row for row in ingest_rows if row["seed"] == repeat.seed]
         protocol = cell.dataset.measures(own)
-        repeats.append(RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol)))
+        repeats.append(
+            RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol))
+        )
     measured = [dict(repeat.metrics) for repeat in repeats]
     metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
     coverage = metrics["coverage"]
@@ -142,7 +159,9 @@ def summarise(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_row
         facets=measure_facets(rows, measured),
         facet_titles=dict(cell.dataset.facet_names),
         repeats=tuple(repeats),
-        notes=tuple(one_line(note, LONGEST_NOTE) for note in notes(cell, finished, rows, ingest_rows)),
+        notes=tuple(
+            one_line(note, LONGEST_NOTE) for note in notes(cell, finished, rows, ingest_rows)
+        ),
         valid=coverage is not None and coverage >= cell.config.min_coverage,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
         finished_at=_end(finished).isoformat(timespec="milliseconds"),
@@ -162,9 +181,14 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
     leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
     if cell.config.system["name"] == IMPORTED:
-        leaves = {path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED}
+        leaves = {
+            path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
+        }
     leaves |= flatten(asdict(cell.settings), "system.")
-    return {path: ",".join(map(str, value)) if isinstance(value, list) else value for path, value in leaves.items()}
+    return {
+        path: ",".join(map(str, value)) if isinstance(value, list) else value
+        for path, value in leaves.items()
+    }
 
 
 def _applies(cell: Cell, path: str) -> bool:
@@ -214,7 +238,11 @@ def tags(cell: Cell) -> dict[str, str]:
 
 def _reads_offline(cell: Cell) -> bool:
     """Whether the answers come from the offline reader."""
-    return cell.config.llm.name == "extractive" and cell.config.system["name"] != IMPORTED and not cell.system.own_prompt
+    return (
+        cell.config.llm.name == "extractive"
+        and cell.config.system["name"] != IMPORTED
+        and not cell.system.own_prompt
+    )
 
 
 def protocol(cell: Cell) -> str:
@@ -222,8 +250,11 @@ def protocol(cell: Cell) -> str:
     config = cell.config
     dataset = config.dataset
     judge = config.judge.name
-    if cell.judge_wording:
-        judged_by = [str(config.llm.judge_model or config.llm.model), cell.judge_wording.sha256[:8]]
+    if cell.judge_template:
+        judged_by = [
+            str(config.llm.judge_model or config.llm.model),
+            cell.judge_template.sha256[:8],
+        ]
         defaults = JudgeConfig()
         for name in ("repeats", "reading", "fence"):
             value = getattr(config.judge, name)
@@ -232,12 +263,21 @@ def protocol(cell: Cell) -> str:
         judge += f"({', '.join(judged_by)})"
     asked = dataset["categories"]
     own = [f"{name}={value}" for name, value in dataset.items() if name not in _COMMON]
-    parts = [dataset["name"], cell.loaded.sha256[:8], *own, f"categories={','.join(map(str, asked)) if asked else 'all'}"]
-    limits = [f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]]
+    parts = [
+        dataset["name"],
+        cell.loaded.sha256[:8],
+        *own,
+        f"categories={','.join(map(str, asked)) if asked else 'all'}",
+    ]
+    limits = [
+        f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]
+    ]
     return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge}", *limits])
 
 
-def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]) -> Iterator[str]:
+def notes(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]
+) -> Iterator[str]:
     """What a reader of the figures must know."""
     if not cell.loaded.pinned:
         pin = cell.loaded.info.sha256 or cell.loaded.info.files
@@ -245,8 +285,8 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
         yield f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
     if _reads_offline(cell):
         yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
-    if cell.judge_wording and not cell.judge_settings.fences(cell.judge_wording):
-        yield "The judge gets each answer without marks around it, as its wording is written: judge.fence=true sets them."
+    if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
+        yield "The judge gets each answer without marks around it, as its template is written: judge.fence=true sets them."
     if cell.config.llm.name == "mock":
         yield "The mock model stands in for a language model: its figures mean nothing."
     yield from _failures(rows)
@@ -255,13 +295,26 @@ def notes(cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: S
     cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))
     if cut["cut_chunks"]:
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
-    said = {f"{key}: {value}" for row in rows for key, value in row.get("notes", {}).items() if not key.startswith("cut_")}
-    said |= {f"{key}, at ingest: {value}" for row in ingest_rows for key, value in row.get("notes", {}).items()}
+    said = {
+        f"{key}: {value}"
+        for row in rows
+        for key, value in row.get("notes", {}).items()
+        if not key.startswith("cut_")
+    }
+    said |= {
+        f"{key}, at ingest: {value}"
+        for row in ingest_rows
+        for key, value in row.get("notes", {}).items()
+    }
     yield from sorted(said)[:20]
-    dropped = sum(store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
+    dropped = sum(
+        store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts)
+    )
     if dropped:
         yield f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: they were left out and made again."
-    unsealed = sum(store.unsealed for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts))
+    unsealed = sum(
+        store.unsealed for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts)
+    )
     if unsealed:
         yield f"{unsealed} rows were written by an earlier version without a seal: had they been edited, it would not be seen."
     yield from finished.notes
@@ -284,11 +337,17 @@ def _why(record: Record) -> str:
 
 
 def _losses(ingest_rows: Sequence[Record]) -> Iterator[str]:
-    hurt = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health") and row["health"]["lost"]]
+    hurt = [
+        IngestHealth(**row["health"])
+        for row in ingest_rows
+        if row.get("health") and row["health"]["lost"]
+    ]
     if not hurt:
         return
     whole = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health")]
-    total = IngestHealth(*(sum(getattr(one, name) for one in whole) for name in ("asked", "stored", "lost")))
+    total = IngestHealth(
+        *(sum(getattr(one, name) for one in whole) for name in ("asked", "stored", "lost"))
+    )
     yield f"{total.told}, in {len(hurt)} of {len(whole)} conversations: their answers stand on less than was said."
 
 
@@ -306,6 +365,12 @@ def config_yaml(cell: Cell) -> str:
     from omegaconf import OmegaConf
 
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
-    system |= {name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system}
-    settings = {name: value for name, value in asdict(cell.config).items() if name not in ("tracking", "fresh")}
+    system |= {
+        name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
+    }
+    settings = {
+        name: value
+        for name, value in asdict(cell.config).items()
+        if name not in ("tracking", "fresh")
+    }
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

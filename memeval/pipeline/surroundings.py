@@ -9,7 +9,18 @@ from importlib.metadata import PackageNotFoundError, version
 
 from memeval.config.paths import conf_dir
 
-PACKAGES = ("memeval", "hydra-core", "omegaconf", "mlflow", "openai", "chromadb", "rank-bm25", "numpy", "mem0ai", "genai-prices")
+PACKAGES = (
+    "memeval",
+    "hydra-core",
+    "omegaconf",
+    "mlflow",
+    "openai",
+    "chromadb",
+    "rank-bm25",
+    "numpy",
+    "mem0ai",
+    "genai-prices",
+)
 
 
 @cache
@@ -27,13 +38,22 @@ def versions() -> dict[str, str]:
 @cache
 def git_state() -> dict[str, str]:
     """Commit of the checkout that the code comes from and whether it was changed since; empty outside of one."""
-    commit, status = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
+    commit, status = (
+        _git("rev-parse", "HEAD"),
+        _git("status", "--porcelain", "--untracked-files=no"),
+    )
     return {} if not commit else {"git_commit": commit, "git_dirty": str(bool(status)).lower()}
 
 
 def _git(*arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(conf_dir()), *arguments], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(conf_dir()), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

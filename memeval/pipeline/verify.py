@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval import __version__
-from memeval.config.identity import Facts, keys, run_key
+from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import resolve
 from memeval.config.schema import RunConfig
 from memeval.names import digest_name
@@ -72,7 +72,9 @@ class Look:
         self.name = summary.name
         self.problems += summary.misfits(self.folder)
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
-            self.problems.append(f"the folder is named {self.folder.name}, and holds the run {summary.run_key}")
+            self.problems.append(
+                f"the folder is named {self.folder.name}, and holds the run {summary.run_key}"
+            )
         records = self._records(summary)
         repeats = self._keys(summary)
         self._rows(summary, repeats, records)
@@ -88,54 +90,95 @@ class Look:
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
                 record = json.loads(line)
-                records.append({**record, "question_id": str(record["question_id"]), "repeat": int(record["repeat"])})
+                records.append(
+                    {
+                        **record,
+                        "question_id": str(record["question_id"]),
+                        "repeat": int(record["repeat"]),
+                    }
+                )
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
 
         statuses = Counter(str(record.get("status")) for record in records)
         if statuses != Counter(summary.statuses):
-            self.problems.append(f"{RECORDS_FILE} holds {spoken(statuses)}, and {RUN_FILE} tells {spoken(summary.statuses)}")
+            self.problems.append(
+                f"{RECORDS_FILE} holds {spoken(statuses)}, and {RUN_FILE} tells {spoken(summary.statuses)}"
+            )
         return records
 
     def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
         """The keys of each repeat, as `run.json` tells them, compared with those that the config makes."""
         identity = summary.identity
         if not identity:
-            self.unchecked.append(f"{RUN_FILE} is of version 0.1, and tells no digests of rows and no keys: the same command adds them")
+            self.unchecked.append(
+                f"{RUN_FILE} is of version 0.1, and tells no digests of rows and no keys: the same command adds them"
+            )
             return []
         try:
-            told = [{name: repeat[name] for name in ("seed", "prepare", "answer", "judge")} for repeat in identity["keys"]]
-            facts, version = Facts(**identity["facts"]), identity["version"]
+            told = [
+                {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
+                for repeat in identity["keys"]
+            ]
+            facts, version = IdentityInputs(**identity["facts"]), identity["version"]
         except (KeyError, TypeError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
             return []
 
         if version != __version__:
-            self.unchecked.append(f"memeval {one_line(version, 20)} made it: whether {CONFIG_FILE} makes this key can't be told")
+            self.unchecked.append(
+                f"memeval {one_line(version, 20)} made it: whether {CONFIG_FILE} makes this key can't be told"
+            )
             return told
         try:
             config = read_config(self.folder / CONFIG_FILE)
-            made = [{"seed": repeat["seed"], **dataclasses.asdict(keys(config, facts, repeat["seed"]))} for repeat in told]
+            made = [
+                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, facts, repeat["seed"]))}
+                for repeat in told
+            ]
             if made != told or run_key(config, facts) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
         return told
 
-    def _rows(self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
+    def _rows(
+        self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[dict[str, Any]]
+    ) -> None:
         for number, repeat in enumerate(repeats):
             own = [record for record in records if record["repeat"] == number]
             ids = [record["question_id"] for record in own]
             answers_header = {"answer": repeat["answer"], "seed": repeat["seed"]}
             verdicts_header = {"judge": repeat["judge"], "seed": repeat["seed"]}
-            answers = self._file(f"answers/{repeat['answer']}.jsonl", answers_header, check_answer_row, ids, summary)
-            verdicts = self._file(f"verdicts/{repeat['judge']}.jsonl", verdicts_header, check_verdict_row, ids, summary)
+            answers = self._file(
+                f"answers/{repeat['answer']}.jsonl", answers_header, check_answer_row, ids, summary
+            )
+            verdicts = self._file(
+                f"verdicts/{repeat['judge']}.jsonl",
+                verdicts_header,
+                check_verdict_row,
+                ids,
+                summary,
+            )
             if answers and verdicts:
-                unlike = [record["question_id"] for record in own if not agrees(record, answers.rows, verdicts.rows)]
+                unlike = [
+                    record["question_id"]
+                    for record in own
+                    if not agrees(record, answers.rows, verdicts.rows)
+                ]
                 if unlike:
-                    self.problems.append(f"{RECORDS_FILE}: {counted('record', unlike)} not as the rows tell: {named(unlike)}")
+                    self.problems.append(
+                        f"{RECORDS_FILE}: {counted('record', unlike)} not as the rows tell: {named(unlike)}"
+                    )
 
-    def _file(self, name: str, header: Mapping[str, Any], check: Check, ids: list[str], summary: RunSummary) -> Rows | None:
+    def _file(
+        self,
+        name: str,
+        header: Mapping[str, Any],
+        check: Check,
+        ids: list[str],
+        summary: RunSummary,
+    ) -> Rows | None:
         path = self.outputs / name
         try:
             found = read_rows(path.read_bytes(), header, check)
@@ -150,7 +193,9 @@ class Look:
             return None
 
         if found.dropped:
-            self.problems.append(f"{name}: {found.dropped} lines are torn, damaged, edited or of another key")
+            self.problems.append(
+                f"{name}: {found.dropped} lines are torn, damaged, edited or of another key"
+            )
         if found.unsealed:
             self.unchecked.append(f"{name}: {found.unsealed} rows of version 0.1 have no seal")
         if not found.headed:
@@ -170,7 +215,11 @@ def read_config(path: Path) -> RunConfig:
     return resolve(loaded)
 
 
-def agrees(record: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]], verdicts: Mapping[str, Mapping[str, Any]]) -> bool:
+def agrees(
+    record: Mapping[str, Any],
+    answers: Mapping[str, Mapping[str, Any]],
+    verdicts: Mapping[str, Mapping[str, Any]],
+) -> bool:
     """Whether a record tells what the rows of its question tell."""
     answer = answers.get(record["question_id"])
     if answer is None:
@@ -190,9 +239,15 @@ def memory_problems(folder: Path) -> Iterator[str]:
     """What does not fit of the memories saved under a key; a memory that is not there is built when it is needed."""
     if not folder.is_dir():
         return
-    for memory in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+    for memory in sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    ):
         place = f"data/prepared/{folder.name}/{one_line(memory.name, 60)}"
-        if not (memory / MANIFEST).exists() and digest_name(memory.name) != memory.name and len(memory.name) != len(digest_name("")):
+        if (
+            not (memory / MANIFEST).exists()
+            and digest_name(memory.name) != memory.name
+            and len(memory.name) != len(digest_name(""))
+        ):
             continue  # a folder that version 0.1 named by the id itself
         try:
             manifest = read_manifest(memory)
@@ -216,4 +271,7 @@ def named(ids: list[str]) -> str:
 
 def spoken(statuses: Mapping[str, int]) -> str:
     """`24 ok, 1 answer_failed`."""
-    return ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items())) or "nothing"
+    return (
+        ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items()))
+        or "nothing"
+    )

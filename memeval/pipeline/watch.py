@@ -21,10 +21,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
-from memeval.pipeline.places import fault, place_in_coroutine, place_in_stack, place_of, place_of_method, source_of
+from memeval.pipeline.places import (
+    fault,
+    place_in_coroutine,
+    place_in_stack,
+    place_of,
+    place_of_method,
+    source_of,
+)
 from memeval.pipeline.process_state import ProcessState
 from memeval.shown import one_line
-from memeval.systems.contract import MemorySystem
+from memeval.systems.base import MemorySystem
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at once."""
@@ -150,9 +157,18 @@ class Watched:
         return None
 
     def _call(self, name: str) -> Call:
-        return Call(self.case_id, _name_of(type(self.system)), name, time.monotonic(), self.source, self.system)
+        return Call(
+            self.case_id,
+            _name_of(type(self.system)),
+            name,
+            time.monotonic(),
+            self.source,
+            self.system,
+        )
 
-    async def _called(self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    async def _called(
+        self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> Any:
         if inspect.iscoroutinefunction(method):
             value = _stepped(lambda: method(*arguments), None, call).result(call)
         elif self.attribute("in_thread", call.method):
@@ -184,10 +200,14 @@ class Watched:
             task.cancel()
             raise self._given_up(call, place)
         if task.cancelled():
-            raise SystemFaultError(f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task that it ran in")
+            raise SystemFaultError(
+                f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task that it ran in"
+            )
         return task.result().result(call)
 
-    async def _in_thread(self, call: Call, work: Callable[[], Any], stopped: threading.Event | None = None) -> Any:
+    async def _in_thread(
+        self, call: Call, work: Callable[[], Any], stopped: threading.Event | None = None
+    ) -> Any:
         """Runs `work` in a daemon thread. A cancellation from outside waits for the call that it is at, which can't be undone by half;
         `stopped` then tells the work to make no further one."""
         loop = asyncio.get_running_loop()
@@ -241,7 +261,9 @@ class Watched:
         return SystemFaultError(_overdue(place, self.timeout_s))
 
 
-def constructed(build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None) -> MemorySystem:
+def constructed(
+    build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None
+) -> MemorySystem:
     """The system that `build` makes, on the calling thread. Raises `SystemFaultError` for what its constructor does."""
     call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
     with _noted(call):
@@ -257,7 +279,9 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
         what = "a coroutine, and is no `async` method"
         value.close()
     if what:
-        raise SystemFaultError(f"{place_of_method(system, name, source)}: it returned {what}, so its code never ran")
+        raise SystemFaultError(
+            f"{place_of_method(system, name, source)}: it returned {what}, so its code never ran"
+        )
 
 
 def _overdue(place: str, timeout_s: float | None) -> str:
@@ -265,7 +289,11 @@ def _overdue(place: str, timeout_s: float | None) -> str:
 
 
 def _name_of(kind: type[Any]) -> str:
-    return kind.__module__.rpartition(".")[2] if "memeval" not in kind.__module__.split(".")[0] else kind.__name__
+    return (
+        kind.__module__.rpartition(".")[2]
+        if "memeval" not in kind.__module__.split(".")[0]
+        else kind.__name__
+    )
 
 
 @contextmanager
@@ -290,7 +318,11 @@ def _stepped(step: Callable[[], Any], timeout_s: float | None, call: Call) -> _O
         with _alarm(timeout_s):
             return _Outcome(step())
     except _Overdue as error:
-        return _Outcome(error=SystemFaultError(_overdue(place_of(error.__traceback__, call.method, call.source), timeout_s)))
+        return _Outcome(
+            error=SystemFaultError(
+                _overdue(place_of(error.__traceback__, call.method, call.source), timeout_s)
+            )
+        )
     except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
         return _Outcome(error=error)
 
@@ -306,7 +338,9 @@ class _Steps:
             return (yield from self._inner.__await__())
         return (yield from self._limited(self._inner, self._timeout_s))
 
-    def _limited(self, inner: Coroutine[Any, Any, Any], timeout_s: float) -> Generator[Any, Any, Any]:
+    def _limited(
+        self, inner: Coroutine[Any, Any, Any], timeout_s: float
+    ) -> Generator[Any, Any, Any]:
         step: Callable[[], Any] = lambda: inner.send(None)  # noqa: E731 - the first of several
         while True:
             try:
@@ -336,7 +370,11 @@ def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
 @contextmanager
 def _alarm(timeout_s: float | None) -> Iterator[None]:
     """Raises `_Overdue` in the code below once its time is over. Only the main thread can be interrupted so; elsewhere there is no end."""
-    if timeout_s is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if (
+        timeout_s is None
+        or threading.current_thread() is not threading.main_thread()
+        or not hasattr(signal, "setitimer")
+    ):
         yield
         return
 

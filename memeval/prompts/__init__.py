@@ -1,4 +1,4 @@
-"""The wordings: plain text files, a system part and a user template with a line `---` between. Their sha256 enters the keys."""
+"""The templates: plain text files, a system part and a user template with a line `---` between. Their sha256 enters the keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Wording:
+class PromptTemplate:
     """The words of a prompt."""
 
     name: str
@@ -23,27 +23,29 @@ class Wording:
     user: str
     sha256: str
     """Of the whole text."""
-    parts: Mapping[str, Wording] = field(default_factory=dict)
-    """The wordings that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
+    parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
+    """The templates that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
     own: bool = False
     """Whether a user wrote it."""
 
 
-def shipped(name: str) -> Wording:
-    """A wording of ours, such as `answer_short`. Raises `UserError` for a name that there is not."""
+def load_builtin(name: str) -> PromptTemplate:
+    """A template of ours, such as `answer_short`. Raises `UserError` for a name that there is not."""
     path = _FOLDER / f"{name}.txt"
     if not path.is_file():
-        raise unknown("wording", name, (other.stem for other in _FOLDER.glob("*.txt")))
+        raise unknown("template", name, (other.stem for other in _FOLDER.glob("*.txt")))
     return _parse(name, path, ())
 
 
-def from_file(path: str, needed: tuple[str, ...]) -> Wording:
-    """A user's wording. Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as `{question}`."""
+def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:
+    """A user's template. Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as `{question}`."""
     return replace(_parse(Path(path).name, Path(path), needed), own=True)
 
 
-def sections_from_file(path: str, kinds: tuple[str, ...], needed: tuple[str, ...]) -> Wording:
-    """A user's wording of several parts: one file with a line `=== kind ===` before each.
+def sections_from_file(
+    path: str, kinds: tuple[str, ...], needed: tuple[str, ...]
+) -> PromptTemplate:
+    """A user's template of several parts: one file with a line `=== kind ===` before each.
 
     Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the `needed` fields.
     """
@@ -52,37 +54,48 @@ def sections_from_file(path: str, kinds: tuple[str, ...], needed: tuple[str, ...
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
         hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
-        raise UserError(f"the wording {path} lacks the section '{missing[0]}'", *hints)
+        raise UserError(f"the template {path} lacks the section '{missing[0]}'", *hints)
     if len(texts) < len(found) / 2 or len(texts) > len(kinds):
-        odd = next((kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), "")
-        raise UserError(f"the wording {path} has a section '{odd}' too many", f"its sections are:  {', '.join(kinds)}")
+        odd = next(
+            (kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), ""
+        )
+        raise UserError(
+            f"the template {path} has a section '{odd}' too many",
+            f"its sections are:  {', '.join(kinds)}",
+        )
     name = Path(path).name
-    parts = {kind: _wording(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds}
+    parts = {
+        kind: _template(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds
+    }
     return replace(joined(name, parts), own=True)
 
 
-def joined(name: str, parts: Mapping[str, Wording]) -> Wording:
-    """One wording of several parts; its sha256 is that of theirs."""
+def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
+    """One template of several parts; its sha256 is that of theirs."""
     digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
-    return Wording(name, "", "", hashlib.sha256(digests.encode()).hexdigest(), parts)
+    return PromptTemplate(name, "", "", hashlib.sha256(digests.encode()).hexdigest(), parts)
 
 
-def _parse(name: str, path: Path, needed: tuple[str, ...]) -> Wording:
-    return _wording(str(path), name, _read(path), needed)
+def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
+    return _template(str(path), name, _read(path), needed)
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the wording {path} can't be read: {error}") from error
+        raise UserError(f"the template {path} can't be read: {error}") from error
 
 
-def _wording(place: str, name: str, text: str, needed: tuple[str, ...]) -> Wording:
+def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
     missing = [field for field in needed if "{" + field + "}" not in text]
     if missing:
-        raise UserError(f"the wording {place} lacks {', '.join('{' + field + '}' for field in missing)}")
+        raise UserError(
+            f"the template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
+        )
     system, separator, user = text.partition("\n---\n")
     if not separator:
         system, user = "", text
-    return Wording(name, system.strip(), user.strip(), hashlib.sha256(text.encode()).hexdigest())
+    return PromptTemplate(
+        name, system.strip(), user.strip(), hashlib.sha256(text.encode()).hexdigest()
+    )

@@ -4,4 +4,10 @@ from memeval.report.comparison import comparison_csv, comparison_markdown, compa
 from memeval.report.markdown import write_report
 from memeval.report.plots import sweep_plot
 
-__all__ = ["comparison_csv", "comparison_markdown", "comparison_table", "sweep_plot", "write_report"]
+__all__ = [
+    "comparison_csv",
+    "comparison_markdown",
+    "comparison_table",
+    "sweep_plot",
+    "write_report",
+]

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from memeval.redaction import redacted
 from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
-from memeval.report.figures import NONE, count, dollars, flags, percent, short_count, with_half_width
+from memeval.report.figures import (
+    NONE,
+    count,
+    dollars,
+    flags,
+    percent,
+    short_count,
+    with_half_width,
+)
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
@@ -46,7 +54,10 @@ def comparison_table(summaries: Sequence[RunSummary]) -> Table:
             vertical="bottom",
         )
     for row, summary in zip(rows, summaries, strict=True):
-        table.add_row(*(Text(one_line(cell, LONGEST_CELL)) for cell in row), style=None if summary.valid else "red")
+        table.add_row(
+            *(Text(one_line(cell, LONGEST_CELL)) for cell in row),
+            style=None if summary.valid else "red",
+        )
     return table
 
 
@@ -62,9 +73,14 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     """The same tables in Markdown, one a data set, under its name where there are several."""
     groups = by_dataset(summaries)
     if len(groups) > 1:
-        return "\n".join(f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items())
+        return "\n".join(
+            f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items()
+        )
     settings, header, rows = cells(summaries)
-    rule = ["---" if place < settings or name == "flags" else "---:" for place, name in enumerate(header)]
+    rule = [
+        "---" if place < settings or name == "flags" else "---:"
+        for place, name in enumerate(header)
+    ]
     escaped = [[inline(one_line(cell, LONGEST_CELL)) for cell in row] for row in (header, *rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in (escaped[0], rule, *escaped[1:]))
 
@@ -77,7 +93,9 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_cell, ["run_key", "name", "dataset", *columns, *metrics, "flags"]))
     for summary in summaries:
-        figures = ["" if (value := summary.metrics.get(name)) is None else value for name in metrics]
+        figures = [
+            "" if (value := summary.metrics.get(name)) is None else value for name in metrics
+        ]
         values = [shown(summary, key) if key in summary.params else "" for key in columns]
         written = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
         writer.writerow([*map(csv_cell, written), *figures, ", ".join(flags(summary))])
@@ -87,12 +105,23 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
 def cells(summaries: Sequence[RunSummary]) -> tuple[int, Row, list[Row]]:
     """How many columns hold settings, the header, and the rows, as text; columns of figures that no cell has are left out."""
     columns = differing(summaries)
-    settings = [[shown(summary, key) for key in columns] for summary in summaries] if columns else [[summary.name] for summary in summaries]
+    settings = (
+        [[shown(summary, key) for key in columns] for summary in summaries]
+        if columns
+        else [[summary.name] for summary in summaries]
+    )
     categories = categories_of(summaries)
     measured = [figures(summary, categories) for summary in summaries]
     names = list(measured[0]) if measured else []
-    kept = [name for name in names if name in ALWAYS or any(row[name] not in {"", NONE} for row in measured)]
-    rows = [[*values, *(row[name] for name in kept)] for values, row in zip(settings, measured, strict=True)]
+    kept = [
+        name
+        for name in names
+        if name in ALWAYS or any(row[name] not in {"", NONE} for row in measured)
+    ]
+    rows = [
+        [*values, *(row[name] for name in kept)]
+        for values, row in zip(settings, measured, strict=True)
+    ]
     leading = list(columns.values()) or ["run"]
     return len(leading), [*leading, *kept], rows
 
@@ -103,9 +132,14 @@ def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
     by_name = {row.name: row for row in summary.categories}
     return {
         "n": count(get("n_questions")),
-        "acc ±95%": with_half_width(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")),
+        "acc ±95%": with_half_width(
+            get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
+        ),
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
-        **{short: percent(by_name[name].accuracy) if name in by_name else NONE for name, short in shortened(categories).items()},
+        **{
+            short: percent(by_name[name].accuracy) if name in by_name else NONE
+            for name, short in shortened(categories).items()
+        },
         "F1": percent(get("token_f1")),
         "R@5": percent(get("recall_at_5")),
         "R@10": percent(get("recall_at_10")),
@@ -132,7 +166,11 @@ def shortened(names: Sequence[str]) -> dict[str, str]:
     """Headers of categories, without the words that all of them begin with: `mh 6k` for `factconsolidation_mh_6k` and its like."""
     words = {name: spaced(name).split() for name in names}
     columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
-    shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns)) if len(words) > 1 else 0
+    shared = (
+        sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+        if len(words) > 1
+        else 0
+    )
     return {name: " ".join(parts[shared:]) for name, parts in words.items()}
 
 
@@ -144,7 +182,9 @@ def spaced(name: str) -> str:
 def folded(header: str) -> str:
     """A header on lines of at most six characters or so: `tempo-ral`, `open domain` and `num_ runs` on two."""
     words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
-    return "\n".join(word if len(word) <= 7 or word.endswith("_") else "-\n".join(pieces(word)) for word in words)
+    return "\n".join(
+        word if len(word) <= 7 or word.endswith("_") else "-\n".join(pieces(word)) for word in words
+    )
 
 
 def pieces(word: str) -> list[str]:

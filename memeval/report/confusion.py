@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.metrics.positions import READ, UNREAD, position_bias
+from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
 from memeval.records import ChoiceLabels
 from memeval.report.figures import count, percent
 from memeval.report.plots import BLUE, GREY, INK, canvas, saved, titled
@@ -33,7 +33,10 @@ class Confusion:
 
     def row(self, right: int) -> list[int]:
         """Replies to the questions whose right choice stands at a position: by chosen position, then those that could not be read."""
-        return [*(self.chosen.get((right, place), 0) for place in range(self.positions)), self.unparsed.get(right, 0)]
+        return [
+            *(self.chosen.get((right, place), 0) for place in range(self.positions)),
+            self.unparsed.get(right, 0),
+        ]
 
     def rows(self) -> list[list[int]]:
         """The whole matrix, a row a right position, the last column those that could not be read."""
@@ -77,7 +80,9 @@ def confusion_section(matrix: Confusion) -> list[str]:
     total = sum(map(sum, rows))
     lines = [f"| {' | '.join(header)} |", f"| --- |{' ---: |' * (len(header) - 1)}"]
     for right, row in enumerate(rows):
-        cells = [f"**{number}**" if place == right else str(number) for place, number in enumerate(row)]
+        cells = [
+            f"**{number}**" if place == right else str(number) for place, number in enumerate(row)
+        ]
         lines.append(f"| {right} | {' | '.join([*cells, share(sum(row), total)])} |")
     columns = [share(sum(column), total) for column in zip(*rows, strict=True)]
     lines.append(f"| chosen, % | {' | '.join([*columns, ''])} |")
@@ -101,13 +106,24 @@ def confusion_plot(matrix: Confusion, name: str, path: Path) -> Path:
     for right, row in enumerate(rows):
         for place, number in enumerate(row):
             at = (place + 0.35, right) if place == size else (place, right)
-            cell(axes, at, number, number / sum(row) if number else 0.0, GREY if place == size else BLUE)
+            cell(
+                axes,
+                at,
+                number,
+                number / sum(row) if number else 0.0,
+                GREY if place == size else BLUE,
+            )
         axes.add_patch(outline(right))
     axes.set_xlim(-0.55, size + 0.9)
     axes.set_ylim(size - 0.45, -0.55)
     shares = [share(sum(column), sum(map(sum, rows))) for column in zip(*rows, strict=True)]
-    axes.set_xticks([*range(size), size + 0.35], [f"{name}\n{part} %" for name, part in zip([*range(size), UNPARSED], shares, strict=True)])
-    axes.set_yticks(range(size), [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)])
+    axes.set_xticks(
+        [*range(size), size + 0.35],
+        [f"{name}\n{part} %" for name, part in zip([*range(size), UNPARSED], shares, strict=True)],
+    )
+    axes.set_yticks(
+        range(size), [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)]
+    )
     axes.tick_params(length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
@@ -122,14 +138,37 @@ def cell(axes: Axes, at: tuple[float, float], number: int, part: float, colour: 
     from matplotlib.patches import Rectangle
 
     x, y = at
-    axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor="#F4F4F4", linewidth=0, zorder=1))
-    axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=colour, alpha=part**0.7, linewidth=0, zorder=2))
+    axes.add_patch(
+        Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor="#F4F4F4", linewidth=0, zorder=1)
+    )
+    axes.add_patch(
+        Rectangle(
+            (x - 0.48, y - 0.48),
+            0.96,
+            0.96,
+            facecolor=colour,
+            alpha=part**0.7,
+            linewidth=0,
+            zorder=2,
+        )
+    )
     ink = "white" if part > 0.4 else INK if number else "#BBBBBB"
-    axes.text(x, y, count(number) if number else "·", ha="center", va="center", fontsize=8, color=ink, zorder=3)
+    axes.text(
+        x,
+        y,
+        count(number) if number else "·",
+        ha="center",
+        va="center",
+        fontsize=8,
+        color=ink,
+        zorder=3,
+    )
 
 
 def outline(place: int) -> Any:
     """The frame of a cell in which chosen and right are one."""
     from matplotlib.patches import Rectangle
 
-    return Rectangle((place - 0.48, place - 0.48), 0.96, 0.96, fill=False, edgecolor=INK, linewidth=1.0, zorder=4)
+    return Rectangle(
+        (place - 0.48, place - 0.48), 0.96, 0.96, fill=False, edgecolor=INK, linewidth=1.0, zorder=4
+    )

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from memeval.results import RunSummary
 from memeval.shown import one_line
 
-GROUPS = ("dataset", "system", "granularity", "top_k", "compression_turn", "judge", "prompt", "llm", "embedder")
+GROUPS = (
+    "dataset",
+    "system",
+    "granularity",
+    "top_k",
+    "compression_turn",
+    "judge",
+    "prompt",
+    "llm",
+    "embedder",
+)
 """Groups of settings in the order in which tables show them."""
 
 
@@ -27,16 +37,24 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
     taken: list[str] = []
     for key in keys:
         values = {summary.params[key] for summary in summaries if key in summary.params}
-        if len(values) > 1 and not any(group(other) == group(key) and follows(key, other, summaries) for other in taken):
+        if len(values) > 1 and not any(
+            group(other) == group(key) and follows(key, other, summaries) for other in taken
+        ):
             taken.append(key)
     return {key: header(key, taken) for key in taken}
 
 
 def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[str]:
     """A short name a cell: the system, then what else differs; the run's own name where nothing does."""
-    columns = [(key, short.removeprefix("top_")) for key, short in differing(summaries).items() if key not in UNNAMED][:limit]
+    columns = [
+        (key, short.removeprefix("top_"))
+        for key, short in differing(summaries).items()
+        if key not in UNNAMED
+    ][:limit]
     names = [
-        " ".join(named(summary, key, short) for key, short in columns if key in summary.params) or summary.name for summary in summaries
+        " ".join(named(summary, key, short) for key, short in columns if key in summary.params)
+        or summary.name
+        for summary in summaries
     ]
     return [one_line(name, LONGEST_LABEL) for name in names]
 
@@ -44,13 +62,21 @@ def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[st
 def shown(summary: RunSummary, key: str) -> str:
     """A setting's value in a table: a dash where the cell has no such setting."""
     value = summary.params.get(key, "–")
-    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if value is None or isinstance(value, bool)
+        else str(value)
+    )
 
 
 def named(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: names speak for themselves, figures say what they are."""
     value = shown(summary, key)
-    return value if key.endswith("name") or (key in GROUPS and not value[:1].isdigit()) else f"{short}={value}"
+    return (
+        value
+        if key.endswith("name") or (key in GROUPS and not value[:1].isdigit())
+        else f"{short}={value}"
+    )
 
 
 def rank(key: str) -> tuple[int, bool, str]:

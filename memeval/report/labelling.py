@@ -17,7 +17,10 @@ RINGS = 9
 
 
 def name_points(
-    axes: Axes, points: Sequence[tuple[float, float, str]], spans: Sequence[tuple[float, float]], first: int | None = None
+    axes: Axes,
+    points: Sequence[tuple[float, float, str]],
+    spans: Sequence[tuple[float, float]],
+    first: int | None = None,
 ) -> None:
     """Writes each point's name next to it, clear of points, intervals and other names; a thin line leads to a name that stands off.
 
@@ -31,8 +34,12 @@ def name_points(
     pixels = figure.dpi / 72
     taken: list[Box] = []
     for (x, y, _), (low, high) in zip(points, spans, strict=True):
-        (left, bottom), (_, middle), (_, top) = (axes.transData.transform((x, place)) for place in (low, y, high))
-        taken.append((left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels))
+        (left, bottom), (_, middle), (_, top) = (
+            axes.transData.transform((x, place)) for place in (low, y, high)
+        )
+        taken.append(
+            (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels)
+        )
         taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
     for index in sorted(range(len(points)), key=lambda index: index != first):
         label = written(axes, *points[index], bold=index == first)
@@ -67,13 +74,28 @@ def placed(axes: Axes, label: Annotation, taken: Sequence[Box], pixels: float) -
     for dx, dy in offsets(extent.width / pixels, extent.height / pixels):
         left, middle = x + dx * pixels, y + dy * pixels
         box = (left, middle - extent.height / 2, left + extent.width, middle + extent.height / 2)
-        within = frame.x0 <= box[0] and box[2] <= frame.x1 and frame.y0 <= box[1] and box[3] <= frame.y1
+        within = (
+            frame.x0 <= box[0] and box[2] <= frame.x1 and frame.y0 <= box[1] and box[3] <= frame.y1
+        )
         if within and not any(overlap(box, other) for other in taken):
             label.set_position((dx, dy))
             if abs(dy) > 1.6 * extent.height / pixels:
                 near = dx if dx > 0 else min(0.0, dx + extent.width / pixels)
-                line = {"arrowstyle": "-", "color": "#8C8C8C", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
-                axes.annotate("", label.xy, xytext=(near, dy), textcoords="offset points", arrowprops=line, zorder=1)
+                line = {
+                    "arrowstyle": "-",
+                    "color": "#8C8C8C",
+                    "linewidth": 0.6,
+                    "shrinkA": 0,
+                    "shrinkB": 4,
+                }
+                axes.annotate(
+                    "",
+                    label.xy,
+                    xytext=(near, dy),
+                    textcoords="offset points",
+                    arrowprops=line,
+                    zorder=1,
+                )
             return box
     return None
 

@@ -9,7 +9,17 @@ from typing import Any
 
 from memeval.redaction import redacted
 from memeval.report.escaping import code, fenced, inline
-from memeval.report.figures import NONE, STAGES, count, deviation, dollars, flags, interval, milliseconds, percent
+from memeval.report.figures import (
+    NONE,
+    STAGES,
+    count,
+    deviation,
+    dollars,
+    flags,
+    interval,
+    milliseconds,
+    percent,
+)
 from memeval.results import RECORDS_FILE, CategoryResult, RunSummary, write_atomically
 from memeval.shown import one_line
 
@@ -40,7 +50,10 @@ def write_report(folder: Path) -> None:
 
 
 def report(
-    summary: RunSummary, failures: Sequence[Mapping[str, Any]] = (), plots: Sequence[str] = (), positions: Sequence[str] = ()
+    summary: RunSummary,
+    failures: Sequence[Mapping[str, Any]] = (),
+    plots: Sequence[str] = (),
+    positions: Sequence[str] = (),
 ) -> str:
     """The report's text; `positions` is the section on chosen positions, for runs that chose."""
     sections = (
@@ -68,9 +81,18 @@ def banner(summary: RunSummary) -> list[str]:
     """The warning of a cell whose figures are not to be trusted."""
     if summary.valid:
         return []
-    minimum = next((f" of {inline(value)}" for key, value in summary.params.items() if key.endswith("min_coverage")), "")
+    minimum = next(
+        (
+            f" of {inline(value)}"
+            for key, value in summary.params.items()
+            if key.endswith("min_coverage")
+        ),
+        "",
+    )
     coverage = percent(summary.metrics.get("coverage"))
-    return [f"> **INVALID.** Only {coverage} % of the answers were scored, below the minimum{minimum}: do not compare these figures."]
+    return [
+        f"> **INVALID.** Only {coverage} % of the answers were scored, below the minimum{minimum}: do not compare these figures."
+    ]
 
 
 def headline(summary: RunSummary) -> list[str]:
@@ -80,14 +102,22 @@ def headline(summary: RunSummary) -> list[str]:
     times = f", asked {len(summary.repeats)} times" if len(summary.repeats) > 1 else ""
     rows = [
         ("**accuracy**", f"**{percent(get('accuracy'))} %**"),
-        ("95 % interval, clustered by case", f"{interval(low, high)} %" if low is not None and high is not None else NONE),
+        (
+            "95 % interval, clustered by case",
+            f"{interval(low, high)} %" if low is not None and high is not None else NONE,
+        ),
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", count(get("n_questions")) + times),
         ("coverage", f"{percent(get('coverage'))} %"),
         ("token F1", f"{percent(get('token_f1'))} %"),
     ]
     if get("coverage") not in {None, 1.0}:
-        rows.append(("accuracy if the unscored were all wrong, all right", interval(get("accuracy_worst_case"), get("accuracy_best_case"))))
+        rows.append(
+            (
+                "accuracy if the unscored were all wrong, all right",
+                interval(get("accuracy_worst_case"), get("accuracy_best_case")),
+            )
+        )
     rows.append(("context", f"{count(get('context_tokens'))} tokens a question"))
     rows.append(("cost", money(get("cost_usd/total"))))
     if flagged := flags(summary):
@@ -98,32 +128,56 @@ def headline(summary: RunSummary) -> list[str]:
 def by_category(summary: RunSummary) -> list[str]:
     """Accuracy by category, those that stay out of the headline last and marked."""
     rows = [
-        measured(summary, row, inline(row.name) if row.headline else f"{inline(row.name)} (not in accuracy)")
+        measured(
+            summary,
+            row,
+            inline(row.name) if row.headline else f"{inline(row.name)} (not in accuracy)",
+        )
         for row in sorted(summary.categories, key=lambda row: not row.headline)
     ]
     abstained = [
         f"Abstained on {percent(rate)} % of the questions {where}."
-        for name, where in (("abstention_rate", "that count"), ("abstention_rate/unanswerable", "whose right answer is a refusal"))
+        for name, where in (
+            ("abstention_rate", "that count"),
+            ("abstention_rate/unanswerable", "whose right answer is a refusal"),
+        )
         if (rate := summary.metrics.get(name)) is not None
     ]
-    return ["## By category", "", *table(("category", *MEASURED), rows), *(["", " ".join(abstained)] if abstained else [])]
+    return [
+        "## By category",
+        "",
+        *table(("category", *MEASURED), rows),
+        *(["", " ".join(abstained)] if abstained else []),
+    ]
 
 
 def by_facet(summary: RunSummary, facet: str) -> list[str]:
     """Accuracy by the values of a further grouping, in their order; of very many, those with the most questions."""
     rows = summary.facets[facet]
-    shown = rows if len(rows) <= VALUES_SHOWN else sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
+    shown = (
+        rows
+        if len(rows) <= VALUES_SHOWN
+        else sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
+    )
     title = summary.facet_titles.get(facet, facet)
-    lines = table((text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown])
+    lines = table(
+        (text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown]
+    )
     more = ["", f"The {len(shown)} largest of {len(rows)}."] if len(shown) < len(rows) else []
     return [f"## By {inline(title)}", "", *lines, *more]
 
 
 def by_protocol(summary: RunSummary) -> list[str]:
     """The metrics of the data set's own protocol, by their names in MLflow."""
-    found = [(name, value) for name in summary.protocol_metrics if (value := summary.metrics.get(name)) is not None]
+    found = [
+        (name, value)
+        for name in summary.protocol_metrics
+        if (value := summary.metrics.get(name)) is not None
+    ]
     rows = [(code(name), f"{value:.4g}") for name, value in found]
-    return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)] if rows else []
+    return (
+        ["## By the data set's own protocol", "", *table(("metric", "value"), rows)] if rows else []
+    )
 
 
 def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
@@ -153,17 +207,32 @@ def repeats(summary: RunSummary) -> list[str]:
         )
         for row in summary.repeats
     ]
-    return ["## Repeats", "", *table(("repeat", "seed", "accuracy %", "token F1 %", "coverage %"), rows)]
+    return [
+        "## Repeats",
+        "",
+        *table(("repeat", "seed", "accuracy %", "token F1 %", "coverage %"), rows),
+    ]
 
 
 def retrieval(summary: RunSummary) -> list[str]:
     """Retrieval against the evidence, by turn and by session, for systems that show what they retrieved."""
-    names = [name for name in summary.metrics if name.startswith(RETRIEVAL) and summary.metrics[name] is not None]
+    names = [
+        name
+        for name in summary.metrics
+        if name.startswith(RETRIEVAL) and summary.metrics[name] is not None
+    ]
     if not names:
-        return ["## Retrieval", "", "Not measured: the system does not show what it retrieved, or the data set names no evidence."]
+        return [
+            "## Retrieval",
+            "",
+            "Not measured: the system does not show what it retrieved, or the data set names no evidence.",
+        ]
     rows = [
         (
-            name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG").replace("|", "\\|"),
+            name.replace("_at_", "@")
+            .replace("mrr", "MRR")
+            .replace("ndcg", "nDCG")
+            .replace("|", "\\|"),
             percent(summary.metrics[name]),
             percent(summary.metrics.get(f"session_{name}")),
         )
@@ -179,10 +248,26 @@ def tokens(summary: RunSummary) -> list[str]:
     for stage in STAGES:
         moved = [get(f"tokens/{stage}/{kind}") for kind in ("prompt", "completion", "cached")]
         if any(moved):
-            rows.append((stage, *(count(tokens) for tokens in moved), money(get(f"cost_usd/{stage}"))))
+            rows.append(
+                (stage, *(count(tokens) for tokens in moved), money(get(f"cost_usd/{stage}")))
+            )
     if get("tokens/total") is not None or "cost_usd/total" in summary.metrics:
-        rows.append(("**all**", f"{count(get('tokens/total'))} in all", "", "", f"**{money(get('cost_usd/total'))}**"))
-    header = ("stage", "prompt tokens", "completion tokens", "of the prompt, cached by the provider", "billed")
+        rows.append(
+            (
+                "**all**",
+                f"{count(get('tokens/total'))} in all",
+                "",
+                "",
+                f"**{money(get('cost_usd/total'))}**",
+            )
+        )
+    header = (
+        "stage",
+        "prompt tokens",
+        "completion tokens",
+        "of the prompt, cached by the provider",
+        "billed",
+    )
     uncached = f"Cost without our response cache: {money(get('cost_usd_uncached/total'))}."
     return ["## Tokens and cost", "", *table(header, rows), "", uncached] if rows else []
 
@@ -191,13 +276,30 @@ def latency(summary: RunSummary) -> list[str]:
     """Latency by stage, of calls that reached the model."""
     get = summary.metrics.get
     rows = [
-        (stage, milliseconds(get(f"latency_ms/{stage}/p50")), milliseconds(get(f"latency_ms/{stage}/p95")))
+        (
+            stage,
+            milliseconds(get(f"latency_ms/{stage}/p50")),
+            milliseconds(get(f"latency_ms/{stage}/p95")),
+        )
         for stage in STAGES
         if get(f"latency_ms/{stage}/p50") is not None
     ]
-    lines = ["", "Calls answered from our cache are left out.", "", *table(("stage", "median", "95th percentile"), rows)] if rows else []
+    lines = (
+        [
+            "",
+            "Calls answered from our cache are left out.",
+            "",
+            *table(("stage", "median", "95th percentile"), rows),
+        ]
+        if rows
+        else []
+    )
     if (seconds := get("duration_s")) is not None:
-        waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls" if (wait := get("retry_wait_s")) else ""
+        waited = (
+            f", {milliseconds(1000 * wait)} of waits before retries in all calls"
+            if (wait := get("retry_wait_s"))
+            else ""
+        )
         lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
     return ["## Latency", *lines] if lines else []
 
@@ -206,28 +308,65 @@ def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list
     """How far the questions got, and the first that failed."""
     if not summary.statuses:
         return []
-    lines = ["## Statuses", "", *table(("status", "records"), [(inline(status), count(n)) for status, n in summary.statuses.items()])]
+    lines = [
+        "## Statuses",
+        "",
+        *table(
+            ("status", "records"),
+            [(inline(status), count(n)) for status, n in summary.statuses.items()],
+        ),
+    ]
     if failures:
         rows = [
-            (text(row.get("question_id")), text(row.get("repeat")), text(row.get("status")), text(row.get("error"))) for row in failures
+            (
+                text(row.get("question_id")),
+                text(row.get("repeat")),
+                text(row.get("status")),
+                text(row.get("error")),
+            )
+            for row in failures
         ]
-        lines += ["", f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:", ""]
+        lines += [
+            "",
+            f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:",
+            "",
+        ]
         lines += table(("question", "repeat", "status", "error"), rows, figures=False)
     return lines
 
 
 def notes(summary: RunSummary) -> list[str]:
     """What a reader must know, a sentence each."""
-    return ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)] if summary.notes else []
+    return (
+        ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)]
+        if summary.notes
+        else []
+    )
 
 
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
     values = [(code(key), text(setting(value))) for key, value in summary.params.items()]
-    tags = [(inline(key), text(value)) for key, value in summary.tags.items() if key not in {"run_key", "command"}]
-    times = [("started", inline(summary.started_at)), ("finished", inline(summary.finished_at)), ("run key", inline(summary.run_key))]
+    tags = [
+        (inline(key), text(value))
+        for key, value in summary.tags.items()
+        if key not in {"run_key", "command"}
+    ]
+    times = [
+        ("started", inline(summary.started_at)),
+        ("finished", inline(summary.finished_at)),
+        ("run key", inline(summary.run_key)),
+    ]
     origin = table(("tag", "value"), [*times, *tags], figures=False)
-    return ["## Settings", "", *table(("setting", "value"), values, figures=False), "", "## Provenance", "", *origin]
+    return [
+        "## Settings",
+        "",
+        *table(("setting", "value"), values, figures=False),
+        "",
+        "## Provenance",
+        "",
+        *origin,
+    ]
 
 
 def failed_rows(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -258,7 +397,11 @@ def text(value: object) -> str:
 
 def setting(value: str | int | float | bool | None) -> str:
     """A setting as YAML writes it."""
-    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if value is None or isinstance(value, bool)
+        else str(value)
+    )
 
 
 def money(value: float | None) -> str:

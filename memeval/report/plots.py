@@ -35,7 +35,9 @@ def write_plots(folder: Path, summary: RunSummary) -> list[Path]:
     if any(row.accuracy is not None for row in summary.categories):
         drawn.append(category_plot(summary, plots / "accuracy_by_category.png"))
     if located(summary):
-        drawn.append(tokens_plot(summary, list(siblings(folder, summary)), plots / "accuracy_vs_tokens.png"))
+        drawn.append(
+            tokens_plot(summary, list(siblings(folder, summary)), plots / "accuracy_vs_tokens.png")
+        )
     return drawn
 
 
@@ -54,10 +56,14 @@ def category_plot(summary: RunSummary, path: Path) -> Path:
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel("accuracy, %")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
-    axes.set_title(titled(summary.name, width=int(12 * figure.get_figwidth())), loc="left", fontsize=10)
+    axes.set_title(
+        titled(summary.name, width=int(12 * figure.get_figwidth())), loc="left", fontsize=10
+    )
     if 0 < inside < len(rows):
         apart = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
-        axes.text((places[inside] + places[-1]) / 2, 107, apart, ha="center", fontsize=8, color=GREY)
+        axes.text(
+            (places[inside] + places[-1]) / 2, 107, apart, ha="center", fontsize=8, color=GREY
+        )
     return saved(figure, path)
 
 
@@ -72,7 +78,9 @@ def bar(axes: Axes, place: float, row: CategoryResult) -> None:
     if row.ci95_low is not None and row.ci95_high is not None:
         top = max(value, 100 * row.ci95_high)
         below, above = max(0.0, value - 100 * row.ci95_low), max(0.0, 100 * row.ci95_high - value)
-        axes.errorbar(place, value, yerr=[[below], [above]], color=INK, capsize=4, linewidth=1.2, zorder=3)
+        axes.errorbar(
+            place, value, yerr=[[below], [above]], color=INK, capsize=4, linewidth=1.2, zorder=3
+        )
     axes.text(place, top + 1.5, percent(row.accuracy), ha="center", fontsize=9, color=INK)
 
 
@@ -84,11 +92,20 @@ def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -
         point(axes, other, GREY)
     point(axes, summary, ORANGE)
     context_axes(axes, cells)
-    among = f"among {len(others)} other run{'s' * (len(others) != 1)} of its protocol on" if others else "on"
+    among = (
+        f"among {len(others)} other run{'s' * (len(others) != 1)} of its protocol on"
+        if others
+        else "on"
+    )
     heading = titled(f"{summary.name} {among} {summary.dataset}", width=76)
     axes.set_title(heading, loc="left", fontsize=10)
     names = labels(cells, limit=3) if others else ["this run"]
-    name_points(axes, [(*position(cell), name) for cell, name in zip(cells, names, strict=True)], spans(cells), first=len(others))
+    name_points(
+        axes,
+        [(*position(cell), name) for cell, name in zip(cells, names, strict=True)],
+        spans(cells),
+        first=len(others),
+    )
     return saved(figure, path)
 
 
@@ -100,8 +117,16 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         point(axes, cell, BLUE if cell.valid else GREY)
     context_axes(axes, cells)
     datasets = sorted({cell.dataset for cell in cells})
-    axes.set_title(titled(f"accuracy against context, {', '.join(datasets) or 'nothing measured'}", width=86), loc="left", fontsize=10)
-    name_points(axes, [(*position(cell), name) for cell, name in zip(cells, labels(cells), strict=True)], spans(cells))
+    axes.set_title(
+        titled(f"accuracy against context, {', '.join(datasets) or 'nothing measured'}", width=86),
+        loc="left",
+        fontsize=10,
+    )
+    name_points(
+        axes,
+        [(*position(cell), name) for cell, name in zip(cells, labels(cells), strict=True)],
+        spans(cells),
+    )
     saved(figure, path)
 
 
@@ -110,8 +135,24 @@ def point(axes: Axes, cell: RunSummary, colour: str) -> None:
     x, y = position(cell)
     low, high = spans([cell])[0]
     if high > low:
-        axes.errorbar(x, y, yerr=[[max(0.0, y - low)], [max(0.0, high - y)]], color=colour, capsize=3, linewidth=1, zorder=2)
-    axes.plot(x, y, "o", color=colour, markerfacecolor=colour if cell.valid else "white", markersize=6, zorder=3)
+        axes.errorbar(
+            x,
+            y,
+            yerr=[[max(0.0, y - low)], [max(0.0, high - y)]],
+            color=colour,
+            capsize=3,
+            linewidth=1,
+            zorder=2,
+        )
+    axes.plot(
+        x,
+        y,
+        "o",
+        color=colour,
+        markerfacecolor=colour if cell.valid else "white",
+        markersize=6,
+        zorder=3,
+    )
 
 
 def context_axes(axes: Axes, cells: Sequence[RunSummary]) -> None:
@@ -146,24 +187,42 @@ def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
             other = RunSummary.read(path.parent)
         except (OSError, ValueError, TypeError, KeyError):
             continue
-        if other.dataset == summary.dataset and other.tags.get("protocol") == summary.tags.get("protocol") and located(other):
+        if (
+            other.dataset == summary.dataset
+            and other.tags.get("protocol") == summary.tags.get("protocol")
+            and located(other)
+        ):
             yield other
 
 
 def located(summary: RunSummary) -> bool:
     """Whether the run has both figures that the plot needs."""
-    return summary.metrics.get("accuracy") is not None and summary.metrics.get("context_tokens") is not None
+    return (
+        summary.metrics.get("accuracy") is not None
+        and summary.metrics.get("context_tokens") is not None
+    )
 
 
 def position(summary: RunSummary) -> tuple[float, float]:
     """Context tokens a question, and accuracy in per cent."""
-    return float(summary.metrics["context_tokens"] or 0), 100 * float(summary.metrics["accuracy"] or 0)
+    return float(summary.metrics["context_tokens"] or 0), 100 * float(
+        summary.metrics["accuracy"] or 0
+    )
 
 
 def spans(summaries: Sequence[RunSummary]) -> list[tuple[float, float]]:
     """Ends of the intervals of accuracy, in per cent; the point itself where there is no interval."""
-    ends = [(cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high"), position(cell)[1]) for cell in summaries]
-    return [(y, y) if low is None or high is None else (100 * low, 100 * high) for low, high, y in ends]
+    ends = [
+        (
+            cell.metrics.get("accuracy_ci95_low"),
+            cell.metrics.get("accuracy_ci95_high"),
+            position(cell)[1],
+        )
+        for cell in summaries
+    ]
+    return [
+        (y, y) if low is None or high is None else (100 * low, 100 * high) for low, high, y in ends
+    ]
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:

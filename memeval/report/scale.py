@@ -46,7 +46,10 @@ def size(summary: RunSummary) -> int:
 
 def by_line(cells: Sequence[RunSummary]) -> Lines:
     """The cells as lines over the size, in the order in which their first cells came."""
-    plain = [replace(cell, params={key: value for key, value in cell.params.items() if key != TOKENS}) for cell in cells]
+    plain = [
+        replace(cell, params={key: value for key, value in cell.params.items() if key != TOKENS})
+        for cell in cells
+    ]
     lines: dict[str, list[RunSummary]] = {}
     for name, cell in zip(labels(plain), cells, strict=True):
         lines.setdefault(name, []).append(cell)
@@ -69,7 +72,11 @@ def scale_plot(lines: Lines, path: Path) -> Path:
     axes.set_ylabel("accuracy, %, with its 95 % interval")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     datasets = sorted({cell.dataset for line in lines.values() for cell in line})
-    axes.set_title(titled(f"accuracy against the size of the haystack, {', '.join(datasets)}", width=90), loc="left", fontsize=10)
+    axes.set_title(
+        titled(f"accuracy against the size of the haystack, {', '.join(datasets)}", width=90),
+        loc="left",
+        fontsize=10,
+    )
     handles, names = axes.get_legend_handles_labels()
     order = sorted(range(len(lines)), key=lambda index: -accuracy(list(lines.values())[index][-1]))
     entries = [handles[index] for index in order], [names[index] for index in order]
@@ -81,10 +88,29 @@ def draw_line(axes: Axes, name: str, line: Sequence[RunSummary], index: int) -> 
     """One system's cells; hollow where a cell is invalid. The lines stand a hair apart, so that intervals can be told from each other."""
     colour, apart = COLOURS[index % len(COLOURS)], 1.035 ** ((index % 7) - 3)
     sizes, values = [size(cell) * apart for cell in line], [accuracy(cell) for cell in line]
-    ends = [(cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high")) for cell in line]
-    below = [max(0.0, value - 100 * low) if low is not None else 0.0 for value, (low, _) in zip(values, ends, strict=True)]
-    above = [max(0.0, 100 * high - value) if high is not None else 0.0 for value, (_, high) in zip(values, ends, strict=True)]
-    axes.errorbar(sizes, values, yerr=[below, above], fmt="none", ecolor=colour, alpha=0.45, capsize=2, linewidth=1, zorder=2)
+    ends = [
+        (cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high"))
+        for cell in line
+    ]
+    below = [
+        max(0.0, value - 100 * low) if low is not None else 0.0
+        for value, (low, _) in zip(values, ends, strict=True)
+    ]
+    above = [
+        max(0.0, 100 * high - value) if high is not None else 0.0
+        for value, (_, high) in zip(values, ends, strict=True)
+    ]
+    axes.errorbar(
+        sizes,
+        values,
+        yerr=[below, above],
+        fmt="none",
+        ecolor=colour,
+        alpha=0.45,
+        capsize=2,
+        linewidth=1,
+        zorder=2,
+    )
     style = "--" if index >= len(COLOURS) else "-"
     axes.plot(
         sizes,
@@ -110,12 +136,18 @@ def depth_plot(cells: Sequence[RunSummary], path: Path) -> Path:
     sizes = sorted({size(cell) for cell in cells})
     lines = by_line(cells) if len(sizes) > 1 else {}
     panels = [(name, across(line, sizes)) for name, line in lines.items()][:MOST_PANELS]
-    panels = panels or [("", [(titled(name, 14), cell) for name, cell in zip(labels(cells), cells, strict=True)])]
+    panels = panels or [
+        ("", [(titled(name, 14), cell) for name, cell in zip(labels(cells), cells, strict=True)])
+    ]
     depths = sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=start)
     wide = min(PANELS_A_ROW, len(panels))
     high = -(-len(panels) // wide)
     columns = max(len(panel) for _, panel in panels)
-    figure = Figure(figsize=(1.6 + wide * (0.9 + 0.62 * columns), 0.9 + high * (1.0 + 0.36 * len(depths))), dpi=DPI, layout="constrained")
+    figure = Figure(
+        figsize=(1.6 + wide * (0.9 + 0.62 * columns), 0.9 + high * (1.0 + 0.36 * len(depths))),
+        dpi=DPI,
+        layout="constrained",
+    )
     FigureCanvasAgg(figure)
     grid = figure.subplots(high, wide, squeeze=False)
     for index, axes in enumerate(grid.flat):
@@ -125,7 +157,9 @@ def depth_plot(cells: Sequence[RunSummary], path: Path) -> Path:
             axes.set_axis_off()
     datasets = ", ".join(sorted({cell.dataset for cell in cells}))
     left = f" (the first {MOST_PANELS} of {len(lines)})" if len(lines) > MOST_PANELS else ""
-    figure.suptitle(f"accuracy, %, by depth of the evidence, {datasets}{left}", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(
+        f"accuracy, %, by depth of the evidence, {datasets}{left}", x=0.01, ha="left", fontsize=10
+    )
     return saved(figure, path)
 
 
@@ -135,10 +169,21 @@ def across(line: Sequence[RunSummary], sizes: Sequence[int]) -> list[tuple[str, 
     return [(short(tokens), found.get(tokens)) for tokens in sizes]
 
 
-def heat(axes: Axes, title: str, panel: Sequence[tuple[str, RunSummary | None]], depths: Sequence[str], labelled: bool) -> None:
+def heat(
+    axes: Axes,
+    title: str,
+    panel: Sequence[tuple[str, RunSummary | None]],
+    depths: Sequence[str],
+    labelled: bool,
+) -> None:
     """One panel: depths downwards, cells to the right, each with its figure; what was not asked stays white."""
     values = [
-        [{row.category: row.accuracy for row in (cell.facets.get(DEPTH, ()) if cell else ())}.get(depth) for _, cell in panel]
+        [
+            {
+                row.category: row.accuracy for row in (cell.facets.get(DEPTH, ()) if cell else ())
+            }.get(depth)
+            for _, cell in panel
+        ]
         for depth in depths
     ]
     shades = [[float("nan") if value is None else 100 * value for value in row] for row in values]
@@ -146,7 +191,15 @@ def heat(axes: Axes, title: str, panel: Sequence[tuple[str, RunSummary | None]],
     for y, row in enumerate(values):
         for x, value in enumerate(row):
             text = "–" if value is None else f"{100 * value:.0f}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=9, color="white" if value is not None and value > 0.65 else INK)
+            axes.text(
+                x,
+                y,
+                text,
+                ha="center",
+                va="center",
+                fontsize=9,
+                color="white" if value is not None and value > 0.65 else INK,
+            )
     axes.set_xticks(range(len(panel)), [name for name, _ in panel])
     axes.set_yticks(range(len(depths)), depths if labelled else [""] * len(depths))
     if labelled:

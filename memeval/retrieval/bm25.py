@@ -64,12 +64,20 @@ class Bm25Index:
     def _column(self, term: str) -> Column | None:
         """The documents that hold a term, and what it adds to their scores; None where none does."""
         if term not in self._columns:
-            found = [(position, counts[term]) for position, counts in enumerate(self._counts) if term in counts]
-            self._columns[term] = self._weighted(term, *map(np.array, zip(*found, strict=True))) if found else None
+            found = [
+                (position, counts[term])
+                for position, counts in enumerate(self._counts)
+                if term in counts
+            ]
+            self._columns[term] = (
+                self._weighted(term, *map(np.array, zip(*found, strict=True))) if found else None
+            )
         return self._columns[term]
 
     def _weighted(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
-        return rows, (self._idf.get(term) or 0) * (frequency * (self._k1 + 1) / (frequency + self._length[rows]))
+        return rows, (self._idf.get(term) or 0) * (
+            frequency * (self._k1 + 1) / (frequency + self._length[rows])
+        )
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 where no term of the query occurs."""
@@ -83,5 +91,7 @@ class Bm25Index:
     def ranking(self, query: str, ties: Ties = "position") -> tuple[list[int], list[float]]:
         """All positions, best first and ties as asked for, and their scores."""
         scores = self.scores(query)
-        order = np.argsort(-scores, kind="stable") if ties == "position" else np.argsort(scores)[::-1]
+        order = (
+            np.argsort(-scores, kind="stable") if ties == "position" else np.argsort(scores)[::-1]
+        )
         return order.tolist(), scores[order].tolist()

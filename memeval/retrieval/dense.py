@@ -48,7 +48,9 @@ class DenseIndex:
         index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
         if index.size != len(texts):
             index.close()
-            raise ValueError(f"{folder / VECTORS_FILE} holds {index.size} vectors for {len(texts)} texts")
+            raise ValueError(
+                f"{folder / VECTORS_FILE} holds {index.size} vectors for {len(texts)} texts"
+            )
         return cls(fitted, index)
 
     def save(self, folder: Path) -> None:

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from memeval.llm.extractive.words import DETERMINERS, EVALUATIVE, PREPOSITIONS, STOP_WORDS, TEMPORAL, TOKEN, VAGUE, stem
+from memeval.llm.extractive.words import (
+    DETERMINERS,
+    EVALUATIVE,
+    PREPOSITIONS,
+    STOP_WORDS,
+    TEMPORAL,
+    TOKEN,
+    VAGUE,
+    stem,
+)
 
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
@@ -73,4 +82,6 @@ def _phrases(tokens: list[str]) -> Iterator[list[str]]:
 
 
 def _is_content(token: str) -> bool:
-    return token[0].isalpha() and len(token) > 1 and token.lower().replace("’", "'") not in _NO_ENTITY
+    return (
+        token[0].isalpha() and len(token) > 1 and token.lower().replace("’", "'") not in _NO_ENTITY
+    )

@@ -68,6 +68,9 @@ class EntityGraph:
         score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all: names that are everywhere say little.
         """
         rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
-        scores = [sum(weights[key] * rarity[key] for key in sorted(held & weights.keys())) for held in self._units]
+        scores = [
+            sum(weights[key] * rarity[key] for key in sorted(held & weights.keys()))
+            for held in self._units
+        ]
         ranked = [(position, score) for position, score in enumerate(scores) if score > 0]
         return sorted(ranked, key=lambda pair: -pair[1])

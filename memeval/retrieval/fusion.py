@@ -16,7 +16,9 @@ CANDIDATES = 200
 """Places of each ranking that are fused at least: fixed, so that a larger depth adds below and moves nothing above."""
 
 
-def reciprocal_rank_fusion(rankings: Iterable[Sequence[int]], k: int = RRF_K) -> list[tuple[int, float]]:
+def reciprocal_rank_fusion(
+    rankings: Iterable[Sequence[int]], k: int = RRF_K
+) -> list[tuple[int, float]]:
     """Positions with their fused scores, best first; ties in the order of position.
 
     score(d) = sum over the rankings that hold d of 1 / (k + rank of d), ranks from 1.
@@ -42,7 +44,9 @@ class FusedIndex:
         return cls(await DenseIndex.build(embedder, texts), Bm25Index(contents))
 
     @classmethod
-    async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]) -> Self:
+    async def load(
+        cls, folder: Path, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]
+    ) -> Self:
         """What `save` wrote for the same embedder and units. Raises where the folder is damaged."""
         return cls(await DenseIndex.load(folder, embedder, texts), Bm25Index(contents))
 

@@ -15,7 +15,9 @@ def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[Mem
     sessions: dict[str, list[MemoryChunk]] = {}
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
-    return [passage for members in sessions.values() for passage in _of_session(members, size, overlap)]
+    return [
+        passage for members in sessions.values() for passage in _of_session(members, size, overlap)
+    ]
 
 
 def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
@@ -61,7 +63,14 @@ def _of_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Itera
         covered = [turns for begin, stop, turns in spans if begin < end and stop > start]
         ids = tuple(dict.fromkeys(turn for turns in covered for turn in turns))
         if content:
-            yield MemoryChunk(f"{first.session_id}/p{number}", content, first.time, first.session_id, ids, speakers)
+            yield MemoryChunk(
+                f"{first.session_id}/p{number}",
+                content,
+                first.time,
+                first.session_id,
+                ids,
+                speakers,
+            )
 
 
 def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:

@@ -38,7 +38,9 @@ class RerankSettings(Protocol):
 class Reranker(Protocol):
     """Reorders candidates: positions in a corpus with the scores of a first ranking."""
 
-    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    async def reorder(
+        self, query: str, candidates: Sequence[tuple[int, float]]
+    ) -> list[tuple[int, float]]:
         """The same positions with new scores, best first; ties keep the order of `candidates`. Raises `ModelError` where a call failed."""
         ...
 
@@ -56,10 +58,15 @@ def check_rerank(settings: RerankSettings) -> None:
         ("rerank_model", settings.rerank_model, "jina-reranker-v2-base-multilingual"),
     ):
         if not value:
-            raise UserError(f"system.rerank=endpoint needs system.{name}", f"for example:  system.{name}={example}")
+            raise UserError(
+                f"system.rerank=endpoint needs system.{name}",
+                f"for example:  system.{name}={example}",
+            )
 
 
-def build_reranker(settings: RerankSettings, corpus: Sequence[str], origin: str = "") -> Reranker | None:
+def build_reranker(
+    settings: RerankSettings, corpus: Sequence[str], origin: str = ""
+) -> Reranker | None:
     """The reranker that the settings choose over `corpus`; None for `none`. Raises `UserError` where its key is not set.
 
     `origin` names the run: what it paid for before a crash still counts as billed to it.
@@ -71,7 +78,13 @@ def build_reranker(settings: RerankSettings, corpus: Sequence[str], origin: str 
         return LexicalReranker(corpus)
     from memeval.retrieval.rerank_endpoint import EndpointReranker
 
-    return EndpointReranker(corpus, str(settings.rerank_url), str(settings.rerank_model), settings.rerank_key_env, origin)
+    return EndpointReranker(
+        corpus,
+        str(settings.rerank_url),
+        str(settings.rerank_model),
+        settings.rerank_key_env,
+        origin,
+    )
 
 
 class LexicalReranker:
@@ -89,9 +102,14 @@ class LexicalReranker:
         self._terms = [frozenset(terms(text)) for text in corpus]
         counts = Counter(term for held in self._terms for term in held)
         size = len(self._terms)
-        self._idf = {term: math.log(1 + (size - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
+        self._idf = {
+            term: math.log(1 + (size - count + 0.5) / (count + 0.5))
+            for term, count in counts.items()
+        }
 
-    def rerank(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    def rerank(
+        self, query: str, candidates: Sequence[tuple[int, float]]
+    ) -> list[tuple[int, float]]:
         """Positions in the corpus with their new scores, best first; ties keep the order of `candidates`."""
         asked = {term: self._idf[term] for term in dict.fromkeys(terms(query)) if term in self._idf}
         whole = sum(asked.values())
@@ -104,7 +122,9 @@ class LexicalReranker:
         scored = [(position, score(position, similarity)) for position, similarity in candidates]
         return sorted(scored, key=lambda pair: -pair[1])
 
-    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    async def reorder(
+        self, query: str, candidates: Sequence[tuple[int, float]]
+    ) -> list[tuple[int, float]]:
         return self.rerank(query, candidates)
 
     def close(self) -> None:

@@ -41,21 +41,37 @@ class EndpointReranker:
     A blank query and an empty list are sent nowhere: the first ranking stands.
     """
 
-    def __init__(self, corpus: Sequence[str], address: str, model: str, key_env: str, origin: str = "") -> None:
+    def __init__(
+        self, corpus: Sequence[str], address: str, model: str, key_env: str, origin: str = ""
+    ) -> None:
         self._corpus, self._model, self._origin = corpus, model, origin
-        check_address("system.rerank_url", address, "the key comes from the environment:  export RERANK_API_KEY=...")
+        check_address(
+            "system.rerank_url",
+            address,
+            "the key comes from the environment:  export RERANK_API_KEY=...",
+        )
         address = address.rstrip("/").removesuffix(PATH)
-        key = key_of(key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical")
+        key = key_of(
+            key_env, address, "system.rerank=endpoint", "or offline:  system.rerank=lexical"
+        )
         self._settings = EndpointSettings(address, key, MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S)
         self._reach: _Reach | None = None
         self._flights = Flights[_Entry](Claims.beside(cache_dir() / "responses.sqlite"))
 
-    async def reorder(self, query: str, candidates: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    async def reorder(
+        self, query: str, candidates: Sequence[tuple[int, float]]
+    ) -> list[tuple[int, float]]:
         if not candidates or not query.strip():
             return list(candidates)
-        body = {"model": self._model, "query": query, "documents": [self._corpus[position] for position, _ in candidates]}
+        body = {
+            "model": self._model,
+            "query": query,
+            "documents": [self._corpus[position] for position, _ in candidates],
+        }
         scores = await self._scores({**body, "top_n": len(candidates)})
-        scored = [(position, score) for (position, _), score in zip(candidates, scores, strict=True)]
+        scored = [
+            (position, score) for (position, _), score in zip(candidates, scores, strict=True)
+        ]
         return sorted(scored, key=lambda pair: -pair[1])
 
     async def _scores(self, body: Mapping[str, Any]) -> list[float]:
@@ -71,7 +87,17 @@ class EndpointReranker:
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
         ledger.mended.update(note for note in entry.get("notes", ()) if note in NOTES)
         provider = provider_of(self._settings.base_url)
-        ledger.usages.append(Usage(Role.EMBED, self._model, provider, entry["tokens"], 0, estimated=entry["estimated"], cached=cached))
+        ledger.usages.append(
+            Usage(
+                Role.EMBED,
+                self._model,
+                provider,
+                entry["tokens"],
+                0,
+                estimated=entry["estimated"],
+                cached=cached,
+            )
+        )
         scores: list[float] = entry["scores"]
         return scores
 
@@ -95,7 +121,9 @@ class EndpointReranker:
     async def _ask(self, reach: _Reach, body: Mapping[str, Any]) -> dict[str, Any]:
         reply = await reach.post(body)
         ranking = reply.value
-        counted = sum(count_tokens(body["query"]) + count_tokens(text) for text in body["documents"])
+        counted = sum(
+            count_tokens(body["query"]) + count_tokens(text) for text in body["documents"]
+        )
         return {
             "scores": list(ranking.scores),
             "tokens": counted if ranking.tokens is None else ranking.tokens,
@@ -122,7 +150,9 @@ class _Reach:
     async def post(self, body: Mapping[str, Any]) -> Reply[RankingReply]:
         """The reply, asked for on the loop that the connections belong to."""
         with metered(Ledger()) as inner:  # a ledger belongs to one thread
-            asking = self.endpoint.post(PATH, body, lambda sent: read_ranking(sent, len(body["documents"])))
+            asking = self.endpoint.post(
+                PATH, body, lambda sent: read_ranking(sent, len(body["documents"]))
+            )
             waiting = asyncio.run_coroutine_threadsafe(asking, _loop())
         try:
             return await asyncio.wrap_future(waiting)

@@ -95,9 +95,16 @@ class ChromaIndex:
 
     def _neighbours(self, vector: Vectors, count: int) -> list[tuple[float, int]]:
         assert self._collection is not None
-        reply = self._collection.query(query_embeddings=np.asarray(vector, dtype=np.float32), n_results=count, include=["distances"])
+        reply = self._collection.query(
+            query_embeddings=np.asarray(vector, dtype=np.float32),
+            n_results=count,
+            include=["distances"],
+        )
         distances: Any = reply["distances"]
-        return [(1.0 - float(distance), int(name)) for distance, name in zip(distances[0], reply["ids"][0], strict=True)]
+        return [
+            (1.0 - float(distance), int(name))
+            for distance, name in zip(distances[0], reply["ids"][0], strict=True)
+        ]
 
     def vectors(self) -> Vectors:
         """The rows as they were given."""
@@ -148,8 +155,15 @@ def _trimmer() -> Callable[[int], int] | None:
 
 def _filled(client: ClientAPI, vectors: Vectors) -> Collection:
     whole = min(len(vectors), EXACT_UP_TO)
-    hnsw: Any = {"space": "ip", "ef_search": max(100, whole), "ef_construction": 100, "max_neighbors": 32}
-    collection = client.create_collection("memeval", configuration={"hnsw": hnsw}, embedding_function=None)
+    hnsw: Any = {
+        "space": "ip",
+        "ef_search": max(100, whole),
+        "ef_construction": 100,
+        "max_neighbors": 32,
+    }
+    collection = client.create_collection(
+        "memeval", configuration={"hnsw": hnsw}, embedding_function=None
+    )
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     for start in range(0, len(rows), BATCH):
         batch = rows[start : start + BATCH]

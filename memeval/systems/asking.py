@@ -13,7 +13,9 @@ T = TypeVar("T")
 TRIES = 2
 
 
-async def asked(model: LanguageModel, prompt: Prompt, *, seed: int, read: Callable[[Completion], T | None]) -> T | None:
+async def asked(
+    model: LanguageModel, prompt: Prompt, *, seed: int, read: Callable[[Completion], T | None]
+) -> T | None:
     """What `read` makes of the model's reply; where that is None, of a second one; None where neither is of any use.
 
     A model that always says the same is asked once. Raises `ModelError` where a call failed for good.

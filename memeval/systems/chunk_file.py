@@ -14,7 +14,9 @@ from memeval.records import MemoryChunk
 CHUNKS_FILE = "chunks.json"
 
 
-def write_chunks(folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None) -> None:
+def write_chunks(
+    folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None
+) -> None:
     """Writes the chunks in order, and the window of a compression where there was one."""
     state = {"chunks": _rows(chunks), "window": None if window is None else _rows(window)}
     (folder / CHUNKS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
@@ -39,7 +41,11 @@ def _state(folder: Path) -> dict[str, Any]:
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
     """Field by field: `asdict` copies each value deeply, which takes longer than all the rest."""
     names = [field.name for field in fields(MemoryChunk)]
-    return [{name: getattr(chunk, name) for name in names} | {"time": chunk.time.isoformat() if chunk.time else None} for chunk in chunks]
+    return [
+        {name: getattr(chunk, name) for name in names}
+        | {"time": chunk.time.isoformat() if chunk.time else None}
+        for chunk in chunks
+    ]
 
 
 def _chunk(row: dict[str, Any]) -> MemoryChunk:

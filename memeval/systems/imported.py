@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query
-from memeval.systems.contract import INGEST, MemorySystem, SystemSettings
+from memeval.systems.base import INGEST, MemorySystem, SystemSettings
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,7 @@ class Imported(MemorySystem):
 
 
 def _refusal() -> UserError:
-    return UserError("imported answers can't be asked anew", "judge them:  python -m memeval evaluate ANSWERS.jsonl dataset=...")
+    return UserError(
+        "imported answers can't be asked anew",
+        "judge them:  python -m memeval evaluate ANSWERS.jsonl dataset=...",
+    )

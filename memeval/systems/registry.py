@@ -9,39 +9,39 @@ from typing import Any
 from memeval.config.classes import class_at
 from memeval.config.settings import read_settings
 from memeval.errors import unknown
-from memeval.systems.contract import MemorySystem, Parts, SystemSettings
+from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 
 BUILT_IN = {
-    "bm25": "memeval.systems.bm25:Bm25",
-    "cogcanvas": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_baseline": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_cot": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_hybrid": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_minimal": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_nocot": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_nogleaning": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_nograph": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_nohybrid": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_norerank": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_notemporal": "memeval.systems.cogcanvas:CogCanvas",
-    "cogcanvas_temporal": "memeval.systems.cogcanvas:CogCanvas",
-    "combined": "memeval.systems.combined:Combined",
-    "embedding_only": "memeval.systems.embedding_only:EmbeddingOnly",
-    "full_history": "memeval.systems.full_history:FullHistory",
-    "graphrag_lite": "memeval.systems.graphrag_lite:GraphRagLite",
-    "hybrid": "memeval.systems.hybrid:Hybrid",
-    "letta": "memeval.systems.letta:Letta",
-    "last_k": "memeval.systems.last_k:LastK",
-    "long_context": "memeval.systems.long_context:LongContext",
-    "mem0": "memeval.systems.mem0:Mem0",
-    "memgpt_lite": "memeval.systems.memgpt_lite:MemGptLite",
-    "native": "memeval.systems.native:Native",
-    "no_memory": "memeval.systems.no_memory:NoMemory",
-    "oracle": "memeval.systems.oracle:Oracle",
-    "rag": "memeval.systems.rag:Rag",
-    "semantic_recall": "memeval.systems.semantic_recall:SemanticRecall",
-    "summarization": "memeval.systems.summarization:Summarization",
-    "working_memory": "memeval.systems.working_memory:WorkingMemory",
+    "bm25": "memeval.systems.retrieval.bm25:Bm25",
+    "cogcanvas": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_baseline": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_cot": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_hybrid": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_minimal": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_nocot": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_nogleaning": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_nograph": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_nohybrid": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_norerank": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_notemporal": "memeval.systems.cogcanvas.system:CogCanvas",
+    "cogcanvas_temporal": "memeval.systems.cogcanvas.system:CogCanvas",
+    "combined": "memeval.systems.chat.combined:Combined",
+    "embedding_only": "memeval.systems.retrieval.dense:Dense",
+    "full_history": "memeval.systems.chat.full_history:FullHistory",
+    "graphrag_lite": "memeval.systems.retrieval.graphrag_lite:GraphRagLite",
+    "hybrid": "memeval.systems.retrieval.hybrid:Hybrid",
+    "letta": "memeval.systems.external.letta:Letta",
+    "last_k": "memeval.systems.chat.last_k:LastK",
+    "long_context": "memeval.systems.controls.long_context:LongContext",
+    "mem0": "memeval.systems.external.mem0:Mem0",
+    "memgpt_lite": "memeval.systems.chat.memgpt_lite:MemGptLite",
+    "native": "memeval.systems.chat.native:Native",
+    "no_memory": "memeval.systems.controls.no_memory:NoMemory",
+    "oracle": "memeval.systems.controls.oracle:Oracle",
+    "rag": "memeval.systems.retrieval.rag:Rag",
+    "semantic_recall": "memeval.systems.chat.semantic_recall:SemanticRecall",
+    "summarization": "memeval.systems.chat.summarization:Summarization",
+    "working_memory": "memeval.systems.chat.working_memory:WorkingMemory",
 }
 """Name -> `module:Class`, imported when it is asked for."""
 
@@ -72,7 +72,9 @@ def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings
     return system_class(name, class_path).settings_type
 
 
-def build_system(name: str, settings: Mapping[str, Any], parts: Parts, class_path: str | None = None) -> MemorySystem:
+def build_system(
+    name: str, settings: Mapping[str, Any], parts: SystemContext, class_path: str | None = None
+) -> MemorySystem:
     """A fresh instance for one case."""
     kind = system_class(name, class_path)
     return kind(read_settings(kind.settings_type, settings), parts)

@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from memeval.testing.contract import MemorySystemContract as MemorySystemContract
     from memeval.testing.datasets import DatasetContract as DatasetContract
 
-SUITES = {"DatasetContract": "memeval.testing.datasets", "MemorySystemContract": "memeval.testing.contract"}
+SUITES = {
+    "DatasetContract": "memeval.testing.datasets",
+    "MemorySystemContract": "memeval.testing.contract",
+}
 """Where each suite lies: pytest and hypothesis are imported with it, and not before."""
 
 

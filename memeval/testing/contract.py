@@ -1,7 +1,7 @@
 """The conformance suite of memory systems: subclass it, say how your system is built, and run pytest.
 
 class TestMine(MemorySystemContract):
-    def build(self, parts: Parts) -> MemorySystem:
+    def build(self, parts: SystemContext) -> MemorySystem:
         return Mine(Settings(), parts)
 """
 
@@ -21,9 +21,9 @@ from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.builder import wait_from_thread
 from memeval.pipeline.memory import called, ingest
 from memeval.pipeline.reader import CellReader
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, format_time
-from memeval.systems.contract import MemorySystem, Parts
+from memeval.systems.base import MemorySystem, SystemContext
 from memeval.testing.model import ScriptedModel
 from memeval.testing.sample import QUESTIONS, sample_case, sample_chunks
 
@@ -37,7 +37,7 @@ class MemorySystemContract:
     bound_by_top_k = True
     """False for controls that show all they have whatever top_k says."""
 
-    def build(self, parts: Parts) -> MemorySystem:
+    def build(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, built from `parts`."""
         raise NotImplementedError("say in your subclass how the system is built")
 
@@ -47,11 +47,13 @@ class MemorySystemContract:
         """The model of the tests: the offline reader's words, unless the system needs others."""
         return ScriptedModel()
 
-    def parts(self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample") -> Parts:
-        """Parts around a model; must be called on a running event loop."""
+    def parts(
+        self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
+    ) -> SystemContext:
+        """SystemContext around a model; must be called on a running event loop."""
         loop = asyncio.get_running_loop()
-        return Parts(
-            reader=CellReader(model, shipped("answer_short"), "short", 0),
+        return SystemContext(
+            reader=CellReader(model, load_builtin("answer_short"), "short", 0),
             model=model,
             embedder=CharTfidfEmbedder(),
             top_k=top_k,
@@ -76,7 +78,9 @@ class MemorySystemContract:
         return system
 
     async def ask(self, system: MemorySystem, question: str) -> Answer:
-        query = OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
+        query = (
+            OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
+        )
         answer: Answer = await called(system, system.answer, query)
         return answer
 
@@ -100,7 +104,9 @@ class MemorySystemContract:
 
         used, fresh = run(play)
         assert [seen(answer) for answer in used] == [seen(answer) for answer in fresh]
-        assert not {turn for answer in used for turn in turns_of(answer)} & {f"s{s}:{t}" for s in (1, 2) for t in range(1, 5)}
+        assert not {turn for answer in used for turn in turns_of(answer)} & {
+            f"s{s}:{t}" for s in (1, 2) for t in range(1, 5)
+        }
 
     def test_the_same_input_gives_the_same_output(self) -> None:
         async def play() -> tuple[list[Answer], list[Answer]]:
@@ -123,12 +129,20 @@ class MemorySystemContract:
             return await self.ask_all(await self.filled(model)), model
 
         answers, model = run(play)
-        known = {format_time(chunk.time): set(chunk.turn_ids) for chunk in sample_chunks(granularity="session") if chunk.time}
-        shown = " ".join(message["content"] for _, prompt in model.prompts for message in prompt.messages())
+        known = {
+            format_time(chunk.time): set(chunk.turn_ids)
+            for chunk in sample_chunks(granularity="session")
+            if chunk.time
+        }
+        shown = " ".join(
+            message["content"] for _, prompt in model.prompts for message in prompt.messages()
+        )
         assert set(_DATE.findall(shown)) <= set(known), "a date was shown that no turn has"
         for unit in (unit for answer in answers for unit in answer.retrieved or ()):
             for date in _DATE.findall(unit.text):
-                assert not unit.turn_ids or set(unit.turn_ids) & known[date], f"{unit.text!r} bears another session's date"
+                assert not unit.turn_ids or set(unit.turn_ids) & known[date], (
+                    f"{unit.text!r} bears another session's date"
+                )
 
     def test_turn_ids_are_true(self) -> None:
         async def play() -> list[Answer]:
@@ -138,7 +152,9 @@ class MemorySystemContract:
         for unit in (unit for answer in run(play) for unit in answer.retrieved or ()):
             for turn in unit.turn_ids:
                 assert turn in said, f"there is no turn {turn}"
-                assert any(words in unit.text for words in runs_of_words(said[turn])), f"{unit.text!r} holds nothing of {turn}"
+                assert any(words in unit.text for words in runs_of_words(said[turn])), (
+                    f"{unit.text!r} holds nothing of {turn}"
+                )
 
     @pytest.mark.parametrize("top_k", [1, 3])
     def test_top_k_is_obeyed(self, top_k: int) -> None:
@@ -195,7 +211,9 @@ class MemorySystemContract:
                 await called(system, system.save, tmp_path)
             except NotImplementedError:
                 pytest.skip("can't be saved: its memory is built again")
-            files = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1]
+            files = [
+                path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1
+            ]
             if not files:
                 return
             for path in files:
@@ -214,7 +232,9 @@ class MemorySystemContract:
             return ledger, model
 
         ledger, model = run(play)
-        assert sum(usage.calls for usage in ledger.usages if usage.model == model.name) == len(model.prompts)
+        assert sum(usage.calls for usage in ledger.usages if usage.model == model.name) == len(
+            model.prompts
+        )
 
     def test_a_failing_model_is_an_error_and_not_an_answer(self) -> None:
         async def play() -> None:

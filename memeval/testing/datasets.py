@@ -29,10 +29,14 @@ from memeval.granularity import Granularity, chunks
 from memeval.records import EvalCase, EvalQuestion, Query
 from memeval.testing.mutations import damaged_bytes, damaged_records
 
-TELLING = re.compile(r"answer|gold|evidence|(?:^|[_\W])abs(?:$|[_\W])|correct|needle|planted", re.IGNORECASE)
+TELLING = re.compile(
+    r"answer|gold|evidence|(?:^|[_\W])abs(?:$|[_\W])|correct|needle|planted", re.IGNORECASE
+)
 """Words that in an id of what systems see would tell what is asked about."""
 
-GOLD_SIDE = frozenset({"question_id", "gold", "category", "evidence", "right_choices", "answerable", "facets"})
+GOLD_SIDE = frozenset(
+    {"question_id", "gold", "category", "evidence", "right_choices", "answerable", "facets"}
+)
 """Fields of a question that no system sees."""
 
 
@@ -107,7 +111,9 @@ class DatasetContract:
     def sound(self, path: Path) -> Outcome:
         """What the file holds before anything is damaged."""
         whole = self.outcome(path)
-        assert isinstance(whole, Outcome) and whole.questions, f"the sound records are refused: {whole}"
+        assert isinstance(whole, Outcome) and whole.questions, (
+            f"the sound records are refused: {whole}"
+        )
         return whole
 
     def check_damaged(self, path: Path, whole: Outcome) -> None:
@@ -117,7 +123,9 @@ class DatasetContract:
             assert path.name in found.message, f"the error does not name the file: {found.message}"
             assert "\n" not in found.message, f"the error is more than a line: {found.message}"
         elif not self.derives_questions and found.questions != whole.questions:
-            assert found.questions < whole.questions, f"{found.questions} questions were read where there are {whole.questions}"
+            assert found.questions < whole.questions, (
+                f"{found.questions} questions were read where there are {whole.questions}"
+            )
             assert found.notes != whole.notes, (
                 f"{found.questions} questions were read where there are {whole.questions}, and nothing was said"
             )
@@ -131,48 +139,70 @@ class DatasetContract:
         assert repeated(question.question_id for case in cases for question in case.questions) == []
         for case in cases:
             assert repeated(session.session_id for session in case.sessions) == []
-            assert repeated(turn.turn_id for session in case.sessions for turn in session.turns) == []
+            assert (
+                repeated(turn.turn_id for session in case.sessions for turn in session.turns) == []
+            )
 
     def test_times_ascend(self) -> None:
         for case in self.cases():
             starts = [session.started_at for session in case.sessions if session.started_at]
             if self.sessions_ascend:
-                assert all(one <= other for one, other in pairwise(starts)), f"{case.case_id}: sessions are out of order"
+                assert all(one <= other for one, other in pairwise(starts)), (
+                    f"{case.case_id}: sessions are out of order"
+                )
             for session in case.sessions:
                 times = [turn.time for turn in session.turns if turn.time]
-                assert all(one <= other for one, other in pairwise(times)), f"{case.case_id} {session.session_id}: turns are out of order"
+                assert all(one <= other for one, other in pairwise(times)), (
+                    f"{case.case_id} {session.session_id}: turns are out of order"
+                )
 
     def test_evidence_is_among_the_turns(self) -> None:
         for case in self.cases():
             turns = {turn.turn_id for session in case.sessions for turn in session.turns}
             for question in case.questions:
-                assert set(question.evidence) <= turns, f"{question.question_id}: evidence {question.evidence} is no turn of its case"
+                assert set(question.evidence) <= turns, (
+                    f"{question.question_id}: evidence {question.evidence} is no turn of its case"
+                )
                 assert repeated(question.evidence) == []
 
     def test_there_is_a_right_answer_or_a_refusal(self) -> None:
         for question in self.questions():
             if question.choices:
-                assert question.right_choices or not question.answerable, f"{question.question_id}: no choice is right"
+                assert question.right_choices or not question.answerable, (
+                    f"{question.question_id}: no choice is right"
+                )
                 assert list(question.right_choices) == sorted(set(question.right_choices))
-                assert all(0 <= place < len(question.choices) for place in question.right_choices), question.question_id
-                assert question.several or len(question.right_choices) <= 1, f"{question.question_id}: several are right, one may be chosen"
+                assert all(
+                    0 <= place < len(question.choices) for place in question.right_choices
+                ), question.question_id
+                assert question.multi_select or len(question.right_choices) <= 1, (
+                    f"{question.question_id}: several are right, one may be chosen"
+                )
             else:
-                assert question.gold or not question.answerable, f"{question.question_id}: there is no gold, and no refusal is due"
-            assert all(gold.strip() for gold in question.gold), f"{question.question_id}: a gold is empty"
+                assert question.gold or not question.answerable, (
+                    f"{question.question_id}: there is no gold, and no refusal is due"
+                )
+            assert all(gold.strip() for gold in question.gold), (
+                f"{question.question_id}: a gold is empty"
+            )
             assert question.text.strip(), f"{question.question_id}: the question is empty"
 
     def test_categories_have_names(self) -> None:
         dataset = self.build()
         dataset.open()
         found = {question.category for case in dataset.read() for question in case.questions}
-        assert not dataset.category_names or found <= set(dataset.category_names), "a category of the file has no name"
+        assert not dataset.category_names or found <= set(dataset.category_names), (
+            "a category of the file has no name"
+        )
         assert (dataset.headline or frozenset()) <= set(dataset.category_names)
 
     def test_facets_are_texts_with_names_that_metrics_can_bear(self) -> None:
         for question in self.questions():
             for facet, value in question.facets.items():
                 assert re.fullmatch(r"\w+", facet), f"facet '{facet}' is no plain word"
-                assert value.strip() and "/" not in value, f"{question.question_id}: facet {facet}='{value}'"
+                assert value.strip() and "/" not in value, (
+                    f"{question.question_id}: facet {facet}='{value}'"
+                )
 
     def test_what_systems_see_tells_nothing(self) -> None:
         """Ids name neither gold nor evidence, and evidence turns have ids like all others."""
@@ -184,7 +214,9 @@ class DatasetContract:
                 assert not TELLING.search(seen), f"the id '{seen}' tells what is asked about"
             like_evidence |= {shape(turn_id) for turn_id in turns if turn_id in cited}
             like_others |= {shape(turn_id) for turn_id in turns if turn_id not in cited}
-        assert not like_others or like_evidence <= like_others, f"evidence is told by its ids: {like_evidence - like_others}"
+        assert not like_others or like_evidence <= like_others, (
+            f"evidence is told by its ids: {like_evidence - like_others}"
+        )
         assert GOLD_SIDE.isdisjoint(field.name for field in fields(Query))
 
     def test_two_reads_are_equal(self) -> None:
@@ -198,8 +230,12 @@ class DatasetContract:
         whole = self.cases()
         (case,) = self.opened(limit_cases=1, limit_questions=1)
         assert len(case.questions) == 1
-        category = whole[0].questions[-1].category if whole[0].questions else self.questions()[0].category
-        chosen = [question for case in self.opened(categories=(category,)) for question in case.questions]
+        category = (
+            whole[0].questions[-1].category if whole[0].questions else self.questions()[0].category
+        )
+        chosen = [
+            question for case in self.opened(categories=(category,)) for question in case.questions
+        ]
         assert {question.category for question in chosen} == {category}
 
     def opened(self, **given: Any) -> list[EvalCase]:
@@ -216,7 +252,9 @@ class DatasetContract:
         assert dataset.granularities and set(dataset.granularities) <= set(GRANULARITIES)
         for name in dataset.granularities:
             units = chunks(case, Granularity(name, *((64, 8) if name == "chunk" else ())))
-            assert {turn_id for unit in units for turn_id in unit.turn_ids} == turns, f"granularity={name} loses turns"
+            assert {turn_id for unit in units for turn_id in unit.turn_ids} == turns, (
+                f"granularity={name} loses turns"
+            )
 
     def test_counts_are_pinned(self) -> None:
         assert self.counts, "pin `counts` in your subclass: {'cases': …, 'questions': …}"
@@ -225,7 +263,9 @@ class DatasetContract:
 
     def test_the_first_the_tenth_and_the_last_question_are_pinned(self) -> None:
         told = [(question.question_id, question.text) for question in self.questions()]
-        assert self.first and self.last, f"pin `first`, `tenth` and `last` in your subclass: {told[0]}, {told[9:10]}, {told[-1]}"
+        assert self.first and self.last, (
+            f"pin `first`, `tenth` and `last` in your subclass: {told[0]}, {told[9:10]}, {told[-1]}"
+        )
         assert (told[0], told[-1]) == (self.first, self.last)
         assert told[9:10] == ([self.tenth] if self.tenth else [])
 
@@ -235,7 +275,13 @@ class DatasetContract:
             pytest.skip("the data set reads no records")
         whole = self.sound(self.write(records, tmp_path))
 
-        @settings(max_examples=self.examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
         @given(damaged_records(records, twice=self.records_have_ids))
         def play(damaged: list[Any]) -> None:
             self.check_damaged(self.write(damaged, tmp_path), whole)
@@ -250,7 +296,13 @@ class DatasetContract:
         file = self.file_of(path)
         whole, content = self.sound(path), file.read_bytes()
 
-        @settings(max_examples=self.examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
         @given(damaged_bytes(content, cut=self.shows_a_cut))
         def play(damaged: bytes) -> None:
             file.write_bytes(damaged)

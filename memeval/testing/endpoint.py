@@ -38,16 +38,34 @@ PASSING = (
 """Kinds of fault that may be gone when the request is tried again."""
 LASTING = ("bad_request", "unauthorised", "not_found", "quota")
 """Kinds of fault that meet a request however often it comes, and that its sender can't wait out."""
-VECTOR_FAULTS = ("zeros", "nan", "huge", "other_width", "ragged", "one_short", "same_index", "no_numbers")
+VECTOR_FAULTS = (
+    "zeros",
+    "nan",
+    "huge",
+    "other_width",
+    "ragged",
+    "one_short",
+    "same_index",
+    "no_numbers",
+)
 """Kinds of fault that only requests of embeddings meet; they may be gone when the request is tried again."""
 REFUSALS = {
     "server_error": (503, {"message": "server_error", "type": "server_error"}),
     "bad_request": (400, {"message": "bad_request", "type": "bad_request"}),
     "unauthorised": (401, {"message": "unauthorised", "type": "unauthorised"}),
     "not_found": (404, {"message": "not_found", "type": "not_found"}),
-    "quota": (429, {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}),
+    "quota": (
+        429,
+        {
+            "message": "You exceeded your current quota",
+            "type": "insufficient_quota",
+            "code": "insufficient_quota",
+        },
+    ),
 }
-HTML_PAGE = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+HTML_PAGE = (
+    b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+)
 DRIP_S = 0.05
 """Between two bytes of a reply that drips."""
 
@@ -68,11 +86,17 @@ class Faults:
     outage: tuple[int, int] | None = None
     """Of all requests, in order of arrival, from which on and up to which (not included) none is answered, but for a 503."""
 
-    def draw(self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False) -> str | None:
+    def draw(
+        self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False
+    ) -> str | None:
         """The fault that the `attempt`-th coming of `body` meets, as the `number`-th request of all, counted from 0."""
         if self.outage and self.outage[0] <= number < self.outage[1]:
             return "server_error"
-        passing = tuple(kind for kind in (*PASSING, *(VECTOR_FAULTS if vectors else ())) if kind not in self.lasting)
+        passing = tuple(
+            kind
+            for kind in (*PASSING, *(VECTOR_FAULTS if vectors else ()))
+            if kind not in self.lasting
+        )
         return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
 
     def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:
@@ -165,15 +189,21 @@ class ScriptedEndpoint(LoopbackServer):
             self.edit(payload)
         return await send(writer, 200, json.dumps(payload).encode())
 
-    async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:  # noqa: PLR0911 - a fault each
+    async def _misbehave(  # noqa: PLR0911 - one return per fault
+        self, fault: str, body: Mapping[str, Any], writer: asyncio.StreamWriter
+    ) -> bool:
         if fault == "rate_limit":
             wait = {"Retry-After": f"{self.faults.retry_after_s:g}"}
-            return await send(writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait)
+            return await send(
+                writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait
+            )
         if fault in REFUSALS:
             status, error = REFUSALS[fault]
             return await send(writer, status, json.dumps({"error": error}).encode())
         if fault in VECTOR_FAULTS:
-            return await send(writer, 200, json.dumps(_spoilt(self._embeddings(body), fault)).encode())
+            return await send(
+                writer, 200, json.dumps(_spoilt(self._embeddings(body), fault)).encode()
+            )
         if fault == "html":
             return await send(writer, 200, HTML_PAGE, {"Content-Type": "text/html"})
         if fault == "no_body":
@@ -211,9 +241,15 @@ class ScriptedEndpoint(LoopbackServer):
         return json.dumps(payload).encode()
 
     def _completion(self, body: Mapping[str, Any], text: str | None) -> dict[str, Any]:
-        prompt = sum(len(str(message.get("content", "")).split()) for message in body.get("messages", ()))
+        prompt = sum(
+            len(str(message.get("content", "")).split()) for message in body.get("messages", ())
+        )
         completion = len((text or "").split())
-        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
         message = {"role": "assistant", "content": text}
         return {
             "id": "scripted",
@@ -226,14 +262,23 @@ class ScriptedEndpoint(LoopbackServer):
 
     def _embeddings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-        rows = [{"object": "embedding", "index": i, "embedding": scripted_vector(text, self.width)} for i, text in enumerate(texts)]
+        rows = [
+            {"object": "embedding", "index": i, "embedding": scripted_vector(text, self.width)}
+            for i, text in enumerate(texts)
+        ]
         tokens = sum(len(text.split()) for text in texts)
         usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if self.usage else {}
         return {"object": "list", "data": rows, "model": body.get("model", ""), **usage}
 
     def _stats(self) -> dict[str, Any]:
-        seconds = None if self.first_at is None or self.last_at is None else self.last_at - self.first_at
-        counts = {"requests": len(self.requests), "served": dict(self.served), "faulted": dict(self.faulted)}
+        seconds = (
+            None if self.first_at is None or self.last_at is None else self.last_at - self.first_at
+        )
+        counts = {
+            "requests": len(self.requests),
+            "served": dict(self.served),
+            "faulted": dict(self.faulted),
+        }
         return {**counts, "peak": self.peak, "seconds": seconds}
 
 
@@ -275,7 +320,9 @@ def main() -> None:
     import argparse
     import sys
 
-    parser = argparse.ArgumentParser(description="a scripted OpenAI-compatible endpoint on loopback")
+    parser = argparse.ArgumentParser(
+        description="a scripted OpenAI-compatible endpoint on loopback"
+    )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds a call takes")
     parser.add_argument("--port", type=int, default=0)
     arguments = parser.parse_args()

@@ -69,7 +69,9 @@ class LoopbackServer(ABC):
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24))
+        server = self._loop.run_until_complete(
+            asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24)
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
@@ -100,7 +102,9 @@ class ServiceDouble(LoopbackServer):
 
     def count(self, method: str, part: str) -> int:
         """Requests so far of a method whose path holds `part`."""
-        return sum(1 for request in self.requests if request.method == method and part in request.path)
+        return sum(
+            1 for request in self.requests if request.method == method and part in request.path
+        )
 
     @abstractmethod
     def answer(self, request: Request) -> tuple[int, Any]:
@@ -112,10 +116,14 @@ class ServiceDouble(LoopbackServer):
             method, part, status = failure
             if method == request.method and part in request.path:
                 self.failures.remove(failure)
-                return await send_json(writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"})
+                return await send_json(
+                    writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"}
+                )
         status, payload = self.answer(request)
         if isinstance(payload, Events):
-            return await send(writer, status, payload.encoded(), {"Content-Type": "text/event-stream"})
+            return await send(
+                writer, status, payload.encoded(), {"Content-Type": "text/event-stream"}
+            )
         return await send_json(writer, status, payload)
 
 
@@ -123,7 +131,10 @@ class Events(list[dict[str, Any]]):
     """Payloads of server-sent events."""
 
     def encoded(self) -> bytes:
-        return "".join(f"data: {json.dumps(event)}\n\n" for event in self).encode() + b"data: [DONE]\n\n"
+        return (
+            "".join(f"data: {json.dumps(event)}\n\n" for event in self).encode()
+            + b"data: [DONE]\n\n"
+        )
 
 
 async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
@@ -141,24 +152,38 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     raw = await reader.readexactly(int(length[1])) if length else b""
     start, *lines = head.split("\r\n")
     method, target, _ = start.split(" ", 2)
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines) if name}
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+        if name
+    }
     return Request(method, target, headers, raw)
 
 
 def reply_head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
     """The head of a reply of `length` bytes; JSON where `headers` name no other type."""
     lines = [f"HTTP/1.1 {status} scripted", f"Content-Length: {length}"]
-    lines += [f"{name}: {value}" for name, value in {"Content-Type": "application/json", **headers}.items()]
+    lines += [
+        f"{name}: {value}"
+        for name, value in {"Content-Type": "application/json", **headers}.items()
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-async def send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bool:
+async def send(
+    writer: asyncio.StreamWriter, status: int, body: bytes, headers: Mapping[str, str] | None = None
+) -> bool:
     """Sends a whole reply; the connection stays open."""
     writer.write(reply_head(status, len(body), headers or {}) + body)
     await writer.drain()
     return True
 
 
-async def send_json(writer: asyncio.StreamWriter, status: int, payload: Any, headers: Mapping[str, str] | None = None) -> bool:
+async def send_json(
+    writer: asyncio.StreamWriter,
+    status: int,
+    payload: Any,
+    headers: Mapping[str, str] | None = None,
+) -> bool:
     """Sends `payload` as JSON."""
     return await send(writer, status, json.dumps(payload).encode(), headers)

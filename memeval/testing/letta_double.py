@@ -20,14 +20,21 @@ DATE = "2026-01-01T00:00:00Z"
 
 def all_it_knows(found: Sequence[str], messages: Sequence[str]) -> str:
     """What the agent says unless told otherwise: all that it found, and what else was said in the conversation."""
-    return " | ".join([*found, *(f"earlier: {message}" for message in messages[:-1])]) or "The conversation does not mention it."
+    return (
+        " | ".join([*found, *(f"earlier: {message}" for message in messages[:-1])])
+        or "The conversation does not mention it."
+    )
 
 
 class LettaDouble(ServiceDouble):
     """Its agents search their archive once for each message, then say what `say` makes of the texts found and the messages so far."""
 
     def __init__(
-        self, say: Callable[[Sequence[str], Sequence[str]], str] = all_it_knows, *, token: str | None = None, port: int = 0
+        self,
+        say: Callable[[Sequence[str], Sequence[str]], str] = all_it_knows,
+        *,
+        token: str | None = None,
+        port: int = 0,
     ) -> None:
         super().__init__(port)
         self.say, self.token = say, token
@@ -48,14 +55,25 @@ class LettaDouble(ServiceDouble):
             ("POST", r"/v1/agents/([^/]+)/archival-memory", self._insert),
             ("DELETE", r"/v1/agents/([^/]+)", lambda _, agent: self._delete(self.agents, agent)),
             ("GET", r"/v1/archives/", self._archives),
-            ("DELETE", r"/v1/archives/([^/]+)", lambda _, archive: self._delete(self.archives, archive)),
+            (
+                "DELETE",
+                r"/v1/archives/([^/]+)",
+                lambda _, archive: self._delete(self.archives, archive),
+            ),
             ("POST", r"/v1/conversations/", self._converse_anew),
-            ("DELETE", r"/v1/conversations/([^/]+)", lambda _, name: self._delete(self.conversations, name)),
+            (
+                "DELETE",
+                r"/v1/conversations/([^/]+)",
+                lambda _, name: self._delete(self.conversations, name),
+            ),
             ("POST", r"/v1/conversations/([^/]+)/messages", self._reply),
         ]
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        if self.token is not None and request.headers.get("authorization") != f"Bearer {self.token}":
+        if (
+            self.token is not None
+            and request.headers.get("authorization") != f"Bearer {self.token}"
+        ):
             return 401, {"detail": "Unauthorized"}
         for method, pattern, reply in self._routes:
             if method == request.method and (fits := re.fullmatch(pattern, request.path)):
@@ -67,12 +85,18 @@ class LettaDouble(ServiceDouble):
         return f"{kind}-{self._made}"
 
     def _delete(self, kept: dict[str, Any], name: str) -> tuple[int, Any]:
-        return (200, None) if kept.pop(name, None) is not None else (404, {"detail": f"{name} not found"})
+        return (
+            (200, None)
+            if kept.pop(name, None) is not None
+            else (404, {"detail": f"{name} not found"})
+        )
 
     def _create(self, request: Request) -> tuple[int, Any]:
         body, name = request.json(), self._name("agent")
         if "/" not in body.get("model", "") or "/" not in body.get("embedding", ""):
-            return 400, {"detail": f"Handle {body.get('model')} not found, must be one of ['openai/gpt-4o-mini']"}
+            return 400, {
+                "detail": f"Handle {body.get('model')} not found, must be one of ['openai/gpt-4o-mini']"
+            }
         self.agents[name] = body
         return 200, {
             "id": name,
@@ -94,7 +118,11 @@ class LettaDouble(ServiceDouble):
     def _archives(self, request: Request) -> tuple[int, Any]:
         """Cursors name the last item of a page: there is never more than one."""
         name = f"archive-of-{request.query['agent_id']}"
-        rows = [{"id": name, "name": name, "created_at": DATE}] if name in self.archives and "after" not in request.query else []
+        rows = (
+            [{"id": name, "name": name, "created_at": DATE}]
+            if name in self.archives and "after" not in request.query
+            else []
+        )
         return 200, rows
 
     def _converse_anew(self, request: Request) -> tuple[int, Any]:
@@ -112,12 +140,28 @@ class LettaDouble(ServiceDouble):
         results = self._search(agent, messages[-1])
         query = json.dumps({"query": messages[-1]})
         call = {"name": "archival_memory_search", "arguments": query, "tool_call_id": "call-1"}
-        returned = {"status": "success", "tool_call_id": "call-1", "tool_return": self.tool_return(results), "name": call["name"]}
+        returned = {
+            "status": "success",
+            "tool_call_id": "call-1",
+            "tool_return": self.tool_return(results),
+            "name": call["name"],
+        }
         words = self.say([row["content"] for row in results], messages)
-        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cached_input_tokens": 40, "step_count": 2}
+        usage = {
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+            "total_tokens": 110,
+            "cached_input_tokens": 40,
+            "step_count": 2,
+        }
         return 200, Events(
             [
-                {"message_type": "reasoning_message", "id": "m-1", "date": DATE, "reasoning": "I search."},
+                {
+                    "message_type": "reasoning_message",
+                    "id": "m-1",
+                    "date": DATE,
+                    "reasoning": "I search.",
+                },
                 {"message_type": "tool_call_message", "id": "m-1", "date": DATE, "tool_call": call},
                 {"message_type": "tool_return_message", "id": "m-2", "date": DATE, **returned},
                 {"message_type": "assistant_message", "id": "m-3", "date": DATE, "content": words},
@@ -130,9 +174,19 @@ class LettaDouble(ServiceDouble):
         """As many passages as the agent's persona says, those that share most words with the query first."""
         persona = str(self.agents[agent]["memory_blocks"][0]["value"])
         asked = re.search(r"top_k=(\d+)", persona)
-        scored = [(shared_words(query, row["text"]), row) for row in self.archives.get(f"archive-of-{agent}", [])]
-        best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])[: int(asked[1]) if asked else 5]
+        scored = [
+            (shared_words(query, row["text"]), row)
+            for row in self.archives.get(f"archive-of-{agent}", [])
+        ]
+        best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])[
+            : int(asked[1]) if asked else 5
+        ]
         return [
-            {"timestamp": row.get("created_at", DATE), "content": row["text"], "tags": [], "relevance": {"rrf_score": score}}
+            {
+                "timestamp": row.get("created_at", DATE),
+                "content": row["text"],
+                "tags": [],
+                "relevance": {"rrf_score": score},
+            }
             for score, row in best
         ]

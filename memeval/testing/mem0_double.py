@@ -18,7 +18,14 @@ from memeval.testing.rerank_double import shared_words
 class Mem0Double(ServiceDouble):
     """Keeps memories by user; `infer` turns a message into what is extracted from it."""
 
-    def __init__(self, *, key: str = "m0-key", polls: int = 1, infer: Callable[[str], str] = str.upper, port: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        key: str = "m0-key",
+        polls: int = 1,
+        infer: Callable[[str], str] = str.upper,
+        port: int = 0,
+    ) -> None:
         super().__init__(port)
         self.key, self.polls, self.infer = key, polls, infer
         self.memories: dict[str, list[dict[str, Any]]] = {}
@@ -49,7 +56,12 @@ class Mem0Double(ServiceDouble):
         return 404, {"detail": "Not found."}
 
     def _ping(self, request: Request) -> tuple[int, Any]:
-        return 200, {"status": "ok", "org_id": "org", "project_id": "project", "user_email": "someone@example.com"}
+        return 200, {
+            "status": "ok",
+            "org_id": "org",
+            "project_id": "project",
+            "user_email": "someone@example.com",
+        }
 
     def _clear(self, request: Request) -> tuple[int, Any]:
         self.memories[request.query["user_id"]] = []
@@ -57,7 +69,11 @@ class Mem0Double(ServiceDouble):
 
     def _forget(self, request: Request, user: str) -> tuple[int, Any]:
         known = self.memories.pop(user, None) is not None
-        return (200, {"message": "Entity deleted successfully!"}) if known else (404, {"detail": "Not found."})
+        return (
+            (200, {"message": "Entity deleted successfully!"})
+            if known
+            else (404, {"detail": "Not found."})
+        )
 
     def _add(self, request: Request) -> tuple[int, Any]:
         body = request.json()
@@ -66,7 +82,11 @@ class Mem0Double(ServiceDouble):
         self.memories.setdefault(body["user_id"], [])
         name = f"event-{len(self._events)}"
         self._events[name] = (self.polls, body)
-        return 200, {"message": "Memory processing has been queued for background execution", "status": "PENDING", "event_id": name}
+        return 200, {
+            "message": "Memory processing has been queued for background execution",
+            "status": "PENDING",
+            "event_id": name,
+        }
 
     def _event(self, request: Request, name: str) -> tuple[int, Any]:
         if name not in self._events:
@@ -82,7 +102,12 @@ class Mem0Double(ServiceDouble):
             return 200, {"id": name, "event_type": "ADD", "status": "FAILED"}
         for message in body["messages"]:
             text = self.infer(message["content"]) if body.get("infer", True) else message["content"]
-            row = {"id": f"{name}-memory", "memory": text, "metadata": body.get("metadata"), "created_at": body.get("timestamp")}
+            row = {
+                "id": f"{name}-memory",
+                "memory": text,
+                "metadata": body.get("metadata"),
+                "created_at": body.get("timestamp"),
+            }
             self.memories[body["user_id"]].append(row)
         return 200, {"id": name, "event_type": "ADD", "status": "SUCCEEDED", "results": []}
 
@@ -93,4 +118,6 @@ class Mem0Double(ServiceDouble):
         rows = self.memories.get(body["filters"]["user_id"], [])
         scored = [{**row, "score": shared_words(body["query"], row["memory"])} for row in rows]
         found = [row for row in scored if row["score"] >= body.get("threshold", 0.1)]
-        return 200, {"results": sorted(found, key=lambda row: -row["score"])[: body.get("top_k", 10)]}
+        return 200, {
+            "results": sorted(found, key=lambda row: -row["score"])[: body.get("top_k", 10)]
+        }

@@ -28,7 +28,11 @@ class ScriptedModel(LanguageModel):
         self.prompts.append((role, prompt))
         if self._fails:
             raise ModelError("the scripted model fails")
-        text = self._reply(prompt) if self._reply else (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
+        text = (
+            self._reply(prompt)
+            if self._reply
+            else (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
+        )
         usage = Usage(role, self.name, "offline", 1, 1)
         current_ledger().usages.append(usage)
         return Completion(text, usage, 0.0)

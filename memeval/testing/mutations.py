@@ -46,7 +46,15 @@ def damaged_records(draw: st.DrawFn, records: Sequence[Any], *, twice: bool = Tr
     if isinstance(holder, dict) and draw(st.booleans()):
         del holder[key]
     else:
-        holder[key] = draw(st.sampled_from([wrong for wrong in WRONG if type(wrong) is not type(value) or isinstance(value, str)]))
+        holder[key] = draw(
+            st.sampled_from(
+                [
+                    wrong
+                    for wrong in WRONG
+                    if type(wrong) is not type(value) or isinstance(value, str)
+                ]
+            )
+        )
     return damaged
 
 
@@ -56,7 +64,10 @@ def _place(draw: st.DrawFn, records: list[Any], position: int) -> tuple[Any, Any
     holder: Any = records
     key: Any = position
     while (inner := holder[key]) and isinstance(inner, dict | list) and draw(st.integers(0, 9)):
-        holder, key = inner, draw(st.sampled_from(list(inner) if isinstance(inner, dict) else range(len(inner))))
+        holder, key = (
+            inner,
+            draw(st.sampled_from(list(inner) if isinstance(inner, dict) else range(len(inner)))),
+        )
     return holder, key
 
 
@@ -69,7 +80,11 @@ def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
     kinds = ["byte", "encoding", "next to nothing", *(["cut"] if cut else [])]
     kind = draw(st.sampled_from(kinds))
     if kind == "cut":
-        end = draw(st.integers(1, len(content.rstrip()) - 1).filter(lambda place: b"\n" not in content[place - 1 : place + 1]))
+        end = draw(
+            st.integers(1, len(content.rstrip()) - 1).filter(
+                lambda place: b"\n" not in content[place - 1 : place + 1]
+            )
+        )
         return content[:end]
     if kind == "byte":
         place = draw(st.integers(0, len(content) - 1))

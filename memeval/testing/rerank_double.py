@@ -18,7 +18,13 @@ def shared_words(query: str, document: str) -> float:
 class RerankDouble(ServiceDouble):
     """Scores documents by `score`; best first, as the services sort them. `usage=False` reports no tokens, as Cohere reports none."""
 
-    def __init__(self, score: Callable[[str, str], float] = shared_words, *, usage: bool = True, port: int = 0) -> None:
+    def __init__(
+        self,
+        score: Callable[[str, str], float] = shared_words,
+        *,
+        usage: bool = True,
+        port: int = 0,
+    ) -> None:
         super().__init__(port)
         self.score, self.usage = score, usage
         self.reply: Mapping[str, Any] | None = None
@@ -37,8 +43,15 @@ class RerankDouble(ServiceDouble):
             return 422, {"detail": "model, query and documents are required"}
         if self.reply is not None:
             return 200, self.reply
-        rows = [{"index": index, "relevance_score": self.score(query, text)} for index, text in enumerate(documents)]
+        rows = [
+            {"index": index, "relevance_score": self.score(query, text)}
+            for index, text in enumerate(documents)
+        ]
         rows.sort(key=lambda row: -row["relevance_score"])
         tokens = sum(len(text.split()) + len(query.split()) for text in documents)
-        usage = {"usage": {"total_tokens": tokens}} if self.usage else {"meta": {"billed_units": {"search_units": 1}}}
+        usage = (
+            {"usage": {"total_tokens": tokens}}
+            if self.usage
+            else {"meta": {"billed_units": {"search_units": 1}}}
+        )
         return 200, {"model": body["model"], "results": rows[: body.get("top_n")], **usage}

@@ -49,7 +49,10 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
     made = []
     for name in sessions:
         started_at, talk = _TALKS[name]
-        turns = [Turn(f"{name}:{number}", speaker, text, started_at) for number, (speaker, text) in enumerate(talk, start=1)]
+        turns = [
+            Turn(f"{name}:{number}", speaker, text, started_at)
+            for number, (speaker, text) in enumerate(talk, start=1)
+        ]
         made.append(Session(name, started_at, tuple(turns)))
     return EvalCase(case_id, tuple(made), (), ("Ilse", "Tomas"))
 

@@ -21,12 +21,21 @@ from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
 from memeval.names import file_name
-from memeval.results import CONFIG_FILE, RECORDS_FILE, TRACKED_FILE, RepeatResult, RunSummary, write_atomically
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    TRACKED_FILE,
+    RepeatResult,
+    RunSummary,
+    write_atomically,
+)
 from memeval.tracking import payload
 from memeval.tracking.payload import PREFIX
 from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
 
-RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin"))
+RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
+    PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin")
+)
 PARENT = "mlflow.parentRunId"
 FILES = (CONFIG_FILE, RECORDS_FILE, "report.md")
 HYPOTHESES = "hypotheses*.jsonl"
@@ -55,14 +64,23 @@ def log_run(folder: Path, store: Store) -> Tracked:
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = RunSummary.read(folder)
         client = MlflowClient(store.uri)
-        experiment_id = experiment(client, store, payload.experiment_name(summary.dataset), payload.page(summary))
+        experiment_id = experiment(
+            client, store, payload.experiment_name(summary.dataset), payload.page(summary)
+        )
         content = payload.fingerprint(summary)
         home = home_id(folder)
         known = earlier(client, store, folder, experiment_id=experiment_id, run_key=summary.run_key)
         current = next((run for run in known if is_as_logged(run, summary, content)), None)
-        sweeps = ",".join(dict.fromkeys(name for name in [*sweeps_of(known), summary.sweep] if name))
+        sweeps = ",".join(
+            dict.fromkeys(name for name in [*sweeps_of(known), summary.sweep] if name)
+        )
         if current is None:
-            identity = {RUN_KEY: summary.run_key, CONTENT: content, ORIGIN: home, **({SWEEP: sweeps} if sweeps else {})}
+            identity = {
+                RUN_KEY: summary.run_key,
+                CONTENT: content,
+                ORIGIN: home,
+                **({SWEEP: sweeps} if sweeps else {}),
+            }
             run_id = log_cell(client, experiment_id, folder, summary, identity)
         else:
             run_id = current.info.run_id
@@ -95,14 +113,19 @@ def experiment(client: MlflowClient, store: Store, name: str, tags: Mapping[str,
     return str(found.experiment_id)
 
 
-def earlier(client: MlflowClient, store: Store, folder: Path, *, experiment_id: str, run_key: str) -> list[Run]:
+def earlier(
+    client: MlflowClient, store: Store, folder: Path, *, experiment_id: str, run_key: str
+) -> list[Run]:
     """The cell's runs in the store that are not deleted and that this home logged: others log the same cell to the same store.
 
     Runs of memeval 0.1 name their folder, and not their home. In the home's own store those of this folder count as well.
     """
     home, key = home_id(folder), f"tags.`{RUN_KEY}` = '{run_key}'"
     query = key if store.own else f"{key} and tags.`{ORIGIN}` = '{home}'"
-    runs = {run.info.run_id: run for run in client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY)}
+    runs = {
+        run.info.run_id: run
+        for run in client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY)
+    }
 
     remembered = memory(folder).get(store.name)
     if remembered is not None and remembered not in runs:
@@ -128,7 +151,9 @@ def is_ours(run: Run, folder: Path, home: str, *, in_own_store: bool) -> bool:
     logged_by = run.data.tags.get(ORIGIN)
     if logged_by == home:
         return True
-    of_this_folder = logged_by is None or logged_by.endswith(f":{folder.resolve()}".replace("'", "_"))
+    of_this_folder = logged_by is None or logged_by.endswith(
+        f":{folder.resolve()}".replace("'", "_")
+    )
     return in_own_store and of_this_folder
 
 
@@ -137,51 +162,104 @@ def is_as_logged(run: Run, summary: RunSummary, content: str) -> bool:
     if COMPLETE not in run.data.tags or run.data.tags.get(CONTENT) != content:
         return False
     expected, found = payload.metrics(summary.metrics), run.data.metrics
-    return expected.keys() == found.keys() and all(isclose(value, found[name], rel_tol=1e-9) for name, value in expected.items())
+    return expected.keys() == found.keys() and all(
+        isclose(value, found[name], rel_tol=1e-9) for name, value in expected.items()
+    )
 
 
-def log_cell(client: MlflowClient, experiment_id: str, folder: Path, summary: RunSummary, identity: Mapping[str, str]) -> str:
+def log_cell(
+    client: MlflowClient,
+    experiment_id: str,
+    folder: Path,
+    summary: RunSummary,
+    identity: Mapping[str, str],
+) -> str:
     """Logs the cell and its repeats. The tag that says so comes last: without it the run counts as half-logged."""
-    started, ended = payload.milliseconds(summary.started_at), payload.milliseconds(summary.finished_at)
+    started, ended = (
+        payload.milliseconds(summary.started_at),
+        payload.milliseconds(summary.finished_at),
+    )
     status = "FINISHED" if summary.valid else "FAILED"
     who = {"mlflow.user": user()}
     report = folder / "report.md"
-    run_id = str(client.create_run(experiment_id, started, {**identity, **who}, summary.name).info.run_id)
+    run_id = str(
+        client.create_run(experiment_id, started, {**identity, **who}, summary.name).info.run_id
+    )
     note = report.read_text(encoding="utf-8") if report.exists() else ""
     tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
     tags = {**payload.tags(summary, note), **tables, **identity}
-    log_values(client, run_id, payload.metrics(summary.metrics), payload.params(summary), tags, time=ended)
-    for path in (*(folder / name for name in FILES), *sorted(folder.glob(HYPOTHESES)), *sorted((folder / "plots").glob("*.png"))):
+    log_values(
+        client, run_id, payload.metrics(summary.metrics), payload.params(summary), tags, time=ended
+    )
+    for path in (
+        *(folder / name for name in FILES),
+        *sorted(folder.glob(HYPOTHESES)),
+        *sorted((folder / "plots").glob("*.png")),
+    ):
         if path.exists():
             client.log_artifact(run_id, str(path), "plots" if path.suffix == ".png" else None)
     if (folder / RECORDS_FILE).exists():
         client.log_text(run_id, payload.records_table(folder), payload.TABLE_FILE)
     for repeat in summary.repeats:
-        child = log_repeat(client, experiment_id, summary, repeat, {PARENT: run_id, ORIGIN: identity[ORIGIN], **who})
+        child = log_repeat(
+            client,
+            experiment_id,
+            summary,
+            repeat,
+            {PARENT: run_id, ORIGIN: identity[ORIGIN], **who},
+        )
         client.set_terminated(child, status, ended)
     client.set_terminated(run_id, status, ended)
     client.set_tag(run_id, COMPLETE, "true")
     return run_id
 
 
-def log_repeat(client: MlflowClient, experiment_id: str, summary: RunSummary, repeat: RepeatResult, tags: Mapping[str, str]) -> str:
+def log_repeat(
+    client: MlflowClient,
+    experiment_id: str,
+    summary: RunSummary,
+    repeat: RepeatResult,
+    tags: Mapping[str, str],
+) -> str:
     """Logs one repeat as a child run."""
-    started, ended = payload.milliseconds(summary.started_at), payload.milliseconds(summary.finished_at)
+    started, ended = (
+        payload.milliseconds(summary.started_at),
+        payload.milliseconds(summary.finished_at),
+    )
     numbers = {"repeat": str(repeat.repeat), "seed": str(repeat.seed)}
     known = {**tags, **{PREFIX + name: value for name, value in numbers.items()}}
-    run_id = str(client.create_run(experiment_id, started, known, f"{summary.name} repeat {repeat.repeat}").info.run_id)
-    log_values(client, run_id, payload.metrics(repeat.metrics), {**payload.params(summary), **numbers}, {}, time=ended)
+    run_id = str(
+        client.create_run(
+            experiment_id, started, known, f"{summary.name} repeat {repeat.repeat}"
+        ).info.run_id
+    )
+    log_values(
+        client,
+        run_id,
+        payload.metrics(repeat.metrics),
+        {**payload.params(summary), **numbers},
+        {},
+        time=ended,
+    )
     return run_id
 
 
 def log_values(
-    client: MlflowClient, run_id: str, metrics: Mapping[str, float], params: Mapping[str, str], tags: Mapping[str, str], *, time: int
+    client: MlflowClient,
+    run_id: str,
+    metrics: Mapping[str, float],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+    *,
+    time: int,
 ) -> None:
     """Logs any number of values in as few calls as MLflow's limits allow."""
     measured = batches([Metric(name, value, time, 0) for name, value in metrics.items()], 800)
     settings = batches([Param(name, value) for name, value in params.items()], 100)
     marks = batches([RunTag(name, value) for name, value in tags.items()], 100)
-    for some_metrics, some_params, some_tags in zip_longest(measured, settings, marks, fillvalue=()):
+    for some_metrics, some_params, some_tags in zip_longest(
+        measured, settings, marks, fillvalue=()
+    ):
         client.log_batch(run_id, some_metrics, some_params, some_tags)
 
 
@@ -220,7 +298,9 @@ def remember(folder: Path, store: Store, run_id: str) -> None:
     """Notes in the folder where it was logged."""
     known = memory(folder)
     if known.get(store.name) != run_id:
-        write_atomically(folder / TRACKED_FILE, json.dumps({**known, store.name: run_id}, indent=1) + "\n")
+        write_atomically(
+            folder / TRACKED_FILE, json.dumps({**known, store.name: run_id}, indent=1) + "\n"
+        )
 
 
 def home_id(folder: Path) -> str:

@@ -24,7 +24,17 @@ VIEW = "memeval"
 
 COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm")
 CUT = " … (cut)"
-DESCRIBED = ("run_key", "name", "params", "metrics", "categories", "repeats", "notes", "valid", "statuses")
+DESCRIBED = (
+    "run_key",
+    "name",
+    "params",
+    "metrics",
+    "categories",
+    "repeats",
+    "notes",
+    "valid",
+    "statuses",
+)
 
 
 def legal(name: str) -> str:
@@ -41,20 +51,37 @@ def experiment_name(dataset: str) -> str:
 def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings as YAML writes them."""
     written = {None: "null", True: "true", False: "false"}
-    values = {key: written[value] if value is None or isinstance(value, bool) else str(value) for key, value in summary.params.items()}
+    values = {
+        key: written[value] if value is None or isinstance(value, bool) else str(value)
+        for key, value in summary.params.items()
+    }
     return {legal(key): cut(redacted(value), PARAM_LIMIT) for key, value in values.items()}
 
 
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
     """The metrics that were measured; None and what is no finite number are left out."""
-    return {legal(name): float(value) for name, value in values.items() if value is not None and math.isfinite(value)}
+    return {
+        legal(name): float(value)
+        for name, value in values.items()
+        if value is not None and math.isfinite(value)
+    }
 
 
 def tags(summary: RunSummary, report: str) -> dict[str, str]:
     """The run's tags, ours under `memeval.`, and the ones that MLflow's page shows: description, source, commit."""
-    ours = {key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value for key, value in summary.tags.items()}
-    ours |= {f"{PREFIX}command": summary.command, f"{PREFIX}valid": "true" if summary.valid else "false"}
-    shown = {"mlflow.note.content": note(report), "mlflow.source.name": summary.command, "mlflow.source.type": "LOCAL"}
+    ours = {
+        key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value
+        for key, value in summary.tags.items()
+    }
+    ours |= {
+        f"{PREFIX}command": summary.command,
+        f"{PREFIX}valid": "true" if summary.valid else "false",
+    }
+    shown = {
+        "mlflow.note.content": note(report),
+        "mlflow.source.name": summary.command,
+        "mlflow.source.type": "LOCAL",
+    }
     if commit := summary.tags.get("git_commit"):
         shown["mlflow.source.git.commit"] = commit
     return {legal(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()}
@@ -65,24 +92,52 @@ def note(report: str) -> str:
     lines = [line for line in report.splitlines() if not line.startswith("![")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
     mark = "\n\n*Cut here: the whole report is among the artifacts.*"
-    return text if len(text) <= TAG_LIMIT else text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
+    return (
+        text
+        if len(text) <= TAG_LIMIT
+        else text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
+    )
 
 
 def fingerprint(summary: RunSummary) -> str:
     """Tells two results of one cell apart. Which sweep asked for it, under which command and when, does not count."""
     described = {name: value for name, value in asdict(summary).items() if name in DESCRIBED}
-    return hashlib.sha256(json.dumps(described, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(described, sort_keys=True, ensure_ascii=False).encode()
+    ).hexdigest()
 
 
 def page(summary: RunSummary) -> dict[str, str]:
     """Tags of an experiment that make MLflow's page useful: what kind it is, and a shared view of cells (not repeats) by accuracy."""
-    settings = [next((key for key in (f"{group}.name", group, f"{group}.{group}") if key in summary.params), None) for group in COMPARED]
+    settings = [
+        next(
+            (key for key in (f"{group}.name", group, f"{group}.{group}") if key in summary.params),
+            None,
+        )
+        for group in COMPARED
+    ]
     rows = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
-    names = ["accuracy", "accuracy_ci95_low", "accuracy_ci95_high", "accuracy_std", *rows, "token_f1", "recall_at_10"]
+    names = [
+        "accuracy",
+        "accuracy_ci95_low",
+        "accuracy_ci95_high",
+        "accuracy_std",
+        *rows,
+        "token_f1",
+        "recall_at_10",
+    ]
     names += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
-    columns = [*(f"params.`{key}`" for key in settings if key), *(f"metrics.`{name}`" for name in names)]
+    columns = [
+        *(f"params.`{key}`" for key in settings if key),
+        *(f"metrics.`{name}`" for name in names),
+    ]
     cells = f"tags.`{PREFIX}run_key` LIKE '%'"
-    view = {"selectedColumns": columns, "orderByKey": "metrics.`accuracy`", "orderByAsc": False, "searchFilter": cells}
+    view = {
+        "selectedColumns": columns,
+        "orderByKey": "metrics.`accuracy`",
+        "orderByAsc": False,
+        "searchFilter": cells,
+    }
     return {
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": "accuracy",

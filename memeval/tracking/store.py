@@ -60,7 +60,11 @@ class Store:
     @property
     def name(self) -> str:
         """The address as it may be shown and stored: without user and password."""
-        return without_userinfo(self.uri) if "://" in self.uri and not self.uri.startswith("sqlite:") else self.uri
+        return (
+            without_userinfo(self.uri)
+            if "://" in self.uri and not self.uri.startswith("sqlite:")
+            else self.uri
+        )
 
     @property
     def page(self) -> str:
@@ -104,10 +108,20 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
 
 def tables_in(database: Path) -> set[str]:
     """Names of the tables in an SQLite file, which is only read; none where it can't be read as one."""
-    for options in ("mode=ro", "immutable=1"):  # the second reads a file that another process has locked
+    for options in (
+        "mode=ro",
+        "immutable=1",
+    ):  # the second reads a file that another process has locked
         try:
-            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?{options}", uri=True)) as connection:
-                return {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            with closing(
+                sqlite3.connect(f"{database.absolute().as_uri()}?{options}", uri=True)
+            ) as connection:
+                return {
+                    str(name)
+                    for (name,) in connection.execute(
+                        "SELECT name FROM sqlite_master WHERE type = 'table'"
+                    )
+                }
         except sqlite3.Error:
             continue
     return set()
@@ -134,7 +148,9 @@ def locate(root: Path, uri: str | None) -> Store:
         path, mark, options = rest.removeprefix("///").partition("?")
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
-        return Store(sqlite_uri(database) + mark + options, (database.parent / "artifacts").as_uri(), own)
+        return Store(
+            sqlite_uri(database) + mark + options, (database.parent / "artifacts").as_uri(), own
+        )
     if scheme in {"http", "https", "databricks"}:
         return Store(uri, None)
     if found and scheme.split("+")[0] in DATABASE_SERVERS:
@@ -195,18 +211,48 @@ def faults(store: Store) -> Iterator[None]:
             f"MLflow store {store.name} needs the Python package '{error.name}', which is not installed",
             f"install it:  pip install {error.name}",
         ) from error
-    except (MlflowException, SQLAlchemyError, requests.RequestException, Timeout, OSError, ValueError) as error:
+    except (
+        MlflowException,
+        SQLAlchemyError,
+        requests.RequestException,
+        Timeout,
+        OSError,
+        ValueError,
+    ) as error:
         raise WorldError(f"MLflow store {store.name}: {plainly(error)}") from error
 
 
 CAUSES = (
-    (("connection refused", "max retries", "timeout exception", "name resolution", "failed to resolve"), "the server can't be reached"),
+    (
+        (
+            "connection refused",
+            "max retries",
+            "timeout exception",
+            "name resolution",
+            "failed to resolve",
+        ),
+        "the server can't be reached",
+    ),
     (("database is locked", "file lock"), "another process holds it, and did not let go in time"),
     (("no space left", "disk is full", "disk quota", "file too large"), "the disk is full"),
-    (("readonly database", "read-only file system", "permission denied", "unable to open database"), "it can't be written"),
+    (
+        (
+            "readonly database",
+            "read-only file system",
+            "permission denied",
+            "unable to open database",
+        ),
+        "it can't be written",
+    ),
     (("not a directory", "file exists"), "a file stands where a folder is needed"),
-    (("file is not a database", "malformed", "no such table"), "the file is damaged, or is no MLflow database"),
-    (("out-of-date database schema",), "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it"),
+    (
+        ("file is not a database", "malformed", "no such table"),
+        "the file is damaged, or is no MLflow database",
+    ),
+    (
+        ("out-of-date database schema",),
+        "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it",
+    ),
 )
 """What errors say, in lower case, and what that means."""
 

@@ -12,7 +12,14 @@ from typing import Any
 from forking import run_command_line
 
 ROOT = Path(__file__).parents[2]
-OF_THE_USER = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR", "MEMEVAL_SESSION", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+OF_THE_USER = (
+    "MEMEVAL_HOME",
+    "MEMEVAL_DATA_DIR",
+    "MEMEVAL_SESSION",
+    "MLFLOW_TRACKING_URI",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 """Variables that would let a test depend on who runs it."""
 SMALL = ("tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=3")
 """As little as a run can be."""
@@ -54,7 +61,10 @@ def completed(home: Path, *arguments: str, **environment: str) -> Ended:
 
 def runs(home: Path) -> list[dict[str, Any]]:
     """`run.json` of every cell below a home."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(home.glob("outputs/runs/*/run.json"))]
+    return [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(home.glob("outputs/runs/*/run.json"))
+    ]
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -65,7 +75,10 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 def answers(path: Path, rows: Iterable[tuple[str, str | None]]) -> Path:
     """Writes a file of answers as another program would."""
-    lines = (json.dumps({"question_id": question_id, "hypothesis": hypothesis}) for question_id, hypothesis in rows)
+    lines = (
+        json.dumps({"question_id": question_id, "hypothesis": hypothesis})
+        for question_id, hypothesis in rows
+    )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

@@ -20,7 +20,9 @@ CASE: dict[str, Any] = {
         "session_1_date_time": "1:56 pm on 8 May, 2023",
         "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I bought a kayak."}],
     },
-    "qa": [{"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4}],
+    "qa": [
+        {"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4}
+    ],
 }
 
 
@@ -70,32 +72,70 @@ KEY = {"OPENAI_API_KEY": "of the test"}
 INTEGERS = {"top_k": "default, narrow, wide", "compression_turn": "middle, never, rolling"}
 MISTAKES = [
     # names
-    mistake("system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="Available: bm25, "),
+    mistake(
+        "system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="Available: bm25, "
+    ),
     mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
     mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
     mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo, locomo_mc10?"),
     mistake("-m system=no_memory,bm52", "unknown system 'bm52'", "Did you mean: bm25?"),
     mistake("-m +sweep=baselnies", "unknown sweep 'baselnies'", "Did you mean: baselines?"),
-    mistake("sistem=bm25", "unknown field or group 'sistem'", "Did you mean: system", way_out="memeval --help"),
-    mistake("num_run=3", "unknown field or group 'num_run'", "Did you mean: num_runs?", way_out="memeval --help"),
+    mistake(
+        "sistem=bm25",
+        "unknown field or group 'sistem'",
+        "Did you mean: system",
+        way_out="memeval --help",
+    ),
+    mistake(
+        "num_run=3",
+        "unknown field or group 'num_run'",
+        "Did you mean: num_runs?",
+        way_out="memeval --help",
+    ),
     mistake("+nmu_runs=3", "unknown field or group 'nmu_runs'", "Did you mean: num_runs?"),
     mistake("llm=openai llm.modle=x", "unknown field or group 'llm.modle'", "llm.model", **KEY),
-    mistake("system=rag system.chunk_sise=9", "unknown field or group 'system.chunk_sise'", "system.chunk_size"),
+    mistake(
+        "system=rag system.chunk_sise=9",
+        "unknown field or group 'system.chunk_sise'",
+        "system.chunk_size",
+    ),
     mistake("+system.chunk_size=9", "unknown option 'system.chunk_size'", "system.index_date"),
-    mistake("llm.model=gpt-4o-mini", "'llm.model' is a field of llm=openai alone", way_out="llm=openai llm.model=..."),
-    mistake("judge.prompt_file=x", "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more alone"),
+    mistake(
+        "llm.model=gpt-4o-mini",
+        "'llm.model' is a field of llm=openai alone",
+        way_out="llm=openai llm.model=...",
+    ),
+    mistake(
+        "judge.prompt_file=x",
+        "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more alone",
+    ),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: data, "),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
-    mistake("data fetch", "data fetch: the following arguments are required: name", way_out="usage: python -m memeval data fetch"),
-    mistake("data fetch longmemeval_oracle", "no sha256 is registered for data set 'longmemeval_oracle'", way_out="--sha256 HEX"),
+    mistake(
+        "data fetch",
+        "data fetch: the following arguments are required: name",
+        way_out="usage: python -m memeval data fetch",
+    ),
+    mistake(
+        "data fetch longmemeval_oracle",
+        "no sha256 is registered for data set 'longmemeval_oracle'",
+        way_out="--sha256 HEX",
+    ),
     mistake("data fetch locomo --max-bytes 0", "--max-bytes must be at least 1, not 0"),
-    mistake("data verify locomo", "'locomo' is not on this machine", way_out="python -m memeval data fetch locomo"),
+    mistake(
+        "data verify locomo",
+        "'locomo' is not on this machine",
+        way_out="python -m memeval data fetch locomo",
+    ),
     # integers
     *(
-        mistake(f"{group}={value}", f"{group} must be one of {options} or a positive integer, not '{value}'")
+        mistake(
+            f"{group}={value}",
+            f"{group} must be one of {options} or a positive integer, not '{value}'",
+        )
         for group, options in INTEGERS.items()
         for value in ("0", "-3", "7.5", "seven")
     ),
@@ -111,46 +151,126 @@ MISTAKES = [
     mistake("min_coverage=nan", "min_coverage must be a finite number, not nan"),
     mistake("llm=openai llm.timeout_s=0", "llm.timeout_s must be above 0 seconds", **KEY),
     *(
-        mistake(f"{group}=openai {group}.{setting}", f"{group}.{setting.partition('=')[0]} must be", **KEY)
+        mistake(
+            f"{group}=openai {group}.{setting}",
+            f"{group}.{setting.partition('=')[0]} must be",
+            **KEY,
+        )
         for group in ("llm", "embedder")
         for setting in (
             *(f"max_concurrency={value}" for value in (10**9, 0, -4)),
             *(f"timeout_s={value}" for value in ("-1", "nan", "1e9")),
         )
     ),
-    mistake("llm=openai llm.base_url=ftp://h/v1", "llm.base_url must be an address that begins with http:// or https://", **KEY),
-    mistake("llm=openai llm.base_url=localhost:8000", "llm.base_url must be an address", way_out="http://localhost:8000/v1", **KEY),
+    mistake(
+        "llm=openai llm.base_url=ftp://h/v1",
+        "llm.base_url must be an address that begins with http:// or https://",
+        **KEY,
+    ),
+    mistake(
+        "llm=openai llm.base_url=localhost:8000",
+        "llm.base_url must be an address",
+        way_out="http://localhost:8000/v1",
+        **KEY,
+    ),
     mistake("llm=openai llm.base_url=http://h:99999/v1", "llm.base_url is not an address", **KEY),
-    mistake("llm=openai llm.api_key_env=''", "llm.api_key_env is empty", way_out="export OPENAI_API_KEY"),
+    mistake(
+        "llm=openai llm.api_key_env=''", "llm.api_key_env is empty", way_out="export OPENAI_API_KEY"
+    ),
     mistake("embedder=openai embedder.api_key_env=", "embedder.api_key_env is empty"),
-    mistake("llm=openai llm.headers={api-key:NO_SUCH_KEY}", "llm.headers.api-key: the environment variable NO_SUCH_KEY is not set", **KEY),
+    mistake(
+        "llm=openai llm.headers={api-key:NO_SUCH_KEY}",
+        "llm.headers.api-key: the environment variable NO_SUCH_KEY is not set",
+        **KEY,
+    ),
     mistake("llm=openai", "OPENAI_BASE_URL must be an address", **KEY, OPENAI_BASE_URL="here"),
     mistake("dataset.limit_cases=0", "dataset.limit_cases must be at least 1, not 0"),
-    mistake("dataset.images=pictures", "unknown value of dataset.images 'pictures'", way_out="caption, none"),
+    mistake(
+        "dataset.images=pictures",
+        "unknown value of dataset.images 'pictures'",
+        way_out="caption, none",
+    ),
     mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),
     mistake("dataset.categories=4", "dataset.categories must be a list, for example [1, 2]"),
-    mistake("dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is none"),
-    mistake("granularity=chunk granularity.overlap=256", "granularity.overlap (256) must be smaller than granularity.size (256)"),
-    mistake("system=rag,bm25", "'system=rag,bm25' names several values", way_out="python -m memeval -m system=rag,bm25"),
-    mistake("system==rag", "'system==rag' can't be read as group=option or field=value", way_out="quote"),
-    mistake("llm=openai llm.model=${oc.env:NO_SUCH_MODEL}", "llm.model:", "'NO_SUCH_MODEL' not found"),
+    mistake(
+        "dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is none"
+    ),
+    mistake(
+        "granularity=chunk granularity.overlap=256",
+        "granularity.overlap (256) must be smaller than granularity.size (256)",
+    ),
+    mistake(
+        "system=rag,bm25",
+        "'system=rag,bm25' names several values",
+        way_out="python -m memeval -m system=rag,bm25",
+    ),
+    mistake(
+        "system==rag", "'system==rag' can't be read as group=option or field=value", way_out="quote"
+    ),
+    mistake(
+        "llm=openai llm.model=${oc.env:NO_SUCH_MODEL}", "llm.model:", "'NO_SUCH_MODEL' not found"
+    ),
     # models and their words
-    mistake("llm=openai", "llm=openai needs a key", "OPENAI_API_KEY is not set", way_out="or offline:  llm=extractive"),
-    mistake("llm=openai llm.api_key_env=MY_KEY", "the environment variable MY_KEY is not set", way_out="export MY_KEY=", **KEY),
+    mistake(
+        "llm=openai",
+        "llm=openai needs a key",
+        "OPENAI_API_KEY is not set",
+        way_out="or offline:  llm=extractive",
+    ),
+    mistake(
+        "llm=openai llm.api_key_env=MY_KEY",
+        "the environment variable MY_KEY is not set",
+        way_out="export MY_KEY=",
+        **KEY,
+    ),
     mistake("embedder=openai", "embedder=openai needs a key", way_out="embedder=tfidf"),
-    mistake("judge=llm", "judge=llm asks a language model, and llm=extractive is none", way_out="judge=keyword"),
-    mistake("judge=mem0", "judge=mem0 asks a language model, and llm=extractive is none", way_out="llm=openai llm.model="),
-    mistake("llm=openai prompt.file=/no/words.txt", "the wording /no/words.txt can't be read", **KEY),
+    mistake(
+        "judge=llm",
+        "judge=llm asks a language model, and llm=extractive is none",
+        way_out="judge=keyword",
+    ),
+    mistake(
+        "judge=mem0",
+        "judge=mem0 asks a language model, and llm=extractive is none",
+        way_out="llm=openai llm.model=",
+    ),
+    mistake(
+        "llm=openai prompt.file=/no/words.txt", "the template /no/words.txt can't be read", **KEY
+    ),
     mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),
     mistake("prompt.file={answer.txt}", "answer.txt lacks {question}"),
     mistake("llm=openai judge=llm judge.prompt_file={judge.txt}", "judge.txt lacks {gold}", **KEY),
-    mistake("llm=openai judge=mem0 judge.prompt_file=/no/words.txt", "the wording /no/words.txt can't be read", **KEY),
+    mistake(
+        "llm=openai judge=mem0 judge.prompt_file=/no/words.txt",
+        "the template /no/words.txt can't be read",
+        **KEY,
+    ),
     # data files
-    mistake("dataset=locomo", "'locomo' is not on this machine", "locomo10.json is missing", way_out="data fetch locomo"),
-    mistake("dataset.path=/no/such.json", "/no/such.json is missing", way_out="python -m memeval dataset=demo"),
-    mistake("dataset.path={cut.json}", "cut.json is not JSON", "is it cut off?", way_out="get the file again"),
-    mistake("dataset.path={an_object.json}", "an_object.json holds an object, not a list of conversations"),
-    mistake("dataset.path={no_question.json}", "no_question.json: c-1 qa[0]: field 'question' is missing"),
+    mistake(
+        "dataset=locomo",
+        "'locomo' is not on this machine",
+        "locomo10.json is missing",
+        way_out="data fetch locomo",
+    ),
+    mistake(
+        "dataset.path=/no/such.json",
+        "/no/such.json is missing",
+        way_out="python -m memeval dataset=demo",
+    ),
+    mistake(
+        "dataset.path={cut.json}",
+        "cut.json is not JSON",
+        "is it cut off?",
+        way_out="get the file again",
+    ),
+    mistake(
+        "dataset.path={an_object.json}",
+        "an_object.json holds an object, not a list of conversations",
+    ),
+    mistake(
+        "dataset.path={no_question.json}",
+        "no_question.json: c-1 qa[0]: field 'question' is missing",
+    ),
     mistake(
         "dataset=locomo dataset.allow_unpinned=true dataset.path={no_speaker.json}",
         "no_speaker.json: c-1 session_1[0]: field 'speaker' is missing",
@@ -161,18 +281,33 @@ MISTAKES = [
         way_out="dataset.allow_unpinned=true",
     ),
     # answers of other programs
-    mistake("evaluate", "evaluate takes one file of answers, not 0", way_out="evaluate ANSWERS.jsonl dataset=locomo judge=keyword"),
+    mistake(
+        "evaluate",
+        "evaluate takes one file of answers, not 0",
+        way_out="evaluate ANSWERS.jsonl dataset=locomo judge=keyword",
+    ),
     mistake("evaluate {sound.jsonl} {empty.jsonl}", "evaluate takes one file of answers, not 2"),
     mistake("evaluate -m {sound.jsonl}", "evaluate knows no option '-m'"),
-    mistake("evaluate /no/answers.jsonl", "/no/answers.jsonl can't be read: No such file or directory"),
-    mistake("evaluate {empty.jsonl}", "empty.jsonl is empty", way_out='{"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}'),
+    mistake(
+        "evaluate /no/answers.jsonl", "/no/answers.jsonl can't be read: No such file or directory"
+    ),
+    mistake(
+        "evaluate {empty.jsonl}",
+        "empty.jsonl is empty",
+        way_out='{"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
+    ),
     mistake("evaluate {broken.jsonl}", "broken.jsonl, line 3: not JSON"),
     mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
     mistake("evaluate {no_id.jsonl}", "no_id.jsonl, line 2: question_id is missing"),
     mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
     mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 here"),
-    mistake("evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
-    mistake("evaluate {sound.jsonl} judge=llm", "judge=llm asks a language model, and llm=extractive is none"),
+    mistake(
+        "evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"
+    ),
+    mistake(
+        "evaluate {sound.jsonl} judge=llm",
+        "judge=llm asks a language model, and llm=extractive is none",
+    ),
     mistake("evaluate {sound.jsonl} dataset.path={cut.json}", "cut.json is not JSON"),
     mistake("evaluate {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
 ]
@@ -188,7 +323,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.command)
-def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(home: Path, tmp_path: Path, case: Mistake) -> None:
+def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(
+    home: Path, tmp_path: Path, case: Mistake
+) -> None:
     words = case.command.split(" ")
     for name, text in FILES.items():
         if any(f"{{{name}}}" in word for word in words):
@@ -213,18 +350,26 @@ def test_a_folder_that_cant_be_written(home: Path) -> None:
     for words in (["system=no_memory"], ["-m", "system=no_memory,bm25"], ["evaluate", str(run)]):
         done = memeval(run / "below", *words, *SMALL)
         assert done.status == 2
-        assert done.told == f"memeval: {run / 'below' / 'outputs'} can't be written: Not a directory"
+        assert (
+            done.told == f"memeval: {run / 'below' / 'outputs'} can't be written: Not a directory"
+        )
         assert "set MEMEVAL_HOME to a folder that is" in done.err and "Traceback" not in done.err
     assert run.read_bytes() == before
 
 
 def test_a_bad_cell_does_not_stop_a_sweep(home: Path, tmp_path: Path) -> None:
     before = kept(home)
-    done = memeval(home, "-m", "judge=keyword,llm,token_f1", "top_k=3,5", "system=no_memory", *SMALL)
+    done = memeval(
+        home, "-m", "judge=keyword,llm,token_f1", "top_k=3,5", "system=no_memory", *SMALL
+    )
     assert done.status == 2
     table = [line.split()[:2] for line in done.out.splitlines() if line.startswith(("3 ", "5 "))]
-    assert table == [["3", "keyword"], ["5", "keyword"], ["3", "token_f1"], ["5", "token_f1"]], done.out
-    assert done.err.count("memeval: judge=llm asks a language model, and llm=extractive is none") == 1
+    assert table == [["3", "keyword"], ["5", "keyword"], ["3", "token_f1"], ["5", "token_f1"]], (
+        done.out
+    )
+    assert (
+        done.err.count("memeval: judge=llm asks a language model, and llm=extractive is none") == 1
+    )
     assert "Traceback" not in done.err
     assert {(run["params"]["judge"], run["params"]["top_k"]) for run in runs(home)} == {
         *((judge, top_k) for judge in ("keyword", "token_f1") for top_k in (3, 5)),
@@ -239,6 +384,8 @@ def test_a_run_that_asks_nothing_is_a_mistake_and_no_result(tmp_path: Path) -> N
     file.write_text(json.dumps([{**CASE, "qa": []}]), encoding="utf-8")
     done = memeval(tmp_path, f"dataset.path={file}", "tracking=none")
     assert done.status == 2
-    assert "memeval: dataset=demo asks nothing under these settings: no question is left" in done.err
+    assert (
+        "memeval: dataset=demo asks nothing under these settings: no question is left" in done.err
+    )
     assert "Traceback" not in done.err
     assert not list(tmp_path.glob("outputs/runs/*"))

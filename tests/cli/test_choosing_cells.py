@@ -15,7 +15,10 @@ DEMO = "dataset=demo_locomo_mc10"
 def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
     done = memeval(tmp_path, DEMO, f"judge={judge}", "tracking=none")
     assert done.status == 2
-    assert done.told == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose task is choosing among answers"
+    assert (
+        done.told
+        == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose task is choosing among answers"
+    )
     assert "take:  judge=accuracy" in done.err and "Traceback" not in done.err
     assert runs(tmp_path) == []
 
@@ -31,17 +34,35 @@ def test_a_run_chooses_and_is_judged_by_accuracy(tmp_path: Path) -> None:
     (run,) = runs(tmp_path)
     assert run["params"]["judge"] == "accuracy"
     metrics = run["metrics"]
-    assert (metrics["coverage"], metrics["unparsed_rate"], metrics["random_accuracy"]) == (1.0, 0.0, pytest.approx(0.1))
-    assert metrics["accuracy"] > 0.3 and 0 <= metrics["position_bias"] < 1 and metrics["recall_at_10"] == 1.0
+    assert (metrics["coverage"], metrics["unparsed_rate"], metrics["random_accuracy"]) == (
+        1.0,
+        0.0,
+        pytest.approx(0.1),
+    )
+    assert (
+        metrics["accuracy"] > 0.3
+        and 0 <= metrics["position_bias"] < 1
+        and metrics["recall_at_10"] == 1.0
+    )
     assert metrics["token_f1"] is None and "data_derived" not in run["tags"]
     rows = records(tmp_path)
     assert {len(row["choices"]) for row in rows} == {10}
     assert all([int(row["hypothesis"])] == row["chosen"] for row in rows)
-    assert all((row["chosen"] == row["right_choices"]) == (row["verdict"]["label"] == "correct") for row in rows)
+    assert all(
+        (row["chosen"] == row["right_choices"]) == (row["verdict"]["label"] == "correct")
+        for row in rows
+    )
 
 
 def test_derived_data_are_flagged_in_every_table(tmp_path: Path) -> None:
-    done = memeval(tmp_path, DEMO, "dataset.derive=true", "system=no_memory", "tracking=none", "dataset.limit_questions=3")
+    done = memeval(
+        tmp_path,
+        DEMO,
+        "dataset.derive=true",
+        "system=no_memory",
+        "tracking=none",
+        "dataset.limit_questions=3",
+    )
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
     assert run["tags"]["data_derived"] == "true"
@@ -64,14 +85,46 @@ def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> 
         ("demo-2_q29", "Answer: 7"),
         ("demo-2_q37", "5"),
     ]
-    done = memeval(tmp_path, "evaluate", str(answers(tmp_path / "replies.jsonl", replies)), DEMO, "tracking=none")
+    done = memeval(
+        tmp_path,
+        "evaluate",
+        str(answers(tmp_path / "replies.jsonl", replies)),
+        DEMO,
+        "tracking=none",
+    )
     assert done.status == 0, done.err
     rows = {row["question_id"]: row for row in records(tmp_path)}
-    assert [rows[question_id]["chosen"] for question_id, _ in replies] == [[3], [6], [1], None, [0], None, [0], [2], [7], [5]]
-    assert [question_id for question_id, row in rows.items() if row["status"] == "unparsed"] == ["demo-1_q5", "demo-2_q2"]
-    assert rows["demo-2_q2"]["verdict"] == {"judge": "accuracy", "label": "unscored", "score": None, "reason": "names no choice: 'A whale'"}
+    assert [rows[question_id]["chosen"] for question_id, _ in replies] == [
+        [3],
+        [6],
+        [1],
+        None,
+        [0],
+        None,
+        [0],
+        [2],
+        [7],
+        [5],
+    ]
+    assert [question_id for question_id, row in rows.items() if row["status"] == "unparsed"] == [
+        "demo-1_q5",
+        "demo-2_q2",
+    ]
+    assert rows["demo-2_q2"]["verdict"] == {
+        "judge": "accuracy",
+        "label": "unscored",
+        "score": None,
+        "reason": "names no choice: 'A whale'",
+    }
     (run,) = runs(tmp_path)
-    assert (run["metrics"]["unparsed_rate"], run["metrics"]["accuracy"], run["valid"]) == (0.2, pytest.approx(5 / 6), False)
+    assert (run["metrics"]["unparsed_rate"], run["metrics"]["accuracy"], run["valid"]) == (
+        0.2,
+        pytest.approx(5 / 6),
+        False,
+    )
     report = next((tmp_path / "outputs" / "runs").glob("*/report.md")).read_text(encoding="utf-8")
-    assert "| right ↓ chosen → | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | unparsed | right, % |" in report
+    assert (
+        "| right ↓ chosen → | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | unparsed | right, % |"
+        in report
+    )
     assert json.dumps(run["statuses"], sort_keys=True) == '{"ok": 8, "unparsed": 2}'

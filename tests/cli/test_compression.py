@@ -11,20 +11,38 @@ from command_line import ROOT, completed, runs
 def lengths() -> list[int]:
     """Turns of each conversation of the demonstration set, the shortest first."""
     cases = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))
-    return sorted(sum(len(turns) for turns in case["conversation"].values() if isinstance(turns, list)) for case in cases)
+    return sorted(
+        sum(len(turns) for turns in case["conversation"].values() if isinstance(turns, list))
+        for case in cases
+    )
 
 
 def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> None:
     shortest, end, longest = lengths()
     assert shortest < end < longest
-    done = completed(tmp_path, "-m", f"compression_turn=100000,middle,{end}", "tracking=none", "dataset.limit_questions=1")
-    said = {run["params"]["compression_turn"]: [note for note in run["notes"] if "never fired" in note] for run in runs(tmp_path)}
+    done = completed(
+        tmp_path,
+        "-m",
+        f"compression_turn=100000,middle,{end}",
+        "tracking=none",
+        "dataset.limit_questions=1",
+    )
+    said = {
+        run["params"]["compression_turn"]: [note for note in run["notes"] if "never fired" in note]
+        for run in runs(tmp_path)
+    }
     assert said == {
-        100000: ["compression_turn=100000 lies past the end of 3 of 3 conversations and never fired there."],
+        100000: [
+            "compression_turn=100000 lies past the end of 3 of 3 conversations and never fired there."
+        ],
         "middle": [],
-        end: [f"compression_turn={end} lies past the end of 1 of 3 conversations and never fired there."],
+        end: [
+            f"compression_turn={end} lies past the end of 1 of 3 conversations and never fired there."
+        ],
     }
     for turn in (100000, end):
         assert f"note: {said[turn][0]} (1 of 3 runs)\n" in done.out
-        reports = [path.read_text(encoding="utf-8") for path in tmp_path.glob("outputs/runs/*/report.md")]
+        reports = [
+            path.read_text(encoding="utf-8") for path in tmp_path.glob("outputs/runs/*/report.md")
+        ]
         assert sum(said[turn][0] in report for report in reports) == 1

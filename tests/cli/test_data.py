@@ -11,23 +11,37 @@ from command_line import completed, memeval, runs
 
 def cells_of(table: str) -> list[list[str]]:
     """The cells of a Markdown table, header first, its rule left out."""
-    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in table.splitlines()
+        if line.startswith("|")
+    ]
     return [row for row in rows if not set(row[0]) <= {"-", ":"}]
 
 
 def test_stats_of_few_cases_have_a_row_each(tmp_path: Path) -> None:
     done = completed(tmp_path, "data", "stats", "demo")
     header, *rows = cells_of(done.out)
-    assert header == "case sessions turns tokens questions c1 c2 c3 c4 c5 evidence answerable first last".split()
+    assert (
+        header
+        == "case sessions turns tokens questions c1 c2 c3 c4 c5 evidence answerable first last".split()
+    )
     assert rows[0][:3] + rows[0][4:10] == "demo-1 9 121 37 6 6 3 15 7".split()
     assert rows[-1][:3] + rows[-1][4:10] == "all 27 352 115 19 20 9 45 22".split()
-    assert "categories: 1 multi_hop, 2 temporal, 3 open_domain, 4 single_hop, 5 adversarial" in done.out
-    assert not any(line != line.rstrip() for line in done.out.splitlines()), "piped output has no padding"
+    assert (
+        "categories: 1 multi_hop, 2 temporal, 3 open_domain, 4 single_hop, 5 adversarial"
+        in done.out
+    )
+    assert not any(line != line.rstrip() for line in done.out.splitlines()), (
+        "piped output has no padding"
+    )
 
 
 @pytest.mark.real_data
 def test_stats_of_locomo_are_the_published_table(tmp_path: Path, data_dir: Path) -> None:
-    rows = cells_of(completed(tmp_path, "data", "stats", "locomo", MEMEVAL_DATA_DIR=str(data_dir)).out)
+    rows = cells_of(
+        completed(tmp_path, "data", "stats", "locomo", MEMEVAL_DATA_DIR=str(data_dir)).out
+    )
     assert len(rows) == 12
     assert [row[:3] + row[4:10] for row in (rows[1], rows[2], rows[-2], rows[-1])] == [
         "conv-26 19 419 199 32 37 13 70 47".split(),
@@ -38,7 +52,15 @@ def test_stats_of_locomo_are_the_published_table(tmp_path: Path, data_dir: Path)
 
 
 def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
-    done = completed(tmp_path, "data", "stats", "synthetic", "dataset.n_cases=41", "dataset.tokens=300", "questions_per_case=12")
+    done = completed(
+        tmp_path,
+        "data",
+        "stats",
+        "synthetic",
+        "dataset.n_cases=41",
+        "dataset.tokens=300",
+        "questions_per_case=12",
+    )
     header, *rows = cells_of(done.out)
     assert header[:6] == ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
     assert rows[-1][:2] == ["all", "41"]
@@ -51,12 +73,24 @@ def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["stats", "dmo"], "unknown data set 'dmo'. Did you mean: demo"),
-        (["stats", "synthetic", "dataset.tokens=9"], "dataset.tokens must be from 10 to 10,000,000, not 9"),
+        (
+            ["stats", "synthetic", "dataset.tokens=9"],
+            "dataset.tokens must be from 10 to 10,000,000, not 9",
+        ),
         (["stats", "synthetic", "dataset.tokens=[1"], "dataset.tokens=[1: "),
         (["stats", "synthetic", "tokens"], "'tokens' is no setting"),
-        (["make", "demo", "x.json"], "data set 'demo' can't be written as a file: it is neither generated nor derived"),
-        (["make", "synthetic", "/nowhere/at/all.json", "tokens=10"], "/nowhere/at/all.json can't be written: No such file or directory."),
-        (["fetch", "synthetic"], "data set 'synthetic' is generated when it is read: there is nothing to fetch."),
+        (
+            ["make", "demo", "x.json"],
+            "data set 'demo' can't be written as a file: it is neither generated nor derived",
+        ),
+        (
+            ["make", "synthetic", "/nowhere/at/all.json", "tokens=10"],
+            "/nowhere/at/all.json can't be written: No such file or directory.",
+        ),
+        (
+            ["fetch", "synthetic"],
+            "data set 'synthetic' is generated when it is read: there is nothing to fetch.",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(tmp_path: Path, words: list[str], told: str) -> None:
@@ -68,12 +102,26 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, words: list[str], told: s
 
 def test_a_made_file_runs_under_both_adapters(tmp_path: Path) -> None:
     path = tmp_path / "made.json"
-    done = completed(tmp_path, "data", "make", "synthetic", str(path), "dataset.tokens=1000", "dataset.n_cases=2")
+    done = completed(
+        tmp_path, "data", "make", "synthetic", str(path), "dataset.tokens=1000", "dataset.n_cases=2"
+    )
     assert f"run it:  python -m memeval dataset=synthetic dataset.path={path}" in done.out
-    assert [record["sample_id"] for record in json.loads(path.read_text(encoding="utf-8"))] == ["synthetic-1", "synthetic-2"]
-    assert memeval(tmp_path, "data", "make", "synthetic", str(path)).told == f"memeval: {path} is there already."
+    assert [record["sample_id"] for record in json.loads(path.read_text(encoding="utf-8"))] == [
+        "synthetic-1",
+        "synthetic-2",
+    ]
+    assert (
+        memeval(tmp_path, "data", "make", "synthetic", str(path)).told
+        == f"memeval: {path} is there already."
+    )
     for name, category in (("synthetic", "IE"), ("demo", "4")):
-        completed(tmp_path, f"dataset={name}", f"dataset.path={path}", "tracking=none", "dataset.limit_questions=12")
+        completed(
+            tmp_path,
+            f"dataset={name}",
+            f"dataset.path={path}",
+            "tracking=none",
+            "dataset.limit_questions=12",
+        )
         (run,) = (run for run in runs(tmp_path) if run["dataset"] == name)
         assert category in {row["category"] for row in run["categories"]}
 
@@ -103,10 +151,20 @@ def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: Path) -> None:
-    done = completed(tmp_path, "-m", "+sweep=haystack_scale", "dataset.tokens=300,600", "system=bm25", "tracking=none", "dataset.n_cases=2")
+    done = completed(
+        tmp_path,
+        "-m",
+        "+sweep=haystack_scale",
+        "dataset.tokens=300,600",
+        "system=bm25",
+        "tracking=none",
+        "dataset.n_cases=2",
+    )
     assert "Traceback" not in done.err
     names = {path.name for path in tmp_path.glob("outputs/sweeps/*/*.png")}
     assert names == {"comparison.png", "haystack_scale.png", "haystack_depth.png"}
     reports = list(tmp_path.glob("outputs/runs/*/report.md"))
     assert len(reports) == 2
-    assert all("## By depth of the evidence" in report.read_text(encoding="utf-8") for report in reports)
+    assert all(
+        "## By depth of the evidence" in report.read_text(encoding="utf-8") for report in reports
+    )

@@ -13,27 +13,56 @@ from memeval.granularity import Granularity, chunks
 from memeval.testing.endpoint import ScriptedEndpoint
 
 
-@pytest.mark.parametrize("model", [(), ("llm=openai",)], ids=["a history at a time", "several at once"])
+@pytest.mark.parametrize(
+    "model", [(), ("llm=openai",)], ids=["a history at a time", "several at once"]
+)
 def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
-        words = ("dataset=demo_longmemeval", "system=embedding_only", "embedder=openai", "granularity=session", "tracking=none", *model)
+        words = (
+            "dataset=demo_longmemeval",
+            "system=embedding_only",
+            "embedder=openai",
+            "granularity=session",
+            "tracking=none",
+            *model,
+        )
         completed(tmp_path, *words, OPENAI_BASE_URL=endpoint.base_url, OPENAI_API_KEY="of the test")
-        sent = Counter(text for path, body in endpoint.requests if path.endswith("/embeddings") for text in body["input"])
+        sent = Counter(
+            text
+            for path, body in endpoint.requests
+            if path.endswith("/embeddings")
+            for text in body["input"]
+        )
     (run,) = runs(tmp_path)
     assert run["statuses"] == {"ok": 8}
     assert set(sent.values()) == {1}
-    assert len([text for text in sent if "sourdough" in text]) == 1, "a session that four histories share"
+    assert len([text for text in sent if "sourdough" in text]) == 1, (
+        "a session that four histories share"
+    )
 
 
 @pytest.mark.real_data
-def test_recurring_sessions_are_embedded_once_though_their_dates_differ(tmp_path: Path, data_dir: Path) -> None:
+def test_recurring_sessions_are_embedded_once_though_their_dates_differ(
+    tmp_path: Path, data_dir: Path
+) -> None:
     cases = list(build("longmemeval_s", data_dir).cases())
     units = [chunk.content for case in cases for chunk in chunks(case, Granularity("session"))]
     words = ("dataset=longmemeval_s", "system=embedding_only", "embedder=openai", "tracking=none")
     with ScriptedEndpoint() as endpoint:
-        reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test", "MEMEVAL_DATA_DIR": str(data_dir)}
+        reach = {
+            "OPENAI_BASE_URL": endpoint.base_url,
+            "OPENAI_API_KEY": "of the test",
+            "MEMEVAL_DATA_DIR": str(data_dir),
+        }
         completed(tmp_path, *words, "granularity=session", **reach)
-        sent = Counter(text for path, body in endpoint.requests if path.endswith("/embeddings") for text in body["input"])
+        sent = Counter(
+            text
+            for path, body in endpoint.requests
+            if path.endswith("/embeddings")
+            for text in body["input"]
+        )
     assert set(sent.values()) == {1}
     assert len(units) > len(set(units)), "sessions recur among these histories"
-    assert set(sent) == set(units) | {question.text for case in cases for question in case.questions}
+    assert set(sent) == set(units) | {
+        question.text for case in cases for question in case.questions
+    }

@@ -10,7 +10,7 @@ import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
 
 from memeval.datasets.locate import build
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DEMO
 from memeval.errors import UserError
 from memeval.pipeline.imported import read_hypotheses
@@ -31,12 +31,17 @@ def evaluate(home: Path, file: Path, *arguments: str, **environment: str) -> End
 
 
 def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
-    file = answers(tmp_path / "k=5, perfect.jsonl", ((one.question_id, one.gold[0] if one.gold else REFUSAL) for one in asked))
+    file = answers(
+        tmp_path / "k=5, perfect.jsonl",
+        ((one.question_id, one.gold[0] if one.gold else REFUSAL) for one in asked),
+    )
     done = evaluate(tmp_path, file, "judge=keyword")
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
     metrics = run["metrics"]
-    assert [metrics[name] for name in ("accuracy", "keyword_pass", "exact_match", "coverage")] == [1.0] * 4
+    assert [metrics[name] for name in ("accuracy", "keyword_pass", "exact_match", "coverage")] == [
+        1.0
+    ] * 4
     for name in ("multi_hop", "temporal", "open_domain", "single_hop"):
         assert metrics[f"accuracy/{name}"] == 1.0 and metrics[f"n_questions/{name}"] > 0, name
     assert metrics["n_questions"] == sum(one.category != 5 for one in asked)
@@ -49,7 +54,9 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     assert f"finished before: {len(asked)} records reused" in again.err
 
 
-def test_ids_that_do_not_fit_are_counted_and_named(tmp_path: Path, asked: list[EvalQuestion]) -> None:
+def test_ids_that_do_not_fit_are_counted_and_named(
+    tmp_path: Path, asked: list[EvalQuestion]
+) -> None:
     first = [one for one in asked if one.question_id.startswith("demo-1/")][:6]
     right = [(one.question_id, one.gold[0]) for one in first]
     unknown = [(f"demo-1/q{number}", "something") for number in range(900, 912)]
@@ -62,7 +69,12 @@ def test_ids_that_do_not_fit_are_counted_and_named(tmp_path: Path, asked: list[E
         ("demo-2/q0", "nobody asks"),
         *unknown,
     ]
-    done = evaluate(tmp_path, answers(tmp_path / "messy.jsonl", rows), "dataset.limit_cases=1", "dataset.limit_questions=6")
+    done = evaluate(
+        tmp_path,
+        answers(tmp_path / "messy.jsonl", rows),
+        "dataset.limit_cases=1",
+        "dataset.limit_questions=6",
+    )
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
     names = [question_id for question_id, _ in right]
@@ -82,16 +94,37 @@ def test_ids_that_do_not_fit_are_counted_and_named(tmp_path: Path, asked: list[E
     assert "INVALID" in done.out
     by_id = {row["question_id"]: row for row in records(tmp_path)}
     assert list(by_id) == names
-    assert [by_id[name]["hypothesis"] for name in names] == [right[0][1], right[1][1], " \n", None, right[4][1], None]
+    assert [by_id[name]["hypothesis"] for name in names] == [
+        right[0][1],
+        right[1][1],
+        " \n",
+        None,
+        right[4][1],
+        None,
+    ]
     assert set(by_id[names[2]]["metrics"].values()) == {0.0}
-    assert by_id[names[2]]["verdict"] == {"judge": "keyword", "label": "wrong", "score": 0.0, "reason": "the answer is blank"}
-    assert "its row holds no answer" in by_id[names[3]]["error"] and "no row" in by_id[names[5]]["error"]
+    assert by_id[names[2]]["verdict"] == {
+        "judge": "keyword",
+        "label": "wrong",
+        "score": 0.0,
+        "reason": "the answer is blank",
+    }
+    assert (
+        "its row holds no answer" in by_id[names[3]]["error"]
+        and "no row" in by_id[names[5]]["error"]
+    )
 
 
 def test_a_file_for_another_data_set_scores_nothing(tmp_path: Path) -> None:
-    done = evaluate(tmp_path, answers(tmp_path / "other.jsonl", [("conv-26/q0", "7 May 2023")]), "dataset.limit_questions=1")
+    done = evaluate(
+        tmp_path,
+        answers(tmp_path / "other.jsonl", [("conv-26/q0", "7 May 2023")]),
+        "dataset.limit_questions=1",
+    )
     assert done.status == 1
-    assert "note: 1 unknown: ids that the data set does not have, left out: conv-26/q0\n" in done.out
+    assert (
+        "note: 1 unknown: ids that the data set does not have, left out: conv-26/q0\n" in done.out
+    )
     (run,) = runs(tmp_path)
     assert (run["metrics"]["coverage"], run["metrics"]["accuracy"]) == (0.0, None)
 
@@ -109,19 +142,33 @@ WITHIN = 1e-9 + 5e-11
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["full_context_gpt_4o_mini", "mem0_2025", "vague_wrong_answers"])
-def test_recorded_answers_get_their_recorded_metrics(tmp_path: Path, data_dir: Path, name: str) -> None:
+def test_recorded_answers_get_their_recorded_metrics(
+    tmp_path: Path, data_dir: Path, name: str
+) -> None:
     file = data_dir.parent / "outputs" / "locomo" / f"{name}.jsonl"
-    recorded = {row["question_id"]: row for row in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
-    done = evaluate(tmp_path, file, "dataset=locomo", "judge=keyword", MEMEVAL_DATA_DIR=str(data_dir))
+    recorded = {
+        row["question_id"]: row
+        for row in map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    }
+    done = evaluate(
+        tmp_path, file, "dataset=locomo", "judge=keyword", MEMEVAL_DATA_DIR=str(data_dir)
+    )
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
-    assert (run["metrics"]["n_questions"], run["metrics"]["coverage"], run["tags"]["data_pinned"]) == (1540.0, 1.0, "true")
+    assert (
+        run["metrics"]["n_questions"],
+        run["metrics"]["coverage"],
+        run["tags"]["data_pinned"],
+    ) == (1540.0, 1.0, "true")
     rows = records(tmp_path)
     assert {row["question_id"] for row in rows} == set(recorded) and len(rows) == 1540
     for row in rows:
         reference = recorded[row["question_id"]]["reference"]
         for ours, theirs in REFERENCE.items():
-            assert row["metrics"][ours] == pytest.approx(reference[theirs], rel=0, abs=WITHIN), (row["question_id"], ours)
+            assert row["metrics"][ours] == pytest.approx(reference[theirs], rel=0, abs=WITHIN), (
+                row["question_id"],
+                ours,
+            )
         assert row["verdict"]["score"] == reference["cog_kw_passed"], row["question_id"]
     passed = sum(row["reference"]["cog_kw_passed"] for row in recorded.values())
     assert run["metrics"]["accuracy"] == pytest.approx(passed / 1540)
@@ -132,7 +179,14 @@ def test_recorded_answers_get_their_recorded_metrics(tmp_path: Path, data_dir: P
     [
         *(("7", "7"), ("-0", "-0"), ("7.50", "7.50"), ("1e5", "1e5"), ("1" * 5000, "1" * 5000)),
         *(('""', ""), ('" \\n"', " \n"), ('"NaN"', "NaN"), ('"null"', "null")),
-        *(("null", None), ("NaN", None), ("Infinity", None), ("-Infinity", None), ("1e400", None), ("-1e999", None)),
+        *(
+            ("null", None),
+            ("NaN", None),
+            ("Infinity", None),
+            ("-Infinity", None),
+            ("1e400", None),
+            ("-1e999", None),
+        ),
     ],
     ids=lambda value: str(value)[:12],
 )
@@ -145,9 +199,18 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"question_id": "q", "hypothesis": true}', "hypothesis is no text and no number, but true or false"),
-        ('{"question_id": "q", "hypothesis": ["a"]}', "hypothesis is no text and no number, but a list"),
-        ('{"question_id": "q", "hypothesis": {"a": 1}}', "hypothesis is no text and no number, but an object"),
+        (
+            '{"question_id": "q", "hypothesis": true}',
+            "hypothesis is no text and no number, but true or false",
+        ),
+        (
+            '{"question_id": "q", "hypothesis": ["a"]}',
+            "hypothesis is no text and no number, but a list",
+        ),
+        (
+            '{"question_id": "q", "hypothesis": {"a": 1}}',
+            "hypothesis is no text and no number, but an object",
+        ),
         ('{"question_id": 7, "hypothesis": "a"}', "question_id is missing or no text"),
         ('{"question_id": NaN, "hypothesis": "a"}', "question_id is missing or no text"),
         ('{"question_id": "q"}', "hypothesis is missing"),
@@ -159,7 +222,9 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_row_that_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, told: str | None) -> None:
+def test_a_row_that_is_wrong_is_told_with_its_line(
+    tmp_path: Path, line: str, told: str | None
+) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text(f'{{"question_id": "first", "hypothesis": "a"}}\n{line}\n', encoding="utf-8")
     if told is None:
@@ -172,37 +237,58 @@ def test_a_row_that_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, to
 
 def test_a_blank_choice_names_none(tmp_path: Path) -> None:
     choosing = build("demo_locomo_mc10", ROOT / "data")
-    first, second = [question.question_id for case in choosing.cases() for question in case.questions][:2]
+    first, second = [
+        question.question_id for case in choosing.cases() for question in case.questions
+    ][:2]
     file = answers(tmp_path / "blank.jsonl", [(first, " "), (second, "0")])
     done = evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10")
     assert done.status == 0, done.err
     rows = {row["question_id"]: row for row in records(tmp_path)}
     assert [rows[name]["status"] for name in (first, second)] == ["unparsed", "ok"]
-    assert "finished before" in evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10").err
+    assert (
+        "finished before"
+        in evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10").err
+    )
 
 
 def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     chosen = [one for one in asked if one.gold][3:9]
-    file = answers(tmp_path / "few.jsonl", [*((one.question_id, one.gold[0]) for one in chosen), ("no such/q", "x")])
+    file = answers(
+        tmp_path / "few.jsonl",
+        [*((one.question_id, one.gold[0]) for one in chosen), ("no such/q", "x")],
+    )
     done = evaluate(tmp_path, file, "judge=keyword", "--only-listed")
     assert done.status == 0, done.err
     assert "imported, partial" in done.out
     (run,) = runs(tmp_path)
     assert run["tags"]["partial"] == "true" and run["statuses"] == {"ok": 6} and run["valid"]
     left_out = len(asked) - 6
-    assert f"partial: only questions that the file lists are asked, {left_out} others are left out" in run["notes"]
+    assert (
+        f"partial: only questions that the file lists are asked, {left_out} others are left out"
+        in run["notes"]
+    )
     assert "1 unknown: ids that the data set does not have, left out: no such/q" in run["notes"]
     assert "evaluate" in run["command"] and "--only-listed" in run["command"]
 
     assert evaluate(tmp_path, file, "judge=keyword").status == 0
     whole = [run for run in runs(tmp_path) if "partial" not in run["tags"]]
-    assert [run["statuses"] for run in whole] == [{"ok": 6, "answer_failed": left_out}], "without the word another run"
+    assert [run["statuses"] for run in whole] == [{"ok": 6, "answer_failed": left_out}], (
+        "without the word another run"
+    )
 
 
 def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
-    done = evaluate(tmp_path, answers(tmp_path / "other.jsonl", [("a/q0", "x")]), "judge=keyword", "--only-listed")
+    done = evaluate(
+        tmp_path,
+        answers(tmp_path / "other.jsonl", [("a/q0", "x")]),
+        "judge=keyword",
+        "--only-listed",
+    )
     assert done.status == 2 and "Traceback" not in done.err
-    assert "other.jsonl lists no question of dataset=demo" in done.told and "ids there look like:  demo-1/q0" in done.err
+    assert (
+        "other.jsonl lists no question of dataset=demo" in done.told
+        and "ids there look like:  demo-1/q0" in done.err
+    )
 
 
 def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
@@ -212,10 +298,18 @@ def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) 
     path = tmp_path / "many.json"
     path.write_text(json.dumps(data[:1]), encoding="utf-8")
     case = data[0]["sample_id"]
-    listed = [(f"{case}/q{number}", "tea") for number in range(30_000)] + [(f"unknown/q{number}", "tea") for number in range(30_000)]
+    listed = [(f"{case}/q{number}", "tea") for number in range(30_000)] + [
+        (f"unknown/q{number}", "tea") for number in range(30_000)
+    ]
     file = answers(tmp_path / "many.jsonl", listed)
     before = time.perf_counter()
-    done = evaluate(tmp_path, file, f"dataset.path={path}", "+dataset.allow_unpinned=true", "dataset.limit_questions=10")
+    done = evaluate(
+        tmp_path,
+        file,
+        f"dataset.path={path}",
+        "+dataset.allow_unpinned=true",
+        "dataset.limit_questions=10",
+    )
     assert done.status == 0, done.err
     assert "29990 not asked" in done.out and "30000 unknown" in done.out
     assert time.perf_counter() - before < 60, "30,000 × 30,000 steps take far longer"

@@ -19,13 +19,17 @@ CHANGED = ("top_k=3", "compression_turn=middle", "granularity=turn")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a run on each."""
     folder = tmp_path_factory.mktemp("home")
-    done: Ended = completed(folder, "-m", f"dataset={','.join(SHIPPED)}", "system=bm25", *CHANGED, *FEW)
+    done: Ended = completed(
+        folder, "-m", f"dataset={','.join(SHIPPED)}", "system=bm25", *CHANGED, *FEW
+    )
     assert all(f"\n{name}\n" in done.out for name in SHIPPED), "a table each"
     return folder
 
 
 def run_of(home: Path, name: str, imported: str = "false") -> dict[str, Any]:
-    (found,) = (run for run in runs(home) if (run["dataset"], run["tags"]["imported"]) == (name, imported))
+    (found,) = (
+        run for run in runs(home) if (run["dataset"], run["tags"]["imported"]) == (name, imported)
+    )
     return found
 
 
@@ -37,6 +41,12 @@ def test_a_data_set_is_run_and_its_answers_are_judged_again(home: Path, name: st
     hypotheses = home / "outputs" / "runs" / run["run_key"] / "hypotheses.jsonl"
     completed(home, "evaluate", str(hypotheses), f"dataset={name}", *FEW)
     again = run_of(home, name, imported="true")
-    told = [metric for metric in run["metrics"] if metric.startswith(("accuracy", "token_f1", "n_questions"))]
+    told = [
+        metric
+        for metric in run["metrics"]
+        if metric.startswith(("accuracy", "token_f1", "n_questions"))
+    ]
     assert len(told) > 5
-    assert {metric: again["metrics"][metric] for metric in told} == {metric: run["metrics"][metric] for metric in told}
+    assert {metric: again["metrics"][metric] for metric in told} == {
+        metric: run["metrics"][metric] for metric in told
+    }

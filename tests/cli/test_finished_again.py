@@ -40,14 +40,18 @@ def test_nothing_that_was_measured_is_written_anew(twice: Twice) -> None:
     after = kept(twice.home)
     assert set(after) == set(twice.before)
     measured = [name for name in after if name.endswith((".jsonl", "run.json", "config.yaml"))]
-    assert len(measured) == 3 + 3 * 3, "records, summary, config; answers, verdicts and hypotheses of each repeat"
+    assert len(measured) == 3 + 3 * 3, (
+        "records, summary, config; answers, verdicts and hypotheses of each repeat"
+    )
     for name in measured:
         assert after[name] == twice.before[name], name
 
 
 def test_each_repeat_has_its_seed(twice: Twice) -> None:
     rows = records(twice.home)
-    assert [(row["repeat"], row["seed"]) for row in rows] == [(repeat, 7 + repeat) for repeat in range(3) for _ in range(3)]
+    assert [(row["repeat"], row["seed"]) for row in rows] == [
+        (repeat, 7 + repeat) for repeat in range(3) for _ in range(3)
+    ]
     assert len({row["question_id"] for row in rows}) == 3
     assert [repeat["seed"] for repeat in runs(twice.home)[0]["repeats"]] == [7, 8, 9]
 
@@ -57,5 +61,10 @@ def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) 
     (report,) = twice.home.glob("outputs/runs/*/report.md")
     assert (run["metrics"]["accuracy_std"], run["tags"]["deterministic"]) == (0.0, "true")
     assert " 0 det " in twice.first.out
-    assert "note: Answers come from the offline extractive reader: deterministic, and no language model." in twice.first.out
-    assert "| std over repeats, points | 0 (deterministic reader) |" in report.read_text(encoding="utf-8")
+    assert (
+        "note: Answers come from the offline extractive reader: deterministic, and no language model."
+        in twice.first.out
+    )
+    assert "| std over repeats, points | 0 (deterministic reader) |" in report.read_text(
+        encoding="utf-8"
+    )

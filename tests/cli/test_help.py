@@ -27,7 +27,9 @@ def test_an_option_is_listed_below_its_group_with_its_fields(shown: str, file: P
     group = re.search(rf"^  {file.parent.name}\b.*\n((?:   .*\n)+)", shown, re.MULTILINE)
     assert group is not None, file.parent.name
     option = re.search(rf"^   [* ] {file.stem} +(\S.*)\n((?:       .*\n)*)", group[1], re.MULTILINE)
-    assert option is not None, f"{file.stem} is missing, or its file begins with no comment that says what it is"
+    assert option is not None, (
+        f"{file.stem} is missing, or its file begins with no comment that says what it is"
+    )
     text = file.read_text(encoding="utf-8")
     fields = re.findall(r"^(\w+):", text, re.MULTILINE) if "@package _global_" not in text else []
     for name in set(fields) - {"name", "defaults"}:
@@ -50,8 +52,13 @@ def test_top_level_fields_sweeps_and_commands_are_listed(shown: str) -> None:
     assert shown.count("or any positive integer") == 2
 
 
-@pytest.mark.parametrize("words", ["-h", "help", "run --help", "system=rag --help", "-m system=rag,bm25 -h", "evaluate --help"])
-def test_help_is_the_same_wherever_it_is_asked_for(shown: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    ["-h", "help", "run --help", "system=rag --help", "-m system=rag,bm25 -h", "evaluate --help"],
+)
+def test_help_is_the_same_wherever_it_is_asked_for(
+    shown: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command(words.split()) == 0
     assert capsys.readouterr().out == shown
 

@@ -11,7 +11,14 @@ from command_line import completed, records, runs
 
 from memeval.records import Status
 
-FIGURES = ("accuracy", "accuracy_macro", "token_f1", "coverage", "abstention_accuracy", "knowledge_update_accuracy")
+FIGURES = (
+    "accuracy",
+    "accuracy_macro",
+    "token_f1",
+    "coverage",
+    "abstention_accuracy",
+    "knowledge_update_accuracy",
+)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -19,7 +26,12 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "words", [("dataset=demo_longmemeval", "system=oracle", "llm=mock", "judge=longmemeval"), ("dataset=demo",)], ids=str
+    "words",
+    [
+        ("dataset=demo_longmemeval", "system=oracle", "llm=mock", "judge=longmemeval"),
+        ("dataset=demo",),
+    ],
+    ids=str,
 )
 def test_answers_judged_again_get_the_same_figures(tmp_path: Path, words: tuple[str, ...]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
@@ -37,8 +49,15 @@ def test_answers_judged_again_get_the_same_figures(tmp_path: Path, words: tuple[
 def test_each_repeat_has_its_file_and_failures_are_left_out(tmp_path: Path) -> None:
     completed(tmp_path, "dataset=demo_longmemeval", "num_runs=2", "tracking=none")
     (folder,) = tmp_path.glob("outputs/runs/*")
-    assert sorted(path.name for path in folder.glob("hyp*")) == ["hypotheses.jsonl", "hypotheses_1.jsonl"]
-    kept = [{"question_id": row["question_id"], "hypothesis": row["hypothesis"]} for row in records(folder) if row["repeat"] == 1]
+    assert sorted(path.name for path in folder.glob("hyp*")) == [
+        "hypotheses.jsonl",
+        "hypotheses_1.jsonl",
+    ]
+    kept = [
+        {"question_id": row["question_id"], "hypothesis": row["hypothesis"]}
+        for row in records(folder)
+        if row["repeat"] == 1
+    ]
     assert rows(folder / "hypotheses_1.jsonl") == kept and len(kept) == 8
     part = tmp_path / "part.jsonl"
     part.write_text("\n".join(json.dumps(row) for row in kept[:5]), encoding="utf-8")

@@ -70,13 +70,30 @@ SEVEN = """
 
 def test_an_experiment_and_a_range(tmp_path: Path, folder: Path) -> None:
     write(folder, "experiment/seven", SEVEN)
-    completed(tmp_path, "-m", "--config-dir", str(folder), "+experiment=seven", "compression_turn=range(1,10,4)", *SMALL)
+    completed(
+        tmp_path,
+        "-m",
+        "--config-dir",
+        str(folder),
+        "+experiment=seven",
+        "compression_turn=range(1,10,4)",
+        *SMALL,
+    )
     assert resolved(tmp_path) == {(7, 1), (7, 5), (7, 9)}
 
 
 def test_a_users_own_option_stands_beside_integers(tmp_path: Path, folder: Path) -> None:
     write(folder, "top_k/huge", "top_k: 100\n")
-    completed(tmp_path, "-m", "--config-dir", str(folder), "top_k=3,huge", "compression_turn=40", "system=no_memory", *SMALL)
+    completed(
+        tmp_path,
+        "-m",
+        "--config-dir",
+        str(folder),
+        "top_k=3,huge",
+        "compression_turn=40",
+        "system=no_memory",
+        *SMALL,
+    )
     assert resolved(tmp_path) == {(3, 40), (100, 40)}
 
 

@@ -11,26 +11,40 @@ from typing import Any
 import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
 
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DEMO
 from memeval.testing.endpoint import ScriptedEndpoint
 
-RIGHT, WRONG = '{"reason": "as scripted", "label": "CORRECT"}', '{"reason": "as scripted", "label": "WRONG"}'
+RIGHT, WRONG = (
+    '{"reason": "as scripted", "label": "CORRECT"}',
+    '{"reason": "as scripted", "label": "WRONG"}',
+)
 
 
 def listed(path: Path, count: int) -> Path:
     """A file that answers the first questions of the demonstration set that have an answer."""
     demo = Locomo(ROOT / "data" / DEMO.file, info=DEMO)
-    asked = [question for case in demo.cases() for question in case.questions if question.answerable]
+    asked = [
+        question for case in demo.cases() for question in case.questions if question.answerable
+    ]
     return answers(path, ((question.question_id, question.gold[0]) for question in asked[:count]))
 
 
 def judge(home: Path, endpoint: ScriptedEndpoint, file: Path, *words: str) -> Ended:
-    model = ("llm=openai", "llm.model=judge", f"llm.base_url={endpoint.base_url}", "llm.max_concurrency=1")
-    return memeval(home, "evaluate", str(file), "--only-listed", "judge=llm", *model, "tracking=none", *words)
+    model = (
+        "llm=openai",
+        "llm.model=judge",
+        f"llm.base_url={endpoint.base_url}",
+        "llm.max_concurrency=1",
+    )
+    return memeval(
+        home, "evaluate", str(file), "--only-listed", "judge=llm", *model, "tracking=none", *words
+    )
 
 
-def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
+    tmp_path: Path,
+) -> None:
     file, came = listed(tmp_path / "answers.jsonl", 4), Counter[str]()
     mended = False
 
@@ -64,7 +78,9 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(tm
         assert "finished before: 4 records reused" in again.err and endpoint.count() == 9
 
 
-def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(tmp_path: Path) -> None:
+def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
+    tmp_path: Path,
+) -> None:
     file = listed(tmp_path / "answers.jsonl", 3)
     garbage = {"seen": 0}
 
@@ -75,24 +91,35 @@ def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
     with ScriptedEndpoint(reply) as endpoint:
         assert judge(tmp_path, endpoint, file).status == 0
         first = records(tmp_path)
-        for path in (*tmp_path.glob("outputs/verdicts/*.jsonl"), *tmp_path.glob("outputs/runs/*/run.json")):
+        for path in (
+            *tmp_path.glob("outputs/verdicts/*.jsonl"),
+            *tmp_path.glob("outputs/runs/*/run.json"),
+        ):
             path.unlink()
         assert judge(tmp_path, endpoint, file).status == 0
         assert endpoint.count() == garbage["seen"] == 6
-    without_times = [{name: value for name, value in row.items() if name != "times"} for row in first]
-    assert without_times == [{name: value for name, value in row.items() if name != "times"} for row in records(tmp_path)]
+    without_times = [
+        {name: value for name, value in row.items() if name != "times"} for row in first
+    ]
+    assert without_times == [
+        {name: value for name, value in row.items() if name != "times"} for row in records(tmp_path)
+    ]
     assert {row["verdict"]["tries"] for row in first} == {1}
 
 
-def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
     file = listed(tmp_path / "answers.jsonl", 40)
     keeps = False
-    with ScriptedEndpoint(lambda body: RIGHT if keeps else "\x1b[31mI would say\nit is right.") as endpoint:
+    with ScriptedEndpoint(
+        lambda body: RIGHT if keeps else "\x1b[31mI would say\nit is right."
+    ) as endpoint:
         done = judge(tmp_path, endpoint, file)
         assert done.status == 1
         assert (
             "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI would say it is right.): "
-            "take a model that keeps to the form, or a wording that asks for it\n"
+            "take a model that keeps to the form, or a template that asks for it\n"
         ) in done.err
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80
         assert not runs(tmp_path)
@@ -104,7 +131,9 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(tm
         (run,) = runs(tmp_path)
         assert run["statuses"] == {"ok": 40}
         bodies = [json.dumps(body, sort_keys=True) for _, body in endpoint.requests]
-        assert len(bodies) - len(set(bodies)) <= 1, "none is asked twice but the one under way when the run stopped"
+        assert len(bodies) - len(set(bodies)) <= 1, (
+            "none is asked twice but the one under way when the run stopped"
+        )
 
 
 def test_the_majority_of_several_judgings_counts(tmp_path: Path) -> None:
@@ -129,35 +158,64 @@ def test_the_majority_of_several_judgings_counts(tmp_path: Path) -> None:
         ["correct", "unscored", "wrong"],
     ]
     metrics = run["metrics"]
-    assert (metrics["judge_unanimous"], metrics["unparsed_rate"], metrics["accuracy"]) == pytest.approx((1 / 3, 1 / 3, 0.5))
+    assert (
+        metrics["judge_unanimous"],
+        metrics["unparsed_rate"],
+        metrics["accuracy"],
+    ) == pytest.approx((1 / 3, 1 / 3, 0.5))
     assert metrics["calls/judge"] == 10 and run["params"]["judge.repeats"] == 3
 
 
 def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
     file = listed(tmp_path / "answers.jsonl", 2)
     with ScriptedEndpoint(lambda body: RIGHT) as endpoint:
-        for words, calls in (((), 2), (("judge.repeats=1",), 2), (("judge.repeats=3",), 6), (("judge.fence=false",), 8)):
+        for words, calls in (
+            ((), 2),
+            (("judge.repeats=1",), 2),
+            (("judge.repeats=3",), 6),
+            (("judge.fence=false",), 8),
+        ):
             assert judge(tmp_path, endpoint, file, *words).status == 0
-            assert endpoint.count() == calls, "the first of several judgings is the one that was made before"
+            assert endpoint.count() == calls, (
+                "the first of several judgings is the one that was made before"
+            )
         assert "<answer-" not in endpoint.requests[-1][1]["messages"][-1]["content"]
     assert len(runs(tmp_path)) == 3
-    assert all("judge_unanimous" in run["metrics"] for run in runs(tmp_path) if run["params"]["judge.repeats"] == 3)
+    assert all(
+        "judge_unanimous" in run["metrics"]
+        for run in runs(tmp_path)
+        if run["params"]["judge.repeats"] == 3
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("judge=llm", "judge.repeats=2"), "judge.repeats must be an odd number, so that there is a majority, not 2"),
+        (
+            ("judge=llm", "judge.repeats=2"),
+            "judge.repeats must be an odd number, so that there is a majority, not 2",
+        ),
         (("judge=llm", "judge.repeats=0"), "judge.repeats must be at least 1, not 0"),
         (("judge=llm", "judge.repeats=many"), "judge.repeats must be a whole number, not 'many'"),
         (("judge=longmemeval", "judge.reading=first"), "unknown judge.reading 'first'"),
-        (("judge=keyword", "+judge.repeats=3"), "judge.repeats=3 means nothing for judge=keyword, which asks no model"),
-        (("judge=keyword", "+judge.fence=true"), "judge.fence=True means nothing for judge=keyword, which asks no model"),
-        (("judge=llm", "+judge.reading=official"), "judge.reading=official means nothing for judge=llm"),
+        (
+            ("judge=keyword", "+judge.repeats=3"),
+            "judge.repeats=3 means nothing for judge=keyword, which asks no model",
+        ),
+        (
+            ("judge=keyword", "+judge.fence=true"),
+            "judge.fence=True means nothing for judge=keyword, which asks no model",
+        ),
+        (
+            ("judge=llm", "+judge.reading=official"),
+            "judge.reading=official means nothing for judge=llm",
+        ),
         (("judge=llm", "--listed"), "evaluate knows no option '--listed'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_settings_that_make_no_sense_are_refused(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
     model = ("llm=openai", "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1", "tracking=none")
     done = memeval(tmp_path, "evaluate", str(listed(tmp_path / "a.jsonl", 1)), *model, *words)
     assert done.status == 2 and told in done.told and "Traceback" not in done.err
@@ -172,7 +230,13 @@ def test_how_yes_and_no_are_read(tmp_path: Path, reading: str, right: float) -> 
     with ScriptedEndpoint(reply) as endpoint:
         completed(
             tmp_path,
-            *("dataset=demo_longmemeval", "system=oracle", "judge=longmemeval", f"judge.reading={reading}", "tracking=none"),
+            *(
+                "dataset=demo_longmemeval",
+                "system=oracle",
+                "judge=longmemeval",
+                f"judge.reading={reading}",
+                "tracking=none",
+            ),
             *("llm=openai", "llm.model=m", f"llm.base_url={endpoint.base_url}"),
         )
     (run,) = runs(tmp_path)
@@ -189,5 +253,7 @@ def test_a_blank_answer_is_wrong_without_asking_the_judge(tmp_path: Path) -> Non
         assert endpoint.count() == 2
     (run,) = runs(tmp_path)
     metrics = run["metrics"]
-    assert [metrics[name] for name in ("accuracy", "exact_match", "coverage")] == pytest.approx([2 / 3, 2 / 3, 1.0])
+    assert [metrics[name] for name in ("accuracy", "exact_match", "coverage")] == pytest.approx(
+        [2 / 3, 2 / 3, 1.0]
+    )
     assert run["tags"]["partial"] == "true"

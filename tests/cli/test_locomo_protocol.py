@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 from command_line import ROOT, completed, memeval, records, runs
 
-from memeval.datasets.fields import parse_json
+from memeval.datasets.io.fields import parse_json
 from memeval.datasets.registry import DEMO
 from memeval.metrics.retrieval import official_evidence_recall
 
@@ -16,7 +16,13 @@ FREE = ("token_f1", "mem0_f1", "bleu1", "keyword_overlap", "keyword_pass", "exac
 
 
 def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> None:
-    words = ("dataset=demo", "system=bm25", "top_k=3", "tracking=none", "dataset.category_names=mem0_paper")
+    words = (
+        "dataset=demo",
+        "system=bm25",
+        "top_k=3",
+        "tracking=none",
+        "dataset.category_names=mem0_paper",
+    )
     completed(tmp_path, *words, "dataset.evidence_recall=official")
     (run,) = runs(tmp_path)
     path = ROOT / "data" / DEMO.file
@@ -26,21 +32,35 @@ def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> Non
         for number, qa in enumerate(sample["qa"])
     }
     rows = records(tmp_path)
-    wanted = fmean(official_evidence_recall(row["retrieved"], cited[row["question_id"]]) for row in rows)
+    wanted = fmean(
+        official_evidence_recall(row["retrieved"], cited[row["question_id"]]) for row in rows
+    )
     assert run["metrics"]["official/evidence_recall"] == pytest.approx(wanted) and 0 < wanted < 1
 
-    for category, name in {1: "single_hop", 2: "temporal", 3: "multi_hop", 4: "open_domain"}.items():
+    for category, name in {
+        1: "single_hop",
+        2: "temporal",
+        3: "multi_hop",
+        4: "open_domain",
+    }.items():
         own = [row["metrics"] for row in rows if row["category"] == category]
         for metric in FREE:
-            assert run["metrics"][f"{metric}/{name}"] == pytest.approx(fmean(values[metric] for values in own))
+            assert run["metrics"][f"{metric}/{name}"] == pytest.approx(
+                fmean(values[metric] for values in own)
+            )
 
     completed(tmp_path, *words)
     (other,) = [one for one in runs(tmp_path) if one["run_key"] != run["run_key"]]
     assert "official/evidence_recall" not in other["metrics"]
-    assert other["tags"]["protocol"] == run["tags"]["protocol"], "a further metric is no other protocol"
+    assert other["tags"]["protocol"] == run["tags"]["protocol"], (
+        "a further metric is no other protocol"
+    )
 
 
 def test_a_naming_that_fits_no_table_is_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "dataset.category_names=zep", "tracking=none")
     assert done.status == 2
-    assert "dataset.category_names=zep is gone" in done.told and "dataset.category_names=mirix" in done.err
+    assert (
+        "dataset.category_names=zep is gone" in done.told
+        and "dataset.category_names=mirix" in done.err
+    )

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from command_line import completed, records, runs
 
-from memeval.judges.longmemeval import KINDS
+from memeval.datasets.longmemeval.judge import KINDS
 from memeval.testing.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.real_data
 
 APART = "\n#####\n"
 OWN = "".join(f"=== {kind} ===\n{{question}}{APART}{{answer}}{APART}{{gold}}\n" for kind in KINDS)
-"""A wording from which question and answer can be read back."""
+"""A template from which question and answer can be read back."""
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -29,12 +29,21 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
     """All 500 answers of a real model, each judged as was recorded: per type, task-averaged, overall, abstention."""
     items = {
         row["question_id"]: row
-        for row in json.loads((data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(encoding="utf-8"))
+        for row in json.loads(
+            (data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(
+                encoding="utf-8"
+            )
+        )
     }
     outputs = data_dir.parent / "outputs/longmemeval"
     judged = read(outputs / "llama31_8b_oracle.judged_by_gpt_4o_mini.jsonl")
     labels = {row["question_id"]: row["autoeval_label"]["label"] for row in judged}
-    by_text = {(items[row["question_id"]]["question"].strip(), row["hypothesis"].strip()): labels[row["question_id"]] for row in judged}
+    by_text = {
+        (items[row["question_id"]]["question"].strip(), row["hypothesis"].strip()): labels[
+            row["question_id"]
+        ]
+        for row in judged
+    }
     assert len(labels) == len(by_text) == len(items) == 500
 
     def reply(body: Mapping[str, Any]) -> str:
@@ -42,8 +51,8 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
         question, answer, _ = body["messages"][-1]["content"].split(APART)
         return "Yes" if by_text[question.strip(), answer.strip()] else "No"
 
-    wording = tmp_path / "own.txt"
-    wording.write_text(OWN, encoding="utf-8")
+    template = tmp_path / "own.txt"
+    template.write_text(OWN, encoding="utf-8")
     with ScriptedEndpoint(reply) as endpoint:
         completed(
             tmp_path,
@@ -52,7 +61,7 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
             "dataset=longmemeval_oracle",
             f"dataset.path={data_dir / 'longmemeval/longmemeval_oracle_evidence_turns_500.json'}",
             "judge=longmemeval",
-            f"judge.prompt_file={wording}",
+            f"judge.prompt_file={template}",
             "llm=openai",
             f"llm.base_url={endpoint.base_url}",
             "tracking=none",
@@ -63,11 +72,19 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
         types.setdefault(items[question_id]["question_type"], []).append(label)
     metrics = run["metrics"]
     assert run["statuses"] == {"ok": 500}
-    assert {kind: metrics[f"accuracy/{kind}"] for kind in types} == pytest.approx({kind: fmean(found) for kind, found in types.items()})
-    assert metrics["accuracy_macro"] == pytest.approx(fmean(fmean(found) for found in types.values()))
+    assert {kind: metrics[f"accuracy/{kind}"] for kind in types} == pytest.approx(
+        {kind: fmean(found) for kind, found in types.items()}
+    )
+    assert metrics["accuracy_macro"] == pytest.approx(
+        fmean(fmean(found) for found in types.values())
+    )
     assert metrics["accuracy"] == pytest.approx(fmean(labels.values()))
     abstaining = fmean(label for question_id, label in labels.items() if "_abs" in question_id)
-    assert metrics["abstention_accuracy"] == metrics["accuracy/ability/ABS"] == pytest.approx(abstaining)
+    assert (
+        metrics["abstention_accuracy"]
+        == metrics["accuracy/ability/ABS"]
+        == pytest.approx(abstaining)
+    )
     assert metrics["knowledge_update_accuracy"] == pytest.approx(fmean(types["knowledge-update"]))
     told = [
         label
@@ -80,20 +97,40 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
 @pytest.mark.parametrize("granularity", ["session", "turn"])
 @pytest.mark.parametrize(
     ("tokens", "ties", "wanted_as"),
-    [("space", "reversed", "official_split_space|official_argsort_reversed"), ("alnum", "position", "lower_alnum|stable_desc")],
+    [
+        ("space", "reversed", "official_split_space|official_argsort_reversed"),
+        ("alnum", "position", "lower_alnum|stable_desc"),
+    ],
 )
-def test_bm25_in_the_official_form(tmp_path: Path, data_dir: Path, granularity: str, tokens: str, ties: str, wanted_as: str) -> None:
+def test_bm25_in_the_official_form(
+    tmp_path: Path, data_dir: Path, granularity: str, tokens: str, ties: str, wanted_as: str
+) -> None:
     completed(
         tmp_path,
-        *("system=bm25", "dataset=longmemeval_s", "dataset.roles=user", f"granularity={granularity}", "granularity.speakers=false"),
+        *(
+            "system=bm25",
+            "dataset=longmemeval_s",
+            "dataset.roles=user",
+            f"granularity={granularity}",
+            "granularity.speakers=false",
+        ),
         *(f"system.tokens={tokens}", f"system.ties={ties}", "tracking=none"),
         MEMEVAL_DATA_DIR=str(data_dir),
     )
     path = data_dir.parent / "reference/longmemeval_bm25_dev31.json"
-    reference = json.loads(path.read_text(encoding="utf-8"))["per_question"][f"{granularity}|{wanted_as}"]
-    wanted = {row["question_id"]: named(row["metrics"]) for row in reference if row["skipped"] is None}
-    found = {row["question_id"]: {k: v for k, v in row["metrics"].items() if k.startswith("official/")} for row in records(tmp_path)}
-    assert {question_id for question_id, own in found.items() if own} == set(wanted) and len(wanted) == 26
+    reference = json.loads(path.read_text(encoding="utf-8"))["per_question"][
+        f"{granularity}|{wanted_as}"
+    ]
+    wanted = {
+        row["question_id"]: named(row["metrics"]) for row in reference if row["skipped"] is None
+    }
+    found = {
+        row["question_id"]: {k: v for k, v in row["metrics"].items() if k.startswith("official/")}
+        for row in records(tmp_path)
+    }
+    assert {question_id for question_id, own in found.items() if own} == set(wanted) and len(
+        wanted
+    ) == 26
     for question_id, own in wanted.items():
         assert found[question_id] == pytest.approx(own, rel=0, abs=1e-12), question_id
     (run,) = runs(tmp_path)
@@ -102,4 +139,8 @@ def test_bm25_in_the_official_form(tmp_path: Path, data_dir: Path, granularity: 
 
 
 def named(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    return {f"official/{of}/{name.replace('@', '_at_')}": value for of, found in metrics.items() for name, value in found.items()}
+    return {
+        f"official/{of}/{name.replace('@', '_at_')}": value
+        for of, found in metrics.items()
+        for name, value in found.items()
+    }

@@ -17,8 +17,13 @@ def test_the_demonstration_of_memae_runs_on_what_needs_no_model(tmp_path: Path) 
     assert done.status == 0 and "12/12" in done.err + done.out
     refused = memeval(tmp_path, "dataset=demo_memae", "dataset.categories=null", QUIET)
     assert refused.status == 2
-    assert refused.told == "memeval: judge=memae asks a language model for longmemeval_demo, infbench_sum_demo, and llm=extractive is none"
-    whole = memeval(tmp_path, "dataset=demo_memae", "dataset.categories=null", "judge=keyword", QUIET)
+    assert (
+        refused.told
+        == "memeval: judge=memae asks a language model for longmemeval_demo, infbench_sum_demo, and llm=extractive is none"
+    )
+    whole = memeval(
+        tmp_path, "dataset=demo_memae", "dataset.categories=null", "judge=keyword", QUIET
+    )
     assert whole.status == 0 and "15/15" in whole.err + whole.out
 
 
@@ -27,14 +32,25 @@ def test_what_memae_refuses(tmp_path: Path) -> None:
         "granularity=session means nothing for dataset=demo_memae"
         in memeval(tmp_path, "dataset=demo_memae", "granularity=session", QUIET).told
     )
-    assert "Did you mean: ruler_qa1_2k" in memeval(tmp_path, "dataset=demo_memae", "dataset.subset=ruler_qa1_2", QUIET).told
+    assert (
+        "Did you mean: ruler_qa1_2k"
+        in memeval(tmp_path, "dataset=demo_memae", "dataset.subset=ruler_qa1_2", QUIET).told
+    )
     fetched = memeval(tmp_path, "data", "fetch", "memae")
-    assert fetched.status == 2 and "can't be fetched as it is" in fetched.told and "huggingface.co/datasets/ai-hyz" in fetched.err
+    assert (
+        fetched.status == 2
+        and "can't be fetched as it is" in fetched.told
+        and "huggingface.co/datasets/ai-hyz" in fetched.err
+    )
 
 
-@pytest.mark.parametrize("system", ["bm25", "rag", "no_memory", "full_history", "cogcanvas", "mem0"])
+@pytest.mark.parametrize(
+    "system", ["bm25", "rag", "no_memory", "full_history", "cogcanvas", "mem0"]
+)
 def test_an_empty_memory_answers_closed_book(tmp_path: Path, system: str) -> None:
-    done = memeval(tmp_path, "dataset=demo_opseval", f"system={system}", "dataset.limit_cases=3", QUIET)
+    done = memeval(
+        tmp_path, "dataset=demo_opseval", f"system={system}", "dataset.limit_cases=3", QUIET
+    )
     assert done.status == 0, done.err
     assert "INVALID" not in done.out
 
@@ -51,7 +67,13 @@ def test_choices_and_words_are_judged_in_one_run(tmp_path: Path) -> None:
 def test_verify_lists_every_repair(tmp_path: Path) -> None:
     done = memeval(tmp_path, "data", "verify", "demo_opseval")
     assert done.status == 0
-    for row_id in ("Wired Network-7", "5G Communication-1", "5G Communication-2", "Oracle Database-3", "Log Analysis-3"):
+    for row_id in (
+        "Wired Network-7",
+        "5G Communication-1",
+        "5G Communication-2",
+        "Oracle Database-3",
+        "Log Analysis-3",
+    ):
         assert f"{row_id}: " in done.out
 
 

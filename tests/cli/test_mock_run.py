@@ -13,5 +13,8 @@ def test_a_run_on_the_mock_model_is_marked(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert "mock" in done.out.splitlines()[3]
     assert "its figures mean nothing" in done.out
-    (run,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("outputs/runs/*/run.json"))
+    (run,) = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in tmp_path.glob("outputs/runs/*/run.json")
+    )
     assert (run["tags"]["mock"], run["metrics"]["coverage"]) == ("true", 1.0)

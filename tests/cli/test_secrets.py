@@ -38,7 +38,10 @@ class Gateway(LoopbackServer):
         self.way = "sound"
 
     async def respond(self, request: Request, writer: StreamWriter) -> bool:
-        key = request.headers.get("api-key") or request.headers.get("authorization", "").partition(" ")[2]
+        key = (
+            request.headers.get("api-key")
+            or request.headers.get("authorization", "").partition(" ")[2]
+        )
         errors = {
             "401": (401, f"Incorrect API key provided: {key}. Find yours at http://u:{key}@h"),
             "embed401": (401, f"Incorrect API key provided: {key}."),
@@ -51,10 +54,16 @@ class Gateway(LoopbackServer):
             status, message = errors[self.way]
             return await send(writer, status, json.dumps({"error": {"message": message}}).encode())
         if self.way == "page":
-            return await send(writer, 200, f"<html>{key}</html>".encode(), {"Content-Type": "text/html"})
+            return await send(
+                writer, 200, f"<html>{key}</html>".encode(), {"Content-Type": "text/html"}
+            )
         if self.way == "redirect":
-            return await send(writer, 307, b"{}", {"Location": f"http://u:{key}@127.0.0.1:9/v1?key={key}"})
-        return await self._reply(writer, key, finish=f"stop {key}" if self.way == "finish" else "stop")
+            return await send(
+                writer, 307, b"{}", {"Location": f"http://u:{key}@127.0.0.1:9/v1?key={key}"}
+            )
+        return await self._reply(
+            writer, key, finish=f"stop {key}" if self.way == "finish" else "stop"
+        )
 
     async def _reply(self, writer: StreamWriter, key: str, finish: str) -> bool:
         ways: Mapping[str, Callable[[str], str]] = {
@@ -69,12 +78,18 @@ class Gateway(LoopbackServer):
         }
         message = {"role": "assistant", "content": ways.get(self.way, ways["content"])(key)}
         usage = {"prompt_tokens": 1, "completion_tokens": 1}
-        reply = {"choices": [{"index": 0, "finish_reason": finish, "message": message}], "usage": usage}
+        reply = {
+            "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+            "usage": usage,
+        }
         return await send(writer, 200, json.dumps(reply).encode())
 
     async def _embeddings(self, request: Request, writer: StreamWriter) -> bool:
         texts = request.json()["input"]
-        rows = [{"index": index, "embedding": scripted_vector(text, 16)} for index, text in enumerate(texts)]
+        rows = [
+            {"index": index, "embedding": scripted_vector(text, 16)}
+            for index, text in enumerate(texts)
+        ]
         return await send(writer, 200, json.dumps({"data": rows}).encode())
 
 
@@ -91,7 +106,9 @@ class Scenario:
     """An option of llm in a folder of the user's own."""
 
 
-def refused(name: str, *words: str, secret: str = KEY, file: str = "", **environment: str) -> Scenario:
+def refused(
+    name: str, *words: str, secret: str = KEY, file: str = "", **environment: str
+) -> Scenario:
     return Scenario(name, words, secret, environment=environment, file=file)
 
 
@@ -102,8 +119,21 @@ def run(name: str, way: str, *words: str, secret: str = KEY, **environment: str)
 
 
 def leaky(name: str, way: str, *words: str) -> Scenario:
-    chosen = ("--config-dir", str(EXAMPLE / "conf"), "system=leaky", f"system.way={way}", *words, *SMALL)
-    return Scenario(name, chosen, KEY, environment={"LEAKY_TOKEN": KEY, "PYTHONPATH": str(EXAMPLE)}, status=(0, 1, 130))
+    chosen = (
+        "--config-dir",
+        str(EXAMPLE / "conf"),
+        "system=leaky",
+        f"system.way={way}",
+        *words,
+        *SMALL,
+    )
+    return Scenario(
+        name,
+        chosen,
+        KEY,
+        environment={"LEAKY_TOKEN": KEY, "PYTHONPATH": str(EXAMPLE)},
+        status=(0, 1, 130),
+    )
 
 
 NONE = "tracking=none"
@@ -111,17 +141,37 @@ SCENARIOS = [
     # a secret typed where its variable's name belongs
     refused("llm.api_key_env", "llm=openai", f"llm.api_key_env={KEY}", *SMALL),
     refused("llm.api_key_env of words", "llm=openai", f"llm.api_key_env={PLAIN}", secret=PLAIN),
-    refused("llm.api_key_env in a sweep", "-m", "llm=openai", f"llm.api_key_env={KEY}", "top_k=1,2"),
-    refused("llm.api_key_env of several", "-m", "llm=openai", f"llm.api_key_env=OPENAI_API_KEY,{KEY}"),
-    refused("llm.api_key_env with .hydra", "llm=openai", f"llm.api_key_env={KEY}", "hydra.output_subdir=.hydra"),
     refused(
-        "llm.api_key_env, interpolated", "-m", "llm=openai", "llm.api_key_env=${oc.env:OPENAI_API_KEY}", OPENAI_API_KEY=PLAIN, secret=PLAIN
+        "llm.api_key_env in a sweep", "-m", "llm=openai", f"llm.api_key_env={KEY}", "top_k=1,2"
+    ),
+    refused(
+        "llm.api_key_env of several", "-m", "llm=openai", f"llm.api_key_env=OPENAI_API_KEY,{KEY}"
+    ),
+    refused(
+        "llm.api_key_env with .hydra",
+        "llm=openai",
+        f"llm.api_key_env={KEY}",
+        "hydra.output_subdir=.hydra",
+    ),
+    refused(
+        "llm.api_key_env, interpolated",
+        "-m",
+        "llm=openai",
+        "llm.api_key_env=${oc.env:OPENAI_API_KEY}",
+        OPENAI_API_KEY=PLAIN,
+        secret=PLAIN,
     ),
     refused("llm.api_key_env in prepare", "prepare", "llm=openai", f"llm.api_key_env={KEY}"),
     refused("embedder.api_key_env", "embedder=openai", f"embedder.api_key_env={KEY}"),
     refused("system.rerank_key_env", "system=rag", f"system.rerank_key_env={PLAIN}", secret=PLAIN),
     refused("system.token_env", "system=letta", f"system.token_env={KEY}"),
-    refused("system.api_key_env", "system=mem0", "system.mode=cloud", f"system.api_key_env={PLAIN}", secret=PLAIN),
+    refused(
+        "system.api_key_env",
+        "system=mem0",
+        "system.mode=cloud",
+        f"system.api_key_env={PLAIN}",
+        secret=PLAIN,
+    ),
     refused("llm.headers", "llm=openai", f"llm.headers={{api-key: {PLAIN}}}", secret=PLAIN),
     refused("llm.headers, no mapping", "llm=openai", f"llm.headers={PLAIN}", secret=PLAIN),
     refused("embedder.headers", "-m", "embedder=openai", f"embedder.headers={{api-key: {KEY}}}"),
@@ -129,17 +179,80 @@ SCENARIOS = [
     refused("llm.model", "-m", "llm=openai", f"llm.model={KEY}"),
     refused("a word alone", KEY),
     # addresses
-    refused("llm.base_url, user", "llm=openai", f"llm.base_url=http://u:{PLAIN}@127.0.0.1:9/v1", secret=PLAIN),
-    refused("llm.base_url, query", "-m", "llm=openai", f"llm.base_url=http://127.0.0.1:9/v1?api-key={PLAIN}", secret=PLAIN),
-    refused("llm.base_url, fragment", "llm=openai", f"llm.base_url=http://127.0.0.1:9/v1#{PLAIN}", secret=PLAIN),
-    refused("llm.base_url, a password with a slash", "llm=openai", f"llm.base_url=http://u:a/{PLAIN}@127.0.0.1:9/v1", secret=PLAIN),
-    refused("embedder.base_url", "-m", "embedder=openai", f"embedder.base_url=http://{PLAIN}@127.0.0.1:9/v1", secret=PLAIN),
-    refused("OPENAI_BASE_URL, user", "llm=openai", OPENAI_BASE_URL=f"http://u:{PLAIN}@127.0.0.1:9/v1", OPENAI_API_KEY=KEY, secret=PLAIN),
-    refused("OPENAI_BASE_URL, query", "-m", "llm=openai", OPENAI_BASE_URL=f"http://127.0.0.1:9/v1?key={PLAIN}", secret=PLAIN),
-    refused("system.rerank_url", "-m", "system=rag", f"system.rerank_url=http://127.0.0.1:9/v1?key={PLAIN}", secret=PLAIN),
-    refused("system.base_url", "system=letta", f"system.base_url=http://u:{PLAIN}@127.0.0.1:9", secret=PLAIN),
-    refused("LETTA_BASE_URL", "system=letta", *SMALL, NONE, LETTA_BASE_URL=f"http://u:{PLAIN}@127.0.0.1:9", secret=PLAIN),
-    refused("system.host", "system=mem0", "system.mode=cloud", f"system.host=http://u:{PLAIN}@127.0.0.1:9", secret=PLAIN),
+    refused(
+        "llm.base_url, user",
+        "llm=openai",
+        f"llm.base_url=http://u:{PLAIN}@127.0.0.1:9/v1",
+        secret=PLAIN,
+    ),
+    refused(
+        "llm.base_url, query",
+        "-m",
+        "llm=openai",
+        f"llm.base_url=http://127.0.0.1:9/v1?api-key={PLAIN}",
+        secret=PLAIN,
+    ),
+    refused(
+        "llm.base_url, fragment",
+        "llm=openai",
+        f"llm.base_url=http://127.0.0.1:9/v1#{PLAIN}",
+        secret=PLAIN,
+    ),
+    refused(
+        "llm.base_url, a password with a slash",
+        "llm=openai",
+        f"llm.base_url=http://u:a/{PLAIN}@127.0.0.1:9/v1",
+        secret=PLAIN,
+    ),
+    refused(
+        "embedder.base_url",
+        "-m",
+        "embedder=openai",
+        f"embedder.base_url=http://{PLAIN}@127.0.0.1:9/v1",
+        secret=PLAIN,
+    ),
+    refused(
+        "OPENAI_BASE_URL, user",
+        "llm=openai",
+        OPENAI_BASE_URL=f"http://u:{PLAIN}@127.0.0.1:9/v1",
+        OPENAI_API_KEY=KEY,
+        secret=PLAIN,
+    ),
+    refused(
+        "OPENAI_BASE_URL, query",
+        "-m",
+        "llm=openai",
+        OPENAI_BASE_URL=f"http://127.0.0.1:9/v1?key={PLAIN}",
+        secret=PLAIN,
+    ),
+    refused(
+        "system.rerank_url",
+        "-m",
+        "system=rag",
+        f"system.rerank_url=http://127.0.0.1:9/v1?key={PLAIN}",
+        secret=PLAIN,
+    ),
+    refused(
+        "system.base_url",
+        "system=letta",
+        f"system.base_url=http://u:{PLAIN}@127.0.0.1:9",
+        secret=PLAIN,
+    ),
+    refused(
+        "LETTA_BASE_URL",
+        "system=letta",
+        *SMALL,
+        NONE,
+        LETTA_BASE_URL=f"http://u:{PLAIN}@127.0.0.1:9",
+        secret=PLAIN,
+    ),
+    refused(
+        "system.host",
+        "system=mem0",
+        "system.mode=cloud",
+        f"system.host=http://u:{PLAIN}@127.0.0.1:9",
+        secret=PLAIN,
+    ),
     refused(
         "a file of one's own",
         "-m",
@@ -148,13 +261,43 @@ SCENARIOS = [
         file=f"name: openai\nmodel: m\nbase_url: http://u:{PLAIN}@h/v1\n",
         secret=PLAIN,
     ),
-    refused("a key in a file of one's own", "-m", "llm=mine", "top_k=1,2", file=f"name: openai\nmodel: m\napi_key_env: {KEY}\n"),
+    refused(
+        "a key in a file of one's own",
+        "-m",
+        "llm=mine",
+        "top_k=1,2",
+        file=f"name: openai\nmodel: m\napi_key_env: {KEY}\n",
+    ),
     # tracking
-    refused("tracking.uri, database", f"tracking.uri=postgresql://u:{PLAIN}@127.0.0.1:1/db", *SMALL, secret=PLAIN),
-    refused("tracking.uri, in a sweep", "-m", f"tracking.uri=mysql+pymysql://u:{PLAIN}@127.0.0.1:1/db", "top_k=1,2", secret=PLAIN),
-    refused("tracking.uri, server", f"tracking.uri=http://u:{PLAIN}@127.0.0.1:1", *SMALL, secret=PLAIN),
-    refused("tracking.uri, query", f"tracking.uri=postgresql://127.0.0.1:1/db?password={PLAIN}", *SMALL, secret=PLAIN),
-    refused("tracking.uri in evaluate", "evaluate", "{answers}", f"tracking.uri=postgresql://u:{PLAIN}@127.0.0.1:1/db", secret=PLAIN),
+    refused(
+        "tracking.uri, database",
+        f"tracking.uri=postgresql://u:{PLAIN}@127.0.0.1:1/db",
+        *SMALL,
+        secret=PLAIN,
+    ),
+    refused(
+        "tracking.uri, in a sweep",
+        "-m",
+        f"tracking.uri=mysql+pymysql://u:{PLAIN}@127.0.0.1:1/db",
+        "top_k=1,2",
+        secret=PLAIN,
+    ),
+    refused(
+        "tracking.uri, server", f"tracking.uri=http://u:{PLAIN}@127.0.0.1:1", *SMALL, secret=PLAIN
+    ),
+    refused(
+        "tracking.uri, query",
+        f"tracking.uri=postgresql://127.0.0.1:1/db?password={PLAIN}",
+        *SMALL,
+        secret=PLAIN,
+    ),
+    refused(
+        "tracking.uri in evaluate",
+        "evaluate",
+        "{answers}",
+        f"tracking.uri=postgresql://u:{PLAIN}@127.0.0.1:1/db",
+        secret=PLAIN,
+    ),
     refused("ui --uri", "ui", "--uri", f"postgresql://u:{PLAIN}@127.0.0.1:1/db", secret=PLAIN),
     Scenario(
         "MLFLOW_TRACKING_URI, database",
@@ -164,7 +307,11 @@ SCENARIOS = [
         status=(0,),
     ),
     Scenario(
-        "MLFLOW_TRACKING_URI, server", SMALL, PLAIN, environment={"MLFLOW_TRACKING_URI": f"http://u:{PLAIN}@127.0.0.1:9"}, status=(0,)
+        "MLFLOW_TRACKING_URI, server",
+        SMALL,
+        PLAIN,
+        environment={"MLFLOW_TRACKING_URI": f"http://u:{PLAIN}@127.0.0.1:9"},
+        status=(0,),
     ),
     Scenario(
         "ui on a database",
@@ -178,7 +325,13 @@ SCENARIOS = [
     run("401, logged", "401", *GATEWAY, "tracking=mlflow"),
     run("401 of the judge", "401", "judge=llm", *GATEWAY, NONE),
     run(
-        "401 of the embedder", "embed401", "system=rag", "embedder=openai", "embedder.base_url={gateway}/v1", "embedder.max_retries=0", NONE
+        "401 of the embedder",
+        "embed401",
+        "system=rag",
+        "embedder=openai",
+        "embedder.base_url={gateway}/v1",
+        "embedder.max_retries=0",
+        NONE,
     ),
     run(
         "401 of the reranker",
@@ -203,8 +356,23 @@ SCENARIOS = [
     run("a reply in base64", "base64", *GATEWAY, NONE),
     run("a reply in hexadecimal", "hex", *GATEWAY, NONE),
     run("a reply with most of the key", "cut", *GATEWAY, NONE),
-    run("a header, 401", "401", *GATEWAY, "llm.headers={api-key: GATEWAY_WORD}", NONE, GATEWAY_WORD=PLAIN, secret=PLAIN),
-    run("a header, in a reply", "content", *GATEWAY, "llm.headers={api-key: GATEWAY_WORD}", GATEWAY_WORD=PLAIN, secret=PLAIN),
+    run(
+        "a header, 401",
+        "401",
+        *GATEWAY,
+        "llm.headers={api-key: GATEWAY_WORD}",
+        NONE,
+        GATEWAY_WORD=PLAIN,
+        secret=PLAIN,
+    ),
+    run(
+        "a header, in a reply",
+        "content",
+        *GATEWAY,
+        "llm.headers={api-key: GATEWAY_WORD}",
+        GATEWAY_WORD=PLAIN,
+        secret=PLAIN,
+    ),
     # a system of one's own
     leaky("an error", "error"),
     leaky("an error at ingest", "ingest", NONE),
@@ -221,7 +389,14 @@ def forms(secret: str) -> set[bytes]:
     """What must be found nowhere: the secret as it is, and as others write it; most of it counts too."""
     raw = secret.encode()
     encoded = base64.b64encode(b"user:" + raw).decode()
-    written = {secret, secret[:-4], quote(secret, safe=""), json.dumps(secret)[1:-1], raw.hex(), encoded[8:-4]}
+    written = {
+        secret,
+        secret[:-4],
+        quote(secret, safe=""),
+        json.dumps(secret)[1:-1],
+        raw.hex(),
+        encoded[8:-4],
+    }
     return {form.encode() for form in written}
 
 
@@ -248,11 +423,17 @@ class Watched:
 
 
 def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Watched:
-    inherited = {name: value for name, value in os.environ.items() if name not in (*OF_THE_USER, "LETTA_BASE_URL")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (*OF_THE_USER, "LETTA_BASE_URL")
+    }
     place = {**inherited, "MEMEVAL_HOME": str(home), "COLUMNS": "60", **environment}
     command = [sys.executable, "-m", "memeval", *words]
     lines: set[bytes] = set()
-    with subprocess.Popen(command, cwd=home, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        command, cwd=home, env=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         over = threading.Event()
         watcher = threading.Thread(target=_watch, args=(process.pid, bytes(home), over, lines))
         watcher.start()
@@ -284,14 +465,19 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize("scenario", SAMPLED)
-def test_no_secret_leaves_the_process(scenario: Scenario, gateway: Gateway, tally: list[bool], tmp_path: Path) -> None:
+def test_no_secret_leaves_the_process(
+    scenario: Scenario, gateway: Gateway, tally: list[bool], tmp_path: Path
+) -> None:
     tally.append(False)
     gateway.way = scenario.way
     home = tmp_path / "home"
     home.mkdir()
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"question_id": "demo-1/q0", "hypothesis": "a"}\n', encoding="utf-8")
-    words = [word.replace("{gateway}", gateway.address).replace("{answers}", str(answers)) for word in scenario.words]
+    words = [
+        word.replace("{gateway}", gateway.address).replace("{answers}", str(answers))
+        for word in scenario.words
+    ]
     if scenario.file:
         (tmp_path / "conf" / "llm").mkdir(parents=True)
         (tmp_path / "conf" / "llm" / "mine.yaml").write_text(scenario.file, encoding="utf-8")
@@ -302,7 +488,13 @@ def test_no_secret_leaves_the_process(scenario: Scenario, gateway: Gateway, tall
     assert done.status in scenario.status, done.said.decode()
     assert b"Traceback" not in done.said or "log" in scenario.name, done.said.decode()
     kept = {"the terminal": done.said, "ps": done.processes}
-    kept |= {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    found = [place for place, content in kept.items() if any(form in content for form in forms(scenario.secret))]
+    kept |= {
+        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()
+    }
+    found = [
+        place
+        for place, content in kept.items()
+        if any(form in content for form in forms(scenario.secret))
+    ]
     assert not found, f"the secret is in {found}"
     tally[-1] = True

@@ -33,7 +33,10 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync"
 )
 CODE = "import sys; from pathlib import Path; from memeval.cli.ui import ui; sys.exit(ui(sys.argv[2:], Path(sys.argv[1])))"
-browser = [pytest.mark.browser, pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}")]
+browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}"),
+]
 
 
 @dataclass
@@ -56,9 +59,24 @@ def hostile() -> RunSummary:
     """A cell of a data set whose names, notes, settings and errors would have the page call out."""
     cell = summary("bm25")
     rows = tuple(replace(row, name=HOSTILE, category=HOSTILE) for row in cell.categories)
-    shown: Any = {"name": f"evil {HOSTILE}", "notes": (HOSTILE,), "categories": rows, "facets": {HOSTILE: rows}}
-    settings: Any = {"params": {**cell.params, "llm.model": HOSTILE}, "tags": {**cell.tags, "protocol": HOSTILE}}
-    return replace(cell, dataset="hostile", run_key="0123456789abcdef", command=f"python '{HOSTILE}'", **shown, **settings)
+    shown: Any = {
+        "name": f"evil {HOSTILE}",
+        "notes": (HOSTILE,),
+        "categories": rows,
+        "facets": {HOSTILE: rows},
+    }
+    settings: Any = {
+        "params": {**cell.params, "llm.model": HOSTILE},
+        "tags": {**cell.tags, "protocol": HOSTILE},
+    }
+    return replace(
+        cell,
+        dataset="hostile",
+        run_key="0123456789abcdef",
+        command=f"python '{HOSTILE}'",
+        **shown,
+        **settings,
+    )
 
 
 def free_port() -> int:
@@ -70,17 +88,28 @@ def free_port() -> int:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("served")
     cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0"), hostile()]
-    without = {name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"}
+    without = {
+        name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         with Publisher(root) as publisher:
-            results = [publisher.publish(write_folder(root / "outputs" / "runs", cell)) for cell in cells]
+            results = [
+                publisher.publish(write_folder(root / "outputs" / "runs", cell)) for cell in cells
+            ]
     port = free_port()
     command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=without) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=without
+    ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(5)]
-        yield Served(process, "".join(lines), f"http://127.0.0.1:{port}", [result.run_id or "" for result in results])
+        yield Served(
+            process,
+            "".join(lines),
+            f"http://127.0.0.1:{port}",
+            [result.run_id or "" for result in results],
+        )
         process.send_signal(signal.SIGINT)
         last, _ = process.communicate(timeout=60)
     assert (process.returncode, last) == (0, "\nMLflow's page has ended.\n")
@@ -102,7 +131,9 @@ def page(served: Served) -> Iterator[Page]:
 
 def test_the_addresses_are_told(served: Served) -> None:
     assert f"MLflow's page:  {served.address}   (Ctrl-C ends it)" in served.said
-    assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), served.said
+    assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), (
+        served.said
+    )
     assert "Compare" in served.said
 
 
@@ -110,29 +141,42 @@ def test_the_addresses_are_told(served: Served) -> None:
 class TestPages:
     pytestmark = browser
 
-    def test_the_experiment_lists_the_runs_with_their_metrics(self, served: Served, page: Page) -> None:
+    def test_the_experiment_lists_the_runs_with_their_metrics(
+        self, served: Served, page: Page
+    ) -> None:
         (address,) = re.findall(r"locomo +(\S+)", served.said)
         page.goto(address)
         for system in ("bm25", "rag", "mem0"):
             page.get_by_text(re.compile(f"^{system} turn k=10")).first.wait_for()
         accuracy = summary("bm25").metrics["accuracy"]
         page.get_by_text(re.compile(f"^{accuracy:.6f}"[:9])).first.wait_for()
-        page.get_by_text("3 matching runs").or_(page.get_by_text(re.compile(r"^\s*3\s*$"))).first.wait_for()
+        page.get_by_text("3 matching runs").or_(
+            page.get_by_text(re.compile(r"^\s*3\s*$"))
+        ).first.wait_for()
 
     def test_the_compare_page_shows_what_differs(self, served: Served, page: Page) -> None:
-        page.goto(f'{served.address}/#/compare-runs?runs={json.dumps(served.runs[:2])}&experiments=["1"]')
+        page.goto(
+            f'{served.address}/#/compare-runs?runs={json.dumps(served.runs[:2])}&experiments=["1"]'
+        )
         page.get_by_text("Comparing 2 Runs from 1 Experiment").first.wait_for()
-        for text in ("bm25 turn k=10 never keyword short extractive", "rag turn k=10 never keyword short extractive"):
+        for text in (
+            "bm25 turn k=10 never keyword short extractive",
+            "rag turn k=10 never keyword short extractive",
+        ):
             page.get_by_text(text).first.wait_for()
         page.get_by_text("system.name").first.wait_for()
 
     def test_the_records_open_as_a_table(self, served: Served, page: Page) -> None:
-        page.goto(f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/records_table.json")
+        page.goto(
+            f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/records_table.json"
+        )
         for text in ("View as table", "hypothesis", "conv-26/q0"):
             page.get_by_text(text).first.wait_for()
 
     def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
-        page.goto(f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning")
+        page.goto(
+            f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning"
+        )
         page.get_by_text("95 % interval, clustered by case").first.wait_for()
 
     @pytest.mark.parametrize(
@@ -143,21 +187,34 @@ class TestPages:
             ("/artifacts/records_table.json", "View as table"),
         ],
     )
-    def test_a_hostile_report_calls_out_nowhere(self, served: Served, page: Page, place: str, shown: str) -> None:
+    def test_a_hostile_report_calls_out_nowhere(
+        self, served: Served, page: Page, place: str, shown: str
+    ) -> None:
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{served.address}/#/experiments/2/runs/{served.runs[3]}{place}?workflowType=machine_learning")
+        page.goto(
+            f"{served.address}/#/experiments/2/runs/{served.runs[3]}{place}?workflowType=machine_learning"
+        )
         page.get_by_text(shown).first.wait_for()
         assert asked and [address for address in asked if "callout.test" in address] == []
-        assert page.locator("img[src*='callout'], script[src*='callout'], iframe[src*='callout'], a[href^='javascript']").count() == 0
+        assert (
+            page.locator(
+                "img[src*='callout'], script[src*='callout'], iframe[src*='callout'], a[href^='javascript']"
+            ).count()
+            == 0
+        )
         links = page.locator("a[href*='callout']").all()
-        assert all((link.text_content() or "").startswith("http://callout.test") for link in links), "a link hides where it leads"
+        assert all(
+            (link.text_content() or "").startswith("http://callout.test") for link in links
+        ), "a link hides where it leads"
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"can't listen on 127.0.0.1:{port}: .*in use") as caught:
+        with pytest.raises(
+            UserError, match=f"can't listen on 127.0.0.1:{port}: .*in use"
+        ) as caught:
             ui(["--port", str(port)], tmp_path)
     assert caught.value.hints == (f"another port:  python -m memeval ui --port {port + 1}",)
     assert list(tmp_path.iterdir()) == []
@@ -177,7 +234,10 @@ def test_a_word_for_a_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
-    assert capsys.readouterr().out == "The runs are on a server of their own: https://mlflow.example/team\n"
+    assert (
+        capsys.readouterr().out
+        == "The runs are on a server of their own: https://mlflow.example/team\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

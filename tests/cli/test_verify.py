@@ -56,10 +56,15 @@ def test_a_home_without_runs_has_none(tmp_path: Path) -> None:
     assert "no finished run" in completed(tmp_path, "verify").out
 
 
-def test_a_run_folder_away_from_its_home_is_compared_with_itself(finished: Path, tmp_path: Path) -> None:
+def test_a_run_folder_away_from_its_home_is_compared_with_itself(
+    finished: Path, tmp_path: Path
+) -> None:
     first, _ = folders(finished)
     shutil.copytree(first, tmp_path / "sent" / "by" / first.name)
-    assert "not compared: " in completed(finished, "verify", str(tmp_path / "sent" / "by" / first.name)).out
+    assert (
+        "not compared: "
+        in completed(finished, "verify", str(tmp_path / "sent" / "by" / first.name)).out
+    )
 
 
 def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:
@@ -77,11 +82,18 @@ def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:
     done = memeval(home, "verify")
 
     assert done.status == 1 and "Traceback" not in done.err
-    for told in ("records.jsonl is damaged or was edited", rows[0]["question_id"], "hypotheses.jsonl is missing", "memory.json is damaged"):
+    for told in (
+        "records.jsonl is damaged or was edited",
+        rows[0]["question_id"],
+        "hypotheses.jsonl is missing",
+        "memory.json is damaged",
+    ):
         assert told in done.out
 
 
-def test_a_config_of_another_key_is_named_though_its_digest_fits(finished: Path, tmp_path: Path) -> None:
+def test_a_config_of_another_key_is_named_though_its_digest_fits(
+    finished: Path, tmp_path: Path
+) -> None:
     from memeval.results import file_digest, sealed
 
     home = tmp_path / "home"
@@ -97,6 +109,14 @@ def test_a_config_of_another_key_is_named_though_its_digest_fits(finished: Path,
 
 
 def test_what_holds_conversations_is_its_owners_alone_whatever_the_umask(finished: Path) -> None:
-    open_ones = [str(path.relative_to(finished)) for path in finished.rglob("*") if path.stat().st_mode & 0o077]
+    open_ones = [
+        str(path.relative_to(finished))
+        for path in finished.rglob("*")
+        if path.stat().st_mode & 0o077
+    ]
     assert open_ones == []
-    assert list(finished.rglob("mlflow.db")) and list(finished.rglob("chunks.json")) and list(finished.rglob("records_table.json"))
+    assert (
+        list(finished.rglob("mlflow.db"))
+        and list(finished.rglob("chunks.json"))
+        and list(finished.rglob("records_table.json"))
+    )

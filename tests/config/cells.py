@@ -6,9 +6,9 @@ import functools
 from dataclasses import asdict
 from typing import Any
 
-from memeval.config.identity import Facts, field_stages, keys, run_key
+from memeval.config.identity import IdentityInputs, field_stages, keys, run_key
 from memeval.config.schema import RunConfig
-from memeval.datasets.locomo import LocomoSettings
+from memeval.datasets.locomo.adapter import LocomoSettings
 
 STAGES = {"chunk_size": "prepare", "rerank": "answer"}
 """Stages of the settings of the system below."""
@@ -21,7 +21,11 @@ def config(**changes: Any) -> RunConfig:
     base.dataset = {"name": "demo", **asdict(LocomoSettings())}
     base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}
     base.judge.name = "llm"
-    base.llm.name, base.llm.model, base.llm.base_url = "openai", "gpt-4o-mini", "https://api.openai.com/v1"
+    base.llm.name, base.llm.model, base.llm.base_url = (
+        "openai",
+        "gpt-4o-mini",
+        "https://api.openai.com/v1",
+    )
     return changed(base, {path.replace("__", "."): value for path, value in changes.items()})
 
 
@@ -38,25 +42,30 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     return config
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> IdentityInputs:
     known: dict[str, Any] = {
         "data_sha256": "d" * 64,
         "prompt_sha256": "p" * 64,
         "judge_prompt_sha256": "j" * 64,
-        "system_class": "memeval.systems.rag:Rag",
+        "system_class": "memeval.systems.retrieval.rag:Rag",
         "ingest_prompts_sha256": ("i" * 64,),
         "system_stages": STAGES,
         "dataset_stages": DATASET_STAGES,
         "code": dict.fromkeys(("prepare", "answer", "judge", "run"), "c" * 16),
         "ingest_uses_model": False,
     }
-    return Facts(**known | changes)
+    return IdentityInputs(**known | changes)
 
 
-def all_keys(config: RunConfig, facts: Facts) -> dict[str, str]:
+def all_keys(config: RunConfig, facts: IdentityInputs) -> dict[str, str]:
     """The keys of the first repeat, and the run key."""
     first = keys(config, facts, config.seed)
-    return {"prepare": first.prepare, "answer": first.answer, "judge": first.judge, "run": run_key(config, facts)}
+    return {
+        "prepare": first.prepare,
+        "answer": first.answer,
+        "judge": first.judge,
+        "run": run_key(config, facts),
+    }
 
 
 def differing(one: dict[str, str], other: dict[str, str]) -> set[str]:

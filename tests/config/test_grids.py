@@ -17,16 +17,20 @@ from memeval.errors import UserError
 def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sweeps with one of two grids."""
     monkeypatch.setattr(grids, "sweeps_dir", lambda: tmp_path)
-    text = (
-        "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - judge=token_f1 judge.threshold=0.7 seed=4\n"
-    )
+    text = "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - judge=token_f1 judge.threshold=0.7 seed=4\n"
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "plain.yaml").write_text("sweep_name: plain\n", encoding="utf-8")
     return tmp_path
 
 
 def test_a_grid_is_the_product_of_its_lists_and_grids_follow_one_another() -> None:
-    assert list(cells(["a=1,2 b=x,y", "c=3"])) == [("a=1", "b=x"), ("a=1", "b=y"), ("a=2", "b=x"), ("a=2", "b=y"), ("c=3",)]
+    assert list(cells(["a=1,2 b=x,y", "c=3"])) == [
+        ("a=1", "b=x"),
+        ("a=1", "b=y"),
+        ("a=2", "b=x"),
+        ("a=2", "b=y"),
+        ("c=3",),
+    ]
     assert list(cells(["dataset.categories=[1,2] n=range(0,2)"])) == [
         ("dataset.categories=[1,2]", "n=0"),
         ("dataset.categories=[1,2]", "n=1"),
@@ -34,7 +38,9 @@ def test_a_grid_is_the_product_of_its_lists_and_grids_follow_one_another() -> No
 
 
 def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:
-    served = over_cells("mine", OmegaConf.create((sweeps / "mine.yaml").read_text(encoding="utf-8")))
+    served = over_cells(
+        "mine", OmegaConf.create((sweeps / "mine.yaml").read_text(encoding="utf-8"))
+    )
     assert "grids" not in served
     assert served.hydra.sweeper.params["+cell"] == "mine-1,mine-2,mine-3,mine-4,mine-5"
     assert over_cells("plain", OmegaConf.create({"sweep_name": "plain"})) == {"sweep_name": "plain"}
@@ -42,7 +48,12 @@ def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:
 
 def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
     last, wide = composed(["+cell=mine-5"]), composed(["+cell=mine-2"])
-    assert (last.judge.name, last.judge.threshold, last.seed, last.system["name"]) == ("token_f1", 0.7, 4, "bm25")
+    assert (last.judge.name, last.judge.threshold, last.seed, last.system["name"]) == (
+        "token_f1",
+        0.7,
+        4,
+        "bm25",
+    )
     assert (wide.top_k, wide.system["name"], wide.dataset["limit_cases"]) == (20, "bm25", 1)
     assert composed(["+cell=mine-3"]).top_k == 3
     assert composed(["+cell=mine-3", "system=no_memory"]).system["name"] == "no_memory"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
-from memeval.config.identity import Facts, digest, field_stages, keys, run_key
+from memeval.config.identity import IdentityInputs, digest, field_stages, keys, run_key
 from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
@@ -45,7 +45,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("dataset.category_names", "mirix", RUN),
     ("dataset.evidence_recall", "official", RUN),
     ("system.name", "renamed", RUN),
-    ("system.class", "memeval.systems.rag:Rag", RUN),
+    ("system.class", "memeval.systems.retrieval.rag:Rag", RUN),
     ("system.chunk_size", 256, ALL),
     ("system.rerank", "lexical", ANSWER),
     ("system.unheard_of", 1, ALL),
@@ -101,7 +101,9 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None:
     before, after = all_keys(config(), facts()), all_keys(changed(config(), {path: value}), facts())
     assert differing(before, after) == anew
@@ -109,7 +111,9 @@ def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None
 
 def test_every_field_is_in_the_table() -> None:
     missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
-    assert not missing, f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make anew: {sorted(missing)}"
+    assert not missing, (
+        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make anew: {sorted(missing)}"
+    )
 
 
 def test_every_field_says_its_stage() -> None:
@@ -144,7 +148,9 @@ def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ADAPTERS))
 def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
     for path, stage in field_stages(adapter_class(name).settings_type).items():
-        assert stage in STAGES, f"dataset.{path} of {name} has no stage: declare it as `at(STAGE, default)`"
+        assert stage in STAGES, (
+            f"dataset.{path} of {name} has no stage: declare it as `at(STAGE, default)`"
+        )
 
 
 FACTS: list[tuple[str, Any, set[str]]] = [
@@ -165,37 +171,73 @@ FACTS: list[tuple[str, Any, set[str]]] = [
 
 @pytest.mark.parametrize(("name", "value", "anew"), FACTS)
 def test_what_another_content_makes_anew(name: str, value: Any, anew: set[str]) -> None:
-    assert differing(all_keys(config(), facts()), all_keys(config(), facts(**{name: value}))) == anew
+    assert (
+        differing(all_keys(config(), facts()), all_keys(config(), facts(**{name: value}))) == anew
+    )
 
 
 def test_every_fact_is_in_the_table() -> None:
-    missing = {field.name for field in fields(Facts)} - {name for name, _, _ in FACTS}
-    assert not missing, f"add to FACTS in {Path(__file__).name}, with the keys that another content must make anew: {sorted(missing)}"
+    missing = {field.name for field in fields(IdentityInputs)} - {name for name, _, _ in FACTS}
+    assert not missing, (
+        f"add to FACTS in {Path(__file__).name}, with the keys that another content must make anew: {sorted(missing)}"
+    )
 
 
-@pytest.mark.parametrize("path", ["llm.name", "llm.model", "llm.base_url", "llm.temperature", "llm.max_tokens", "llm.send_seed", "seed"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "llm.name",
+        "llm.model",
+        "llm.base_url",
+        "llm.temperature",
+        "llm.max_tokens",
+        "llm.send_seed",
+        "seed",
+    ],
+)
 def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
     value = next(value for name, value, _ in CHANGES if name == path)
     thinking = facts(ingest_uses_model=True)
-    assert differing(all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)) == ALL
+    assert (
+        differing(
+            all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)
+        )
+        == ALL
+    )
 
 
 def test_the_wordings_are_part_of_a_memory_that_a_model_made() -> None:
     before = all_keys(config(), facts(ingest_uses_model=True))
-    assert differing(before, all_keys(config(), facts(ingest_uses_model=True, ingest_prompts_sha256=("h" * 64,)))) == ALL
+    assert (
+        differing(
+            before,
+            all_keys(config(), facts(ingest_uses_model=True, ingest_prompts_sha256=("h" * 64,))),
+        )
+        == ALL
+    )
 
 
-@pytest.mark.parametrize("path", ["top_k", "llm.judge_model", "llm.max_concurrency", "prompt.name", "num_runs"])
+@pytest.mark.parametrize(
+    "path", ["top_k", "llm.judge_model", "llm.max_concurrency", "prompt.name", "num_runs"]
+)
 def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
     value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
     thinking = facts(ingest_uses_model=True)
-    assert differing(all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)) == anew
+    assert (
+        differing(
+            all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)
+        )
+        == anew
+    )
 
 
 def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
     plain = facts(judge_prompt_sha256=None)
     before = all_keys(config(judge__name="keyword"), plain)
-    assert differing(before, all_keys(config(judge__name="keyword", llm__judge_model="gpt-4o"), plain)) == NONE
+    assert (
+        differing(before, all_keys(config(judge__name="keyword", llm__judge_model="gpt-4o"), plain))
+        == NONE
+    )
 
 
 def test_naming_the_model_as_the_judges_is_no_change() -> None:
@@ -207,7 +249,10 @@ def test_a_cell_shares_its_first_repeats_with_a_longer_one() -> None:
     assert keys(longer, facts(), 1) == keys(other, facts(), 1)
     assert len({keys(longer, facts(), seed) for seed in range(100)}) == 100
     assert len({keys(longer, facts(), seed).prepare for seed in range(100)}) == 1
-    assert len({keys(longer, facts(ingest_uses_model=True), seed).prepare for seed in range(100)}) == 100
+    assert (
+        len({keys(longer, facts(ingest_uses_model=True), seed).prepare for seed in range(100)})
+        == 100
+    )
 
 
 RUNTIME = {
@@ -236,14 +281,25 @@ RUNTIME = {
 
 @given(st.fixed_dictionaries({}, optional=RUNTIME))
 def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> None:
-    declared = field_stages(RunConfig) | {f"dataset.{path}": stage for path, stage in DATASET_STAGES.items()}
+    declared = field_stages(RunConfig) | {
+        f"dataset.{path}": stage for path, stage in DATASET_STAGES.items()
+    }
     assert set(RUNTIME) == {path for path, stage in declared.items() if stage == "runtime"}
     assert all_keys(changed(config(), values), facts()) == all_keys(config(), facts())
 
 
-@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 99), st.sampled_from(["short", "cot"])), min_size=2, unique=True))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 99), st.integers(0, 99), st.sampled_from(["short", "cot"])),
+        min_size=2,
+        unique=True,
+    )
+)
 def test_different_answers_never_share_a_key(cells: list[tuple[int, int, str]]) -> None:
-    found = {keys(config(top_k=top_k, prompt__name=prompt), facts(), seed).answer for top_k, seed, prompt in cells}
+    found = {
+        keys(config(top_k=top_k, prompt__name=prompt), facts(), seed).answer
+        for top_k, seed, prompt in cells
+    }
     assert len(found) == len(cells)
 
 
@@ -256,7 +312,9 @@ def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random
     random.shuffle(shuffled)
     assert digest(dict(shuffled)) == digest(content)
     for name, value in content.items():
-        assert digest({key: other for key, other in content.items() if key != name}) != digest(content)
+        assert digest({key: other for key, other in content.items() if key != name}) != digest(
+            content
+        )
         assert digest(content | {name: [value]}) != digest(content)
     assert digest({"name": "1"}) != digest({"name": 1})
 
@@ -264,23 +322,47 @@ def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random
 def test_keys_are_the_same_in_every_process() -> None:
     code = "import json; from cells import DATASET_STAGES, all_keys, config, facts; print(json.dumps(all_keys(config(), facts())))"
     for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(Path(__file__).parent),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
         assert json.loads(done.stdout) == all_keys(config(), facts())
 
 
 @pytest.mark.parametrize(
     ("system", "shared"),
-    [("system=bm25", True), ("system=rag", True), ("system=mem0 system.infer=false", True), ("system=mem0 system.infer=true", False)],
+    [
+        ("system=bm25", True),
+        ("system=rag", True),
+        ("system=mem0 system.infer=false", True),
+        ("system=mem0 system.infer=true", False),
+    ],
 )
 def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> None:
     small, large = (
-        open_cell(composed([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), "").keys(0) for model in ("small", "large")
+        open_cell(
+            composed([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), ""
+        ).keys(0)
+        for model in ("small", "large")
     )
     assert (small.prepare == large.prepare) == shared
     assert small.answer != large.answer
 
 
 def test_a_run_key_is_short_and_can_name_a_folder() -> None:
-    assert all(len(key) == 16 and set(key) <= set("0123456789abcdef") for key in all_keys(config(), facts()).values())
-    assert run_key(config(), facts()) not in set(all_keys(config(), facts()).values()) - {run_key(config(), facts())}
+    assert all(
+        len(key) == 16 and set(key) <= set("0123456789abcdef")
+        for key in all_keys(config(), facts()).values()
+    )
+    assert run_key(config(), facts()) not in set(all_keys(config(), facts()).values()) - {
+        run_key(config(), facts())
+    }

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
-from memeval.config.integers import INTEGER_GROUPS, ServedConfigs, option_value, options, quote_integers, unquoted
+from memeval.config.integers import (
+    INTEGER_GROUPS,
+    ServedConfigs,
+    option_value,
+    options,
+    quote_integers,
+    unquoted,
+)
 from memeval.errors import UserError
 
 
@@ -82,10 +89,15 @@ def test_every_positive_integer_is_served(group: str, number: int, zeros: int) -
     assert option_value(group, option) == number
 
 
-@given(st.sampled_from(INTEGER_GROUPS), st.text() | st.integers(max_value=0).map(str) | st.floats().map(str))
+@given(
+    st.sampled_from(INTEGER_GROUPS),
+    st.text() | st.integers(max_value=0).map(str) | st.floats().map(str),
+)
 def test_nothing_else_is_served(group: str, option: str) -> None:
     positive = option.isascii() and option.isdecimal() and option.strip("0") != ""
-    assert served.is_config(f"{group}/{option}") == positive or option.removesuffix(".yaml") != option
+    assert (
+        served.is_config(f"{group}/{option}") == positive or option.removesuffix(".yaml") != option
+    )
 
 
 def test_integers_are_served_to_these_groups_alone_and_are_not_listed() -> None:
@@ -104,7 +116,9 @@ def test_a_named_sweep_is_served_with_its_header() -> None:
     assert not served.is_config("sweep/../pyproject")
 
 
-@pytest.mark.parametrize("file", sorted(Path(__file__).parents[2].glob("sweeps/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "file", sorted(Path(__file__).parents[2].glob("sweeps/*.yaml")), ids=lambda path: path.stem
+)
 def test_a_sweep_that_ships_is_named_like_its_file(file: Path) -> None:
     assert composed([f"+sweep={file.stem}"]).sweep_name == file.stem
 

@@ -24,7 +24,9 @@ from memeval.errors import UserError
 
 
 def resolved(**values: Any) -> RunConfig:
-    return resolve(OmegaConf.create({"dataset": {"name": "demo"}, "system": {"name": "bm25"}, **values}))
+    return resolve(
+        OmegaConf.create({"dataset": {"name": "demo"}, "system": {"name": "bm25"}, **values})
+    )
 
 
 def refusal(**values: Any) -> str:
@@ -45,17 +47,38 @@ def refusal(**values: Any) -> str:
         ({"min_coverage": 1.01}, "min_coverage must be at most 1, not 1.01"),
         ({"min_coverage": math.nan}, "min_coverage must be a finite number, not nan"),
         ({"llm": {"timeout_s": math.inf}}, "llm.timeout_s must be a finite number, not inf"),
-        ({"llm": {"timeout_s": 0}}, "llm.timeout_s must be above 0 seconds, and at most 86400, not 0"),
+        (
+            {"llm": {"timeout_s": 0}},
+            "llm.timeout_s must be above 0 seconds, and at most 86400, not 0",
+        ),
         ({"llm": {"temperature": -1}}, "llm.temperature must be at least 0, not -1.0"),
         ({"llm": {"send_seed": "perhaps"}}, "llm.send_seed must be true or false, not 'perhaps'"),
-        ({"llm": {"name": "opnai"}}, "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, mock, openai"),
-        ({"llm": {"modell": "x"}}, "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, llm.name?"),
-        ({"tracking": {"name": "mlfow"}}, "unknown tracking.name 'mlfow'. Did you mean: mlflow? Available: mlflow, none"),
+        (
+            {"llm": {"name": "opnai"}},
+            "unknown llm.name 'opnai'. Did you mean: openai? Available: extractive, mock, openai",
+        ),
+        (
+            {"llm": {"modell": "x"}},
+            "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, llm.name?",
+        ),
+        (
+            {"tracking": {"name": "mlfow"}},
+            "unknown tracking.name 'mlfow'. Did you mean: mlflow? Available: mlflow, none",
+        ),
         ({"judge": {"threshold": 2}}, "judge.threshold must be at most 1, not 2"),
         ({"top_k": 0}, "top_k must be at least 1, not 0"),
-        ({"compression_turn": 0}, "compression_turn must be never, middle, rolling or a positive integer, not '0'"),
-        ({"compression_turn": "sometimes"}, "compression_turn must be never, middle, rolling or a positive integer, not 'sometimes'"),
-        ({"granularity": {"size": 8, "overlap": 8}}, "granularity.overlap (8) must be smaller than granularity.size (8)"),
+        (
+            {"compression_turn": 0},
+            "compression_turn must be never, middle, rolling or a positive integer, not '0'",
+        ),
+        (
+            {"compression_turn": "sometimes"},
+            "compression_turn must be never, middle, rolling or a positive integer, not 'sometimes'",
+        ),
+        (
+            {"granularity": {"size": 8, "overlap": 8}},
+            "granularity.overlap (8) must be smaller than granularity.size (8)",
+        ),
         ({"seed": "${sed}"}, "seed: Interpolation key 'sed' not found"),
         ({"system": {"top": 1}}, "a system's config needs a `name`"),
         ({"system": None}, "a system's config needs a `name`"),
@@ -70,16 +93,27 @@ def test_a_refusal_names_field_and_value(values: dict[str, Any], message: str) -
 def test_defaults_are_those_of_the_schema() -> None:
     config = resolved()
     assert config == RunConfig(system={"name": "bm25"})
-    assert all(is_dataclass(getattr(config, group)) for group in ("llm", "embedder", "judge", "prompt", "tracking"))
+    assert all(
+        is_dataclass(getattr(config, group))
+        for group in ("llm", "embedder", "judge", "prompt", "tracking")
+    )
 
 
 def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     remote = {"llm": {"name": "openai", "model": "m"}, "embedder": {"name": "openai", "model": "e"}}
-    assert resolved(**remote).llm.base_url == resolved(**remote).embedder.base_url == "https://api.openai.com/v1"
+    assert (
+        resolved(**remote).llm.base_url
+        == resolved(**remote).embedder.base_url
+        == "https://api.openai.com/v1"
+    )
     assert resolved().llm.base_url is None
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/")
-    assert resolved(**remote).llm.base_url == resolved(**remote).embedder.base_url == "http://localhost:8000/v1"
+    assert (
+        resolved(**remote).llm.base_url
+        == resolved(**remote).embedder.base_url
+        == "http://localhost:8000/v1"
+    )
     named = {"llm": {"name": "openai", "model": "m", "base_url": "http://elsewhere/"}}
     assert resolved(**named).llm.base_url == "http://elsewhere"
 
@@ -98,7 +132,12 @@ LEAVES = st.none() | st.integers() | st.text() | st.lists(st.integers())
 NAMES = st.text(st.characters(exclude_characters=".", exclude_categories=("Cs",)), min_size=1)
 
 
-@given(st.recursive(st.dictionaries(NAMES, LEAVES, max_size=3), lambda inner: st.dictionaries(NAMES, inner | LEAVES, max_size=3)))
+@given(
+    st.recursive(
+        st.dictionaries(NAMES, LEAVES, max_size=3),
+        lambda inner: st.dictionaries(NAMES, inner | LEAVES, max_size=3),
+    )
+)
 def test_flattening_keeps_every_leaf(tree: dict[str, Any]) -> None:
     def leaf(path: str) -> Any:
         place: Any = tree
@@ -119,11 +158,16 @@ def test_a_file_may_beat_a_preset_only_by_saying_the_same() -> None:
     check_choices(RunConfig(top_k=20), ["top_k='020'", "judge=keyword"])
     check_choices(RunConfig(top_k=99), ["top_k=from_a_folder_of_the_users"])
     for choice in ("top_k=narrow", "top_k='5'", "+top_k=5"):
-        with pytest.raises(UserError, match=r"top_k=\w+ was chosen, but a config file assigns top_k: 20, which wins"):
+        with pytest.raises(
+            UserError,
+            match=r"top_k=\w+ was chosen, but a config file assigns top_k: 20, which wins",
+        ):
             check_choices(RunConfig(top_k=20), [choice])
 
 
-FILES = sorted(path for path in conf_dir().glob("*/*.yaml") if path.parent.name not in ("dataset", "system"))
+FILES = sorted(
+    path for path in conf_dir().glob("*/*.yaml") if path.parent.name not in ("dataset", "system")
+)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -134,7 +178,9 @@ def test_every_field_of_a_config_file_is_in_the_schema(file: Path) -> None:
     assert {name if whole else f"{file.parent.name}.{name}" for name in loaded} <= set(known)
 
 
-@pytest.mark.parametrize("file", sorted(conf_dir().glob("dataset/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "file", sorted(conf_dir().glob("dataset/*.yaml")), ids=lambda path: path.stem
+)
 def test_every_field_of_a_data_sets_file_is_a_setting_of_it(file: Path) -> None:
     loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
     assert loaded["name"] == file.stem
@@ -145,9 +191,17 @@ def test_every_field_of_a_data_sets_file_is_a_setting_of_it(file: Path) -> None:
 def test_a_name_of_another_option_says_which() -> None:
     assert known_names()["granularity.size"] == ["granularity=chunk"]
     assert known_names()["judge"] == []
-    assert unknown_name("granularity.size").message == "'granularity.size' is a field of granularity=chunk alone"
-    assert unknown_name("granularity.sice").message.startswith("unknown field or group 'granularity.sice'. Did you mean: granularity.size")
+    assert (
+        unknown_name("granularity.size").message
+        == "'granularity.size' is a field of granularity=chunk alone"
+    )
+    assert unknown_name("granularity.sice").message.startswith(
+        "unknown field or group 'granularity.sice'. Did you mean: granularity.size"
+    )
     assert unknown_name("zzz").message == "unknown field or group 'zzz'."
     homes = [f"system={name}" for name in options("system")]
     assert known_names()["system.name"] == homes
-    assert unknown_name("system.name").message == f"'system.name' is a field of {', '.join(homes[:3])} and {len(homes) - 3} more alone"
+    assert (
+        unknown_name("system.name").message
+        == f"'system.name' is a field of {', '.join(homes[:3])} and {len(homes) - 3} more alone"
+    )

@@ -21,20 +21,22 @@ print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeva
 
 
 def test_what_a_module_imports_counts_directly_or_not() -> None:
-    modules = reachable(["memeval.systems.rag"], PACKAGES)
-    assert {"memeval.systems.rag", "memeval.retrieval.vectors"} <= modules
+    modules = reachable(["memeval.systems.retrieval.rag"], PACKAGES)
+    assert {"memeval.systems.retrieval.rag", "memeval.retrieval.vectors"} <= modules
     assert "memeval.retrieval.bm25" in modules, "rag -> rerank -> bm25"
     assert not any(module.startswith("memeval.judges") for module in modules)
 
 
 def test_modules_outside_are_left_out() -> None:
-    modules = reachable(["memeval.systems.rag"], PACKAGES, ("memeval.retrieval.rerank",))
+    modules = reachable(["memeval.systems.retrieval.rag"], PACKAGES, ("memeval.retrieval.rerank",))
     assert "memeval.retrieval.rerank" not in modules
 
 
 def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
-    one = code_identity(["memeval.granularity", "memeval.systems.bm25"], within=PACKAGES)
-    other = code_identity(["memeval.systems.bm25", "memeval.granularity"], within=PACKAGES[::-1])
+    one = code_identity(["memeval.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES)
+    other = code_identity(
+        ["memeval.systems.retrieval.bm25", "memeval.granularity"], within=PACKAGES[::-1]
+    )
     assert one == other != code_identity(["memeval.granularity"], within=PACKAGES)
 
 
@@ -59,7 +61,9 @@ def checkout(tmp_path: Path) -> Path:
 def printed(folder: Path) -> list[str]:
     command = [sys.executable, "-c", PRINT]
     environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.split()
 
 

@@ -38,11 +38,26 @@ def read(case: EvalCase) -> list[Read]:
     rows = []
     for session in case.sessions:
         first = session.turns[0]
-        found = next(match for pattern in OPENING if (match := re.fullmatch(pattern + r"(?: Level: (?P<level>\w+)\.)?", first.text)))
+        found = next(
+            match
+            for pattern in OPENING
+            if (match := re.fullmatch(pattern + r"(?: Level: (?P<level>\w+)\.)?", first.text))
+        )
         parts = found.groupdict()
         who = re.split(r", | and ", parts["who"])
-        row = Read(first.turn_id, who, parts.get("fault") or "", parts["time"], datetime.fromisoformat(parts["time"]), parts["level"] or "")
-        assert first.time == session.started_at and first.time and first.time.replace(second=0) == row.when
+        row = Read(
+            first.turn_id,
+            who,
+            parts.get("fault") or "",
+            parts["time"],
+            datetime.fromisoformat(parts["time"]),
+            parts["level"] or "",
+        )
+        assert (
+            first.time == session.started_at
+            and first.time
+            and first.time.replace(second=0) == row.when
+        )
         for second in session.turns[1:]:
             assert row.at in second.text and all(name in second.text for name in who)
             row.over, row.lasted = second.turn_id, re.search(r" lasted (.+)\.$", second.text)[1]  # type: ignore[index]
@@ -65,7 +80,14 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     rows, text = read(case), question.text
 
     def where(**wanted: Any) -> list[Read]:
-        return [r for r in rows if all((value in r.who) if key == "name" else getattr(r, key) == value for key, value in wanted.items())]
+        return [
+            r
+            for r in rows
+            if all(
+                (value in r.who) if key == "name" else getattr(r, key) == value
+                for key, value in wanted.items()
+            )
+        ]
 
     def one(found: list[Read], what: Any) -> tuple[str | None, set[str]]:
         return (what(found[-1]), {found[-1].turn}) if found else (None, set())
@@ -83,7 +105,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         (row,) = [r for r in rows if r.at == m[2]]
         assert row.fault == (m[1] or "")
         return who(row), {row.turn}
-    if m := match(r"How long did the incident of components? ([\w, ]+) last that began at (.{16})\?"):
+    if m := match(
+        r"How long did the incident of components? ([\w, ]+) last that began at (.{16})\?"
+    ):
         (row,) = [r for r in rows if r.who == names(m[1]) and r.at == m[2]]
         return row.lasted, {row.over}
     if m := match(r"How many incidents did component (\w+) have\?"):
@@ -94,7 +118,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         return numbers(len(found)), {r.turn for r in found}
     if m := match(r"Which components had fault (\w+)\?"):
         found = where(fault=m[1])
-        return ", ".join(dict.fromkeys(name for r in found for name in r.who)), {r.turn for r in found}
+        return ", ".join(dict.fromkeys(name for r in found for name in r.who)), {
+            r.turn for r in found
+        }
     if m := match(r"Which faults did component (\w+) have\?"):
         found = where(name=m[1])
         return ", ".join(dict.fromkeys(r.fault for r in found if r.fault)), {r.turn for r in found}
@@ -112,25 +138,46 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     ):
         (causes,) = later[m[3], m[1] or "", m[2] or ""]
         known = [r for r in rows if set(r.who) & set(causes)]
-        return ", ".join(causes), {r.turn for r in known if r.fault == (m[1] or "")} or {r.turn for r in known}
-    if m := match(r"Which of the two had its first incident earlier: component (\w+) or component (\w+)\?"):
+        return ", ".join(causes), {r.turn for r in known if r.fault == (m[1] or "")} or {
+            r.turn for r in known
+        }
+    if m := match(
+        r"Which of the two had its first incident earlier: component (\w+) or component (\w+)\?"
+    ):
         first = [where(name=name)[0] for name in m.groups()]
         return m[1] if first[0].when < first[1].when else m[2], {r.turn for r in first}
     if m := match(r"Which component was the first to have fault (\w+)\?"):
         row = where(fault=m[1])[0]
         return who(row), {row.turn}
-    if m := match(r"Which component had the next incident after the one of components? ([\w, ]+) at (.{16})\?"):
+    if m := match(
+        r"Which component had the next incident after the one of components? ([\w, ]+) at (.{16})\?"
+    ):
         (place,) = [n for n, r in enumerate(rows) if r.who == names(m[1]) and r.at == m[2]]
         return who(rows[place + 1]), {rows[place].turn, rows[place + 1].turn}
-    if m := match(r"At what time of day did components? ([\w, ]+) (?:have fault (\w+)|fail) on (.{10})\?"):
-        (row,) = [r for r in rows if r.who == names(m[1]) and r.fault == (m[2] or "") and r.at.startswith(m[3])]
+    if m := match(
+        r"At what time of day did components? ([\w, ]+) (?:have fault (\w+)|fail) on (.{10})\?"
+    ):
+        (row,) = [
+            r
+            for r in rows
+            if r.who == names(m[1]) and r.fault == (m[2] or "") and r.at.startswith(m[3])
+        ]
         return row.at[11:], {row.turn}
-    if m := match(r"How many days lie between the dates of the first and the latest incident of component (\w+)\?"):
+    if m := match(
+        r"How many days lie between the dates of the first and the latest incident of component (\w+)\?"
+    ):
         found = where(name=m[1])
-        return numbers((found[-1].when.date() - found[0].when.date()).days), {found[0].turn, found[-1].turn}
-    if m := match(r"It is (.{10})\. By the records, how many days ago did component (\w+) last fail\?"):
+        return numbers((found[-1].when.date() - found[0].when.date()).days), {
+            found[0].turn,
+            found[-1].turn,
+        }
+    if m := match(
+        r"It is (.{10})\. By the records, how many days ago did component (\w+) last fail\?"
+    ):
         last = where(name=m[2])[-1]
-        return numbers((datetime.fromisoformat(m[1]) - datetime.fromisoformat(last.at[:10])).days), {last.turn}
+        return numbers(
+            (datetime.fromisoformat(m[1]) - datetime.fromisoformat(last.at[:10])).days
+        ), {last.turn}
     if m := match(r"Which fault did component (\w+) have most recently\?"):
         return one(where(name=m[1]), lambda row: row.fault)
     if m := match(r"Which component had fault (\w+) most recently\?"):
@@ -140,7 +187,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     if m := match(r"At what time of day did component (\w+) first have fault (\w+)\?"):
         assert where(name=m[1]) and where(fault=m[2])
         return one(where(name=m[1], fault=m[2]), lambda row: row.at[11:])
-    if m := match(r"The records contradict each other on the fault of components? ([\w, ]+) at (.{16})\. Which one does the record .+\?"):
+    if m := match(
+        r"The records contradict each other on the fault of components? ([\w, ]+) at (.{16})\. Which one does the record .+\?"
+    ):
         found = [r for r in rows if r.who == names(m[1]) and r.at == m[2] and r.fault]
         assert len({r.fault for r in found}) > 1
         return found[-1].fault, {r.turn for r in found}

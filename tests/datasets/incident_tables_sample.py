@@ -24,7 +24,9 @@ ROWS = [
 ]
 
 
-def write_table(folder: Path, rows: list[str] | None = None, header: str = HEADER, name: str = "table.csv") -> Path:
+def write_table(
+    folder: Path, rows: list[str] | None = None, header: str = HEADER, name: str = "table.csv"
+) -> Path:
     path = folder / name
     path.write_text("\n".join([header, *(ROWS if rows is None else rows)]) + "\n", encoding="utf-8")
     return path

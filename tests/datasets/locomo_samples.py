@@ -18,7 +18,13 @@ SAMPLE: dict[str, Any] = {
         "session_1_date_time": "1:56 pm on 8 May, 2023",
         "session_1": [
             {"speaker": "Ann", "dia_id": "D1:1", "text": "I bought a kayak."},
-            {"speaker": "Bob", "dia_id": "D1:2", "text": "Nice!", "blip_caption": "a red kayak", "query": "kayak"},
+            {
+                "speaker": "Bob",
+                "dia_id": "D1:2",
+                "text": "Nice!",
+                "blip_caption": "a red kayak",
+                "query": "kayak",
+            },
         ],
         "session_10_date_time": "12:05 am on 1 June, 2023",
         "session_10": [{"speaker": "Ann", "dia_id": "D10:1", "text": "I sold it."}],
@@ -28,11 +34,37 @@ SAMPLE: dict[str, Any] = {
     },
     "qa": [
         {"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4},
-        {"question": "When was it sold?", "answer": 2023, "evidence": ["D10:01; D2:1", "D1:1", "D1:1"], "category": 2},
-        {"question": "What did Bob buy?", "adversarial_answer": "a kayak", "evidence": ["D1:1"], "category": 5},
-        {"question": "Did Bob buy it?", "adversarial_answer": "Yes", "answer": "No", "evidence": ["D", "D:1:2", "D7:7"], "category": 5},
-        {"question": "Would Ann like a canoe?", "answer": "Yes; it floats", "evidence": [], "category": 3},
-        {"question": "What did Ann buy?", "answer": "a kayak, a paddle", "evidence": ["D1:1"], "category": 1},
+        {
+            "question": "When was it sold?",
+            "answer": 2023,
+            "evidence": ["D10:01; D2:1", "D1:1", "D1:1"],
+            "category": 2,
+        },
+        {
+            "question": "What did Bob buy?",
+            "adversarial_answer": "a kayak",
+            "evidence": ["D1:1"],
+            "category": 5,
+        },
+        {
+            "question": "Did Bob buy it?",
+            "adversarial_answer": "Yes",
+            "answer": "No",
+            "evidence": ["D", "D:1:2", "D7:7"],
+            "category": 5,
+        },
+        {
+            "question": "Would Ann like a canoe?",
+            "answer": "Yes; it floats",
+            "evidence": [],
+            "category": 3,
+        },
+        {
+            "question": "What did Ann buy?",
+            "answer": "a kayak, a paddle",
+            "evidence": ["D1:1"],
+            "category": 1,
+        },
     ],
 }
 
@@ -48,7 +80,9 @@ def write(folder: Path, content: Any) -> Path:
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        path.write_text(
+            content if isinstance(content, str) else json.dumps(content), encoding="utf-8"
+        )
     return path
 
 

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.locate import build
-from memeval.datasets.longmemeval import LongMemEval
+from memeval.datasets.longmemeval.adapter import LongMemEval
 
 TEA = [
     {"role": "user", "content": "I sold the teapot.", "has_answer": True},
     {"role": "assistant", "content": "For how much?"},
     {"role": "user", "content": "For nine pounds.", "has_answer": False},
 ]
-SEA = [{"role": "user", "content": "Is the sea warm?"}, {"role": "assistant", "content": "It is not."}]
+SEA = [
+    {"role": "user", "content": "Is the sea warm?"},
+    {"role": "assistant", "content": "It is not."},
+]
 
 
 def item(**changed: Any) -> dict[str, Any]:

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.locate import build
-from memeval.datasets.locomo_mc10 import LocomoMc10
+from memeval.datasets.locomo_mc10.adapter import LocomoMc10
 
 TALK = {
-    1: [("Ann", "I went to Oslo yesterday."), ("Bob", "How was it?"), ("Ann", "Cold, eight degrees.")],
+    1: [
+        ("Ann", "I went to Oslo yesterday."),
+        ("Bob", "How was it?"),
+        ("Ann", "Cold, eight degrees."),
+    ],
     2: [("Bob", "My cat is called Tofu."), ("Ann", "Mine has no name, it is grey.")],
 }
 DATES = {1: "2023-05-08T13:56:00", 2: "2023-05-25T13:14:00"}
@@ -34,7 +38,13 @@ def row(question_id: str = "conv-1_q0", **changes: Any) -> dict[str, Any]:
         "haystack_session_summaries": ["…", "…"],
         "haystack_session_datetimes": list(DATES.values()),
         "haystack_sessions": [
-            [{"role": "user" if who == "Ann" else "assistant", "content": f"[{who.upper()}]: {text}"} for who, text in turns]
+            [
+                {
+                    "role": "user" if who == "Ann" else "assistant",
+                    "content": f"[{who.upper()}]: {text}",
+                }
+                for who, text in turns
+            ]
             for turns in TALK.values()
         ],
     } | changes
@@ -47,12 +57,23 @@ def original(sample_id: str = "conv-1") -> dict[str, Any]:
     for number, turns in TALK.items():
         talk[f"session_{number}_date_time"] = ORIGINAL_DATES[number]
         talk[f"session_{number}"] = [
-            {"dia_id": f"D{number}:{place}", "speaker": who, "text": text} for place, (who, text) in enumerate(turns, start=1)
+            {"dia_id": f"D{number}:{place}", "speaker": who, "text": text}
+            for place, (who, text) in enumerate(turns, start=1)
         ]
     questions = [
         {"question": "Where did Ann go?", "answer": "Oslo", "evidence": ["D1:1"], "category": 4},
-        {"question": "When did Ann go to Oslo?", "answer": "7 May 2023", "evidence": ["D1:1"], "category": 2},
-        {"question": "What is Ann's cat called?", "evidence": ["D2:1", "D2:2"], "category": 5, "adversarial_answer": "Tofu"},
+        {
+            "question": "When did Ann go to Oslo?",
+            "answer": "7 May 2023",
+            "evidence": ["D1:1"],
+            "category": 2,
+        },
+        {
+            "question": "What is Ann's cat called?",
+            "evidence": ["D2:1", "D2:2"],
+            "category": 5,
+            "adversarial_answer": "Tofu",
+        },
     ]
     return {"sample_id": sample_id, "conversation": talk, "qa": questions}
 
@@ -61,7 +82,10 @@ def write_rows(folder: Path, rows: Iterable[Mapping[str, Any] | str]) -> Path:
     """Writes a file of rows, or of lines as they are, where the adapter looks for it."""
     path = folder / "locomo_mc10" / "locomo_mc10.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows), encoding="utf-8")
+    path.write_text(
+        "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in rows),
+        encoding="utf-8",
+    )
     return path
 
 

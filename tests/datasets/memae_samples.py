@@ -7,22 +7,32 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.locate import build
-from memeval.datasets.memae import Memae
+from memeval.datasets.memory_agent_bench.adapter import MemoryAgentBench
 
 FACTS = "Here is a list of facts:\n0. St. John is the mayor of Lindow.\n1. Kim plays golf.\n2. Milo is the mayor of Lindow.\n"
 
 
 def row(source: str = "factconsolidation_sh_6k", **changes: Any) -> dict[str, Any]:
     """A row with two questions; `metadata__x` changes a field of the metadata."""
-    metadata: dict[str, Any] = {"source": source, "qa_pair_ids": [f"{source}_no0", f"{source}_no1"], "question_dates": None}
-    metadata |= {key.removeprefix("metadata__"): value for key, value in changes.items() if key.startswith("metadata__")}
+    metadata: dict[str, Any] = {
+        "source": source,
+        "qa_pair_ids": [f"{source}_no0", f"{source}_no1"],
+        "question_dates": None,
+    }
+    metadata |= {
+        key.removeprefix("metadata__"): value
+        for key, value in changes.items()
+        if key.startswith("metadata__")
+    }
     plain = {
         "context": FACTS + source,
         "questions": ["Who is the mayor of Lindow?", "What does Kim play?"],
         "answers": [["Milo", "Milo Adler"], ["golf"]],
         "metadata": metadata,
     }
-    return plain | {key: value for key, value in changes.items() if not key.startswith("metadata__")}
+    return plain | {
+        key: value for key, value in changes.items() if not key.startswith("metadata__")
+    }
 
 
 def write(folder: Path, content: Any, name: str = "Conflict_Resolution.json") -> Path:
@@ -30,11 +40,13 @@ def write(folder: Path, content: Any, name: str = "Conflict_Resolution.json") ->
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        path.write_text(
+            content if isinstance(content, str) else json.dumps(content), encoding="utf-8"
+        )
     return path
 
 
-def memae(path: Path, **settings: Any) -> Memae:
+def memae(path: Path, **settings: Any) -> MemoryAgentBench:
     dataset = build("demo_memae", Path("/nowhere"), path=str(path), **settings)
-    assert isinstance(dataset, Memae)
+    assert isinstance(dataset, MemoryAgentBench)
     return dataset

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.locate import build
-from memeval.datasets.opseval import OpsEval
-from memeval.datasets.opseval_schema import FILES
+from memeval.datasets.opseval.adapter import OpsEval
+from memeval.datasets.opseval.schema import FILES
 
 
 def wired(number: int = 0, **changes: Any) -> dict[str, Any]:
@@ -38,14 +38,28 @@ def five_g(number: int = 0, **changes: Any) -> dict[str, Any]:
 
 def oracle(number: int = 0, **changes: Any) -> dict[str, Any]:
     text = f"Which two are true, {number}?\nA.  first\nB.  second\nC.  third"
-    return {"question": text, "answer": "A,C", "solution": "", "id": f"Oracle Database-{number}"} | changes
+    return {
+        "question": text,
+        "answer": "A,C",
+        "solution": "",
+        "id": f"Oracle Database-{number}",
+    } | changes
 
 
 def log(number: int = 0, **changes: Any) -> dict[str, Any]:
-    return {"question": f"什么是日志 {number}？", "id": f"Log Analysis-{number}", "answer": "记录事件的文件。"} | changes
+    return {
+        "question": f"什么是日志 {number}？",
+        "id": f"Log Analysis-{number}",
+        "answer": "记录事件的文件。",
+    } | changes
 
 
-ROWS = {"wired_network": wired, "5g_communication": five_g, "oracle_database": oracle, "log_analysis": log}
+ROWS = {
+    "wired_network": wired,
+    "5g_communication": five_g,
+    "oracle_database": oracle,
+    "log_analysis": log,
+}
 
 
 def write(folder: Path, split: str = "test", **rows: Any) -> Path:
@@ -58,7 +72,10 @@ def write(folder: Path, split: str = "test", **rows: Any) -> Path:
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:
-            path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
+            path.write_text(
+                content if isinstance(content, str) else json.dumps(content, ensure_ascii=False),
+                encoding="utf-8",
+            )
     return folder
 
 

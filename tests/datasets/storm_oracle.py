@@ -28,12 +28,22 @@ class Line:
 
 def read(case: EvalCase) -> list[Line]:
     lines = []
-    for turn in (turn for session in case.sessions for turn in session.turns if turn.speaker == "monitor"):
+    for turn in (
+        turn for session in case.sessions for turn in session.turns if turn.speaker == "monitor"
+    ):
         match = LINE.fullmatch(turn.text)
         assert match and turn.time, turn.text
         assert turn.time.isoformat(sep=" ", timespec="milliseconds") == match["time"]
         lines.append(
-            Line(turn.turn_id, match["device"], match["kind"], match["time"], match["port"] or "", match["severity"], match["via"] or "")
+            Line(
+                turn.turn_id,
+                match["device"],
+                match["kind"],
+                match["time"],
+                match["port"] or "",
+                match["severity"],
+                match["via"] or "",
+            )
         )
     return lines
 
@@ -53,7 +63,11 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
 
     def firsts(found: list[Line]) -> list[Line]:
         return [
-            one for n, one in enumerate(found) if not any((one.device, one.kind, one.port) == (b.device, b.kind, b.port) for b in found[:n])
+            one
+            for n, one in enumerate(found)
+            if not any(
+                (one.device, one.kind, one.port) == (b.device, b.kind, b.port) for b in found[:n]
+            )
         ]
 
     def of(device: str) -> list[Line]:
@@ -63,7 +77,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         return {one.turn for one in found} if len(found) <= 1000 else set()
 
     def about(kind: str, port: str | None, device: str) -> list[Line]:
-        return [one for one in lines if (one.device, one.kind, one.port) == (device, kind, port or "")]
+        return [
+            one for one in lines if (one.device, one.kind, one.port) == (device, kind, port or "")
+        ]
 
     if m := match(r"Which device had an alert at (.{23})\?"):
         (one,) = [one for one in lines if one.time == m[1]]
@@ -92,7 +108,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
             (source,) = sources
             way.append(source)
         assert any(one.kind in ROOTS for one in of(way[-1]))
-        first = [next(one for one in of(device) if not one.kind.startswith("link_")) for device in way]
+        first = [
+            next(one for one in of(device) if not one.kind.startswith("link_")) for device in way
+        ]
         assert [one.time for one in first] == sorted((one.time for one in first), reverse=True)
         return way[-1], turns(first)
     if m := match(r"How many times did device (\w+) have alert link_down\?"):
@@ -102,7 +120,9 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         return lines[0].device, {lines[0].turn}
     if m := match(r"Which alert did device (\w+) have first\?"):
         return (of(m[1])[0].kind, {of(m[1])[0].turn}) if of(m[1]) else (None, set())
-    if m := match(r"Which device had the alert right before the first alert (\w+)(?: on (\w+))? of device (\w+)\?"):
+    if m := match(
+        r"Which device had the alert right before the first alert (\w+)(?: on (\w+))? of device (\w+)\?"
+    ):
         place = lines.index(about(m[1], m[2], m[3])[0])
         return lines[place - 1].device, {lines[place - 1].turn, lines[place].turn}
     if m := match(r"Which of the two had its first alert earlier: device (\w+) or device (\w+)\?"):
@@ -136,6 +156,10 @@ def prove(case: EvalCase) -> set[str]:
         answer, evidence = solve(lines, question)
         assert set(question.evidence) == evidence, question
         assert question.answerable == (answer is not None), question
-        assert answer is None or answer in question.gold or all(gold.split()[0] == answer for gold in question.gold), question
+        assert (
+            answer is None
+            or answer in question.gold
+            or all(gold.split()[0] == answer for gold in question.gold)
+        ), question
         tasks.add(question.facets["task"])
     return tasks

@@ -14,7 +14,7 @@ import pytest
 
 from memeval.datasets import adapters
 from memeval.datasets.locate import build
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -28,14 +28,24 @@ def example(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_class_path_brings_a_data_set(example: None) -> None:
-    dataset = build("mine", NOWHERE, **{"class": "my_tickets:Tickets", "path": str(EXAMPLE / "tickets.json"), "agents": False})
+    dataset = build(
+        "mine",
+        NOWHERE,
+        **{"class": "my_tickets:Tickets", "path": str(EXAMPLE / "tickets.json"), "agents": False},
+    )
     assert dataset.info.name == "tickets"
     assert [len(case.sessions[0].turns) for case in dataset.cases()] == [1, 1]
 
 
-def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(example: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint(name, "my_tickets:Tickets", adapters.GROUP) for name in ("tickets", "demo")]
-    monkeypatch.setattr(adapters, "entry_points", lambda group: points if group == "memeval.datasets" else [])
+def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
+    example: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [
+        EntryPoint(name, "my_tickets:Tickets", adapters.GROUP) for name in ("tickets", "demo")
+    ]
+    monkeypatch.setattr(
+        adapters, "entry_points", lambda group: points if group == "memeval.datasets" else []
+    )
     assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
     assert isinstance(build("demo", NOWHERE), Locomo)
     with pytest.raises(UserError, match=r"unknown data set 'tickts'\. Did you mean: tickets"):
@@ -48,12 +58,17 @@ def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(example: None
         ("my_tickets", "dataset.class must read package.module:Class, but is 'my_tickets'"),
         ("no_such:Tickets", "data set 'mine': no module named 'no_such'"),
         ("my_tickets:Nothing", "data set 'mine': module 'my_tickets' has no class 'Nothing'"),
-        ("my_tickets:TicketSettings", "my_tickets:TicketSettings is no subclass of memeval.datasets.contract.Dataset"),
+        (
+            "my_tickets:TicketSettings",
+            "my_tickets:TicketSettings is no subclass of memeval.datasets.contract.Dataset",
+        ),
         ("infoless:Infoless", "data set 'mine': infoless:Infoless has no `info`"),
-        ("memeval.datasets.locomo:Locomo", "unknown data set 'mine'."),
+        ("memeval.datasets.locomo.adapter:Locomo", "unknown data set 'mine'."),
     ],
 )
-def test_a_path_that_leads_nowhere_is_told(example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str) -> None:
+def test_a_path_that_leads_nowhere_is_told(
+    example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str
+) -> None:
     code = "from memeval.datasets.contract import Dataset\nclass Infoless(Dataset):\n    category_names = open = read = None\n"
     (tmp_path / "infoless.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(os.fspath(tmp_path))
@@ -63,15 +78,31 @@ def test_a_path_that_leads_nowhere_is_told(example: None, monkeypatch: pytest.Mo
 
 def test_the_example_is_printed_as_it_is_tested() -> None:
     page = (ROOT / "docs" / "adding_a_dataset.md").read_text(encoding="utf-8")
-    for fence, path in (("python", "my_tickets.py"), ("yaml", "my_conf/dataset/tickets.yaml"), ("python", "test_my_tickets.py")):
+    for fence, path in (
+        ("python", "my_tickets.py"),
+        ("yaml", "my_conf/dataset/tickets.yaml"),
+        ("python", "test_my_tickets.py"),
+    ):
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 
 
 def ran(home: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """The printed command in a folder that holds the example."""
-    command = [sys.executable, "-W", "error", "-m", "memeval", "--config-dir", "my_conf", "dataset=tickets", "tracking=none"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "memeval",
+        "--config-dir",
+        "my_conf",
+        "dataset=tickets",
+        "tracking=none",
+    ]
     env = {**os.environ, "MEMEVAL_HOME": str(home)}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
@@ -86,7 +117,10 @@ def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
     assert "finished before: 4 records reused" in ran(home, folder).stderr
     adapter = folder / "my_tickets.py"
     adapter.write_text(
-        adapter.read_text(encoding="utf-8").replace('message.text("text")', 'message.text("text").upper()'), encoding="utf-8"
+        adapter.read_text(encoding="utf-8").replace(
+            'message.text("text")', 'message.text("text").upper()'
+        ),
+        encoding="utf-8",
     )
     edited = ran(home, folder)
     assert edited.returncode == 0, edited.stderr

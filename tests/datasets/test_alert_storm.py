@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storm_oracle import prove, read
 
-from memeval.datasets.alert_storm import AlertStormSettings
-from memeval.datasets.alert_storm_generate import generate
-from memeval.datasets.alert_storm_topology import network
+from memeval.datasets.alert_storm.adapter import AlertStormSettings
+from memeval.datasets.alert_storm.generate import generate
+from memeval.datasets.alert_storm.topology import network
 from memeval.datasets.locate import build
-from memeval.datasets.netops import seeded
+from memeval.datasets.netops.shared import seeded
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase
@@ -36,7 +36,14 @@ def digest() -> str:
         for turn in (turn for session in case.sessions for turn in session.turns):
             content.update(f"{turn.turn_id} {turn.speaker} {turn.time} {turn.text}\n".encode())
         for question in case.questions:
-            row = (question.question_id, question.text, question.category, question.gold, question.evidence, str(question.asked_at))
+            row = (
+                question.question_id,
+                question.text,
+                question.category,
+                question.gold,
+                question.evidence,
+                str(question.asked_at),
+            )
             content.update(f"{row}\n".encode())
     return content.hexdigest()
 
@@ -46,7 +53,14 @@ def test_the_default_storms_have_every_ability_and_template() -> None:
     assert [case.case_id for case in found] == ["storm-1", "storm-2", "storm-3"]
     tasks = set().union(*(prove(case) for case in found))
     assert len(tasks) == 18
-    assert {question.category for case in found for question in case.questions} == {"IE", "MR", "TR", "KU", "CR", "ABS"}
+    assert {question.category for case in found for question in case.questions} == {
+        "IE",
+        "MR",
+        "TR",
+        "KU",
+        "CR",
+        "ABS",
+    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,7 +87,9 @@ def test_every_gold_follows_from_the_shown_turns(**given: Any) -> None:
     flapping = [line for line in lines if line.kind.startswith("link_")]
     assert len(flapping) == int(given["n_alerts"] * given["flap_rate"])
     distinct = {(line.device, line.kind, line.port) for line in lines if line not in flapping}
-    assert len(lines) - len(flapping) - len(distinct) == int(given["n_alerts"] * given["duplicate_rate"])
+    assert len(lines) - len(flapping) - len(distinct) == int(
+        given["n_alerts"] * given["duplicate_rate"]
+    )
 
 
 def test_a_flapping_link_goes_down_and_up_by_turns() -> None:
@@ -110,7 +126,9 @@ def test_networks_are_connected_and_their_names_unmistakable(kind: Any, count: i
         device = waiting.pop()
         reached.add(device)
         waiting += [near for near in net.links[device] if near not in reached]
-        assert device not in net.links[device] and all(device in net.links[near] for near in net.links[device])
+        assert device not in net.links[device] and all(
+            device in net.links[near] for near in net.links[device]
+        )
     assert reached == set(net.devices)
 
 
@@ -119,7 +137,11 @@ def test_equal_settings_give_equal_bytes_in_every_process() -> None:
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", DIGEST],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(Path(__file__).parent)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": hash_seed,
+                "PYTHONPATH": str(Path(__file__).parent),
+            },
             capture_output=True,
             text=True,
             check=True,
@@ -132,7 +154,9 @@ def test_the_identity_tells_storms_apart_and_nothing_else() -> None:
     def identity(**given: Any) -> str:
         return build("alert_storm", Path("/"), **given).open().sha256
 
-    assert identity() == identity(n_alerts=1000, questions_per_case=5) == identity(categories=("IE",))
+    assert (
+        identity() == identity(n_alerts=1000, questions_per_case=5) == identity(categories=("IE",))
+    )
     others = [
         {"seed": 1},
         {"n_alerts": 999},
@@ -147,17 +171,25 @@ def test_the_identity_tells_storms_apart_and_nothing_else() -> None:
 
 def test_another_count_of_cases_or_questions_changes_no_storm() -> None:
     assert storms(n_cases=1)[0] == storms(n_cases=3)[0]
-    assert storms(n_cases=1, questions_per_case=5)[0].questions == storms(n_cases=1)[0].questions[:5]
+    assert (
+        storms(n_cases=1, questions_per_case=5)[0].questions == storms(n_cases=1)[0].questions[:5]
+    )
 
 
 def test_a_session_is_a_minute_and_ids_tell_nothing() -> None:
     (case,) = storms(n_cases=1)
-    assert [session.session_id for session in case.sessions] == [f"s{number}" for number in range(1, len(case.sessions) + 1)]
+    assert [session.session_id for session in case.sessions] == [
+        f"s{number}" for number in range(1, len(case.sessions) + 1)
+    ]
     for session in case.sessions[1:]:
-        minutes = {turn.time.replace(second=0, microsecond=0) for turn in session.turns if turn.time}
+        minutes = {
+            turn.time.replace(second=0, microsecond=0) for turn in session.turns if turn.time
+        }
         assert len(minutes) == 1
     starts = [session.started_at for session in case.sessions]
-    assert starts == sorted(starts, key=lambda start: start or pytest.fail("a session without a date"))
+    assert starts == sorted(
+        starts, key=lambda start: start or pytest.fail("a session without a date")
+    )
 
 
 def test_golds_are_judged_fairly_by_keywords() -> None:
@@ -166,7 +198,9 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
         for question in case.questions:
             assert not any(keyword_pass("No information available", gold) for gold in question.gold)
             if question.gold and question.gold[0] in devices:
-                assert [name for name in devices if keyword_pass(name, question.gold[0])] == [question.gold[0]]
+                assert [name for name in devices if keyword_pass(name, question.gold[0])] == [
+                    question.gold[0]
+                ]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +212,10 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
         ({"n_cases": 0}, "dataset.n_cases must be 1"),
         ({"duplicate_rate": 0.6, "flap_rate": 0.4}, "less than 1 together"),
         ({"duplicate_rate": float("nan")}, "0 or more each"),
-        ({"n_alerts": 10, "n_root_causes": 8}, "leaves 7 lines besides duplicates and flapping links: too few for 8 root causes"),
+        (
+            {"n_alerts": 10, "n_root_causes": 8},
+            "leaves 7 lines besides duplicates and flapping links: too few for 8 root causes",
+        ),
         ({"questions_per_case": 0}, "at least 1"),
         ({"topology": "ring"}, "unknown value of dataset.topology"),
         ({"path": "x.csv"}, "dataset.path is for dataset.source=log"),

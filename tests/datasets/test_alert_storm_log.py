@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from storm_oracle import prove, read
 
-from memeval.datasets.alert_storm import LOG_FILE
+from memeval.datasets.alert_storm.adapter import LOG_FILE
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase
@@ -38,7 +38,9 @@ def cases(path: Path) -> list[EvalCase]:
 
 def test_only_alerts_are_shown_and_asked_about(tmp_path: Path) -> None:
     (case,) = cases(write(tmp_path))
-    assert [(one.turn, one.device, one.kind, one.time, one.severity) for one in read(case)][::3] == [
+    assert [(one.turn, one.device, one.kind, one.time, one.severity) for one in read(case)][
+        ::3
+    ] == [
         ("s1t1", "R02_M1", "APPREAD", "2005-06-03 15:43:50.675", "fatal"),
         ("s2t2", "R02_M1", "APPREAD", "2005-06-04 15:43:52.500", "fatal"),
     ]
@@ -59,9 +61,15 @@ def test_it_opens_with_a_note_and_the_files_digest(tmp_path: Path) -> None:
     [
         (line(6, "APP", "R1", "2005-06-03"), "line 7: field 'Time' is '2005-06-03', no time like"),
         (line(6, "APP", "", "2005-06-03-15.42.50.675872"), "line 7: field 'Node' is empty"),
-        (line(6, "APP", "::", "2005-06-03-15.42.50.675872"), "line 7: field 'Node' holds neither letters nor digits"),
+        (
+            line(6, "APP", "::", "2005-06-03-15.42.50.675872"),
+            "line 7: field 'Node' holds neither letters nor digits",
+        ),
         (line(6, "", "R1", "2005-06-03-15.42.50.675872"), "line 7: field 'Label' is empty"),
-        (line(3, "APP", "R1", "2005-06-03-15.42.50.675872"), "line 7: field 'LineId' is 3, as on line 4"),
+        (
+            line(3, "APP", "R1", "2005-06-03-15.42.50.675872"),
+            "line 7: field 'LineId' is 3, as on line 4",
+        ),
         ("6,APP,0,d,R1", "line 7: 5 cells, and the header has 13 columns: is the file cut off?"),
     ],
 )
@@ -96,7 +104,10 @@ def test_other_damage(tmp_path: Path) -> None:
 def test_the_published_log(data_dir: Path) -> None:
     dataset = build("alert_storm", data_dir, source="log")
     opened = dataset.open()
-    assert (opened.path, opened.notes) == (data_dir / LOG_FILE, ("log: 143 of 2000 lines are alerts; the others are left out",))
+    assert (opened.path, opened.notes) == (
+        data_dir / LOG_FILE,
+        ("log: 143 of 2000 lines are alerts; the others are left out",),
+    )
     (case,) = dataset.cases()
     lines = read(case)
     assert len(lines) == 143

@@ -20,7 +20,9 @@ from memeval.testing.datasets import DatasetContract
 NOWHERE = Path("/nowhere")
 SMALL: dict[str, dict[str, Any]] = {"synthetic": {"tokens": 2_000, "n_cases": 2}}
 """Settings that keep a generated set small."""
-SHOWN = sorted(name for name in ADAPTERS if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists())
+SHOWN = sorted(
+    name for name in ADAPTERS if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists()
+)
 """Data sets that ship or are generated."""
 PINS: dict[str, dict[str, Any]] = {
     "alert_storm": {
@@ -51,13 +53,22 @@ PINS: dict[str, dict[str, Any]] = {
     "demo_locomo_mc10": {
         "counts": {"cases": 2, "sessions": 4, "turns": 57, "questions": 10},
         "first": ("demo-1_q0", "When did Gustav move in with Rafi?"),
-        "tenth": ("demo-2_q37", "How many gigabytes of debug logs an hour did Kwame's network team write?"),
-        "last": ("demo-2_q37", "How many gigabytes of debug logs an hour did Kwame's network team write?"),
+        "tenth": (
+            "demo-2_q37",
+            "How many gigabytes of debug logs an hour did Kwame's network team write?",
+        ),
+        "last": (
+            "demo-2_q37",
+            "How many gigabytes of debug logs an hour did Kwame's network team write?",
+        ),
     },
     "demo_longmemeval": {
         "counts": {"cases": 8, "sessions": 27, "turns": 90, "questions": 8},
         "first": ("demo_ssu_1", "What is the name of the boat that I bought?"),
-        "last": ("demo_tr_2_abs", "How many days after the concert did the choir record its album?"),
+        "last": (
+            "demo_tr_2_abs",
+            "How many days after the concert did the choir record its album?",
+        ),
     },
     "demo_memae": {
         "counts": {"cases": 9, "sessions": 9, "turns": 9, "questions": 15},
@@ -75,7 +86,10 @@ PINS: dict[str, dict[str, Any]] = {
         "counts": {"cases": 2, "sessions": 12, "turns": 219, "questions": 60},
         "first": ("synthetic-1/q0", "When did Malin visit the clock museum?"),
         "tenth": ("synthetic-1/q9", "What is Quentin's band name?"),
-        "last": ("synthetic-2/q29", "How many pieces has Yorick bought for the thimble collection?"),
+        "last": (
+            "synthetic-2/q29",
+            "How many pieces has Yorick bought for the thimble collection?",
+        ),
     },
 }
 """What is read of each, and how its format differs. A data set that is new here fails until it has a line."""
@@ -93,7 +107,9 @@ class TestShippedDatasets(DatasetContract):
             setattr(self, pin, value)
 
     def build(self, **given: Any) -> Dataset:
-        return build(self.name, NOWHERE, **({} if "path" in given else SMALL.get(self.name, {})) | given)
+        return build(
+            self.name, NOWHERE, **({} if "path" in given else SMALL.get(self.name, {})) | given
+        )
 
     def raw(self) -> Sequence[Any] | None:
         if not DATASETS[self.name].file:
@@ -102,7 +118,11 @@ class TestShippedDatasets(DatasetContract):
         if path.suffix == ".csv":
             return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
         text = path.read_text(encoding="utf-8")
-        records = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
+        records = (
+            [json.loads(line) for line in text.splitlines()]
+            if path.suffix == ".jsonl"
+            else json.loads(text)
+        )
         return records if isinstance(records, list) else [records]
 
     def write(self, records: Sequence[Any], folder: Path) -> Path:
@@ -119,7 +139,9 @@ class TestShippedDatasets(DatasetContract):
             writer.writerows(rows)
             path.write_bytes(written.getvalue().encode("utf-8", "surrogatepass"))
         elif path.suffix == ".jsonl":
-            path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+            path.write_text(
+                "".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8"
+            )
         else:
             path.write_text(json.dumps(list(records)), encoding="utf-8")
         return whole

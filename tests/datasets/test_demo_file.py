@@ -61,7 +61,11 @@ SAMPLES = pytest.mark.parametrize("sample", DATA, ids=[s["sample_id"] for s in D
 
 
 def sessions(sample: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
-    found = {int(m[1]): v for k, v in sample["conversation"].items() if (m := re.fullmatch(r"session_(\d+)", k))}
+    found = {
+        int(m[1]): v
+        for k, v in sample["conversation"].items()
+        if (m := re.fullmatch(r"session_(\d+)", k))
+    }
     return dict(sorted(found.items()))
 
 
@@ -116,9 +120,15 @@ def test_samples_and_counts():
     for sample in DATA:
         categories = Counter(q["category"] for q in sample["qa"])
         assert set(categories) == {1, 2, 3, 4, 5}
-        found[sample["sample_id"]] = (len(sessions(sample)), len(turns(sample)), tuple(categories[c] for c in range(1, 6)))
+        found[sample["sample_id"]] = (
+            len(sessions(sample)),
+            len(turns(sample)),
+            tuple(categories[c] for c in range(1, 6)),
+        )
     assert found == COUNTS
-    assert len({frozenset((s["conversation"]["speaker_a"], s["conversation"]["speaker_b"])) for s in DATA}) == len(DATA)
+    assert len(
+        {frozenset((s["conversation"]["speaker_a"], s["conversation"]["speaker_b"])) for s in DATA}
+    ) == len(DATA)
 
 
 def test_the_distribution_is_near_locomo():
@@ -145,7 +155,10 @@ def test_keys_are_those_of_locomo(sample: dict[str, Any]):
         expected += [f"session_{n}_date_time", f"session_{n}"]
     assert list(sample["conversation"]) == expected
     for turn in turns(sample).values():
-        assert list(turn) in (["speaker", "dia_id", "text"], ["speaker", "blip_caption", "dia_id", "text"])
+        assert list(turn) in (
+            ["speaker", "dia_id", "text"],
+            ["speaker", "blip_caption", "dia_id", "text"],
+        )
         assert all(isinstance(v, str) and v and v == v.strip() for v in turn.values())
 
 
@@ -225,13 +238,20 @@ def test_relative_dates_resolve_to_the_gold(sample_id: str, dia_id: str, phrase:
     sample = by_id(sample_id)
     assert phrase in turns(sample)[dia_id]["text"]
     assert resolve(phrase, when(sample, session_of(dia_id)).date()) == gold
-    assert any(q["category"] == 2 and dia_id in q["evidence"] and q["answer"] == gold for q in sample["qa"])
+    assert any(
+        q["category"] == 2 and dia_id in q["evidence"] and q["answer"] == gold for q in sample["qa"]
+    )
 
 
 def test_nearly_every_temporal_gold_is_resolved_above():
     """The rest are said outright: a feast, a year, "the first week of July"."""
     resolved = {(s, gold) for s, _, _, gold in RESOLVED}
-    rest = {q["answer"] for s in DATA for q in s["qa"] if q["category"] == 2 and (s["sample_id"], q["answer"]) not in resolved}
+    rest = {
+        q["answer"]
+        for s in DATA
+        for q in s["qa"]
+        if q["category"] == 2 and (s["sample_id"], q["answer"]) not in resolved
+    }
     assert rest == {"31 December 2023", 2019, 1961, "The first week of July 2023"}
 
 

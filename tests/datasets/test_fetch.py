@@ -20,8 +20,8 @@ import pytest
 from locomo_samples import sample
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.download import SafeRedirects, unreachable
 from memeval.datasets.fetch import FetchLimits, fetch, file_digest, verify
+from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.locate import build, check_pin
 from memeval.datasets.registry import DEMO, LOCOMO
 from memeval.errors import UserError, WorldError
@@ -46,14 +46,21 @@ class Server:
         if self.status is not None:
             handler.send_error(self.status)
             return
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and not self.ignores_range else 0
+        start = (
+            int(asked.removeprefix("bytes=").removesuffix("-"))
+            if asked and not self.ignores_range
+            else 0
+        )
         if start and start >= len(self.body):
             handler.send_error(416)
             return
         part = self.body[start:]
         handler.send_response(206 if start else 200)
         if start:
-            handler.send_header("Content-Range", f"bytes {start + self.shifts_range}-{len(self.body) - 1}/{len(self.body)}")
+            handler.send_header(
+                "Content-Range",
+                f"bytes {start + self.shifts_range}-{len(self.body) - 1}/{len(self.body)}",
+            )
         handler.send_header("Content-Length", str(len(part)))
         handler.end_headers()
         handler.wfile.write(part[: self.cut_after])
@@ -82,10 +89,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, str]]:
 
 def info_for(url: str, body: bytes = BODY) -> DatasetInfo:
     digest = sha256(body).hexdigest()
-    return replace(LOCOMO, name="toy", file="toy/file.bin", url=url, sha256=digest, size_bytes=len(body), variants={})
+    return replace(
+        LOCOMO,
+        name="toy",
+        file="toy/file.bin",
+        url=url,
+        sha256=digest,
+        size_bytes=len(body),
+        variants={},
+    )
 
 
-def test_a_download_lands_under_its_name_and_reports_progress(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_download_lands_under_its_name_and_reports_progress(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     _, url = server
     seen: list[tuple[int, int | None]] = []
     path = fetch(info_for(url), tmp_path, lambda done, total: seen.append((done, total)))
@@ -96,7 +113,9 @@ def test_a_download_lands_under_its_name_and_reports_progress(server: tuple[Serv
     assert [entry.name for entry in path.parent.iterdir()] == ["file.bin"]
 
 
-def test_what_is_there_and_right_is_not_fetched_again(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_what_is_there_and_right_is_not_fetched_again(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     fetch(info_for(url), tmp_path)
     fetch(info_for(url), tmp_path)
@@ -114,7 +133,9 @@ def test_another_file_in_the_way_is_left_alone(server: tuple[Server, str], tmp_p
     assert faults.ranges == []
 
 
-def test_a_truncated_body_is_kept_apart_and_continued(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_truncated_body_is_kept_apart_and_continued(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     faults.cut_after = 300_000
     with pytest.raises(WorldError, match="broke off at 300,000 of 1,024,000 bytes"):
@@ -125,7 +146,9 @@ def test_a_truncated_body_is_kept_apart_and_continued(server: tuple[Server, str]
     assert faults.ranges == [None, "bytes=300000-"]
 
 
-def test_a_server_that_ignores_range_sends_it_all_again(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_server_that_ignores_range_sends_it_all_again(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     part = tmp_path / "toy/file.bin.part"
     part.parent.mkdir()
@@ -135,7 +158,9 @@ def test_a_server_that_ignores_range_sends_it_all_again(server: tuple[Server, st
     assert faults.ranges == ["bytes=1000-"]
 
 
-def test_a_server_that_sends_another_range_is_refused(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_server_that_sends_another_range_is_refused(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     part = tmp_path / "toy/file.bin.part"
     part.parent.mkdir()
@@ -147,7 +172,9 @@ def test_a_server_that_sends_another_range_is_refused(server: tuple[Server, str]
 
 
 @pytest.mark.parametrize("left", [b"x" * 1000, b"x" * len(BODY), b"x" * (len(BODY) + 1)])
-def test_a_beginning_of_another_file_is_thrown_away(server: tuple[Server, str], tmp_path: Path, left: bytes) -> None:
+def test_a_beginning_of_another_file_is_thrown_away(
+    server: tuple[Server, str], tmp_path: Path, left: bytes
+) -> None:
     _, url = server
     part = tmp_path / "toy/file.bin.part"
     part.parent.mkdir()
@@ -155,7 +182,9 @@ def test_a_beginning_of_another_file_is_thrown_away(server: tuple[Server, str], 
     assert fetch(info_for(url), tmp_path).read_bytes() == BODY
 
 
-def test_a_whole_part_of_unknown_size_needs_no_more_bytes(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_whole_part_of_unknown_size_needs_no_more_bytes(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     part = tmp_path / "toy/file.bin.part"
     part.parent.mkdir()
@@ -184,7 +213,9 @@ def test_an_error_of_the_server_is_named(server: tuple[Server, str], tmp_path: P
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(WorldError, match=r"can't be reached: .*put there by hand: .*toy/file\.bin$"):
+    with pytest.raises(
+        WorldError, match=r"can't be reached: .*put there by hand: .*toy/file\.bin$"
+    ):
         fetch(info_for("http://127.0.0.1:9/file.bin"), tmp_path)
 
 
@@ -209,17 +240,36 @@ def test_verify_tells_what_differs(tmp_path: Path) -> None:
     assert not found.right
     assert found.sha256 == file_digest(path)
     assert "an unknown file" in found.problems[0]
-    assert found.problems[1:] == ("1 cases, not 10", "3 sessions, not 272", "4 turns, not 5882", "6 questions, not 1986")
+    assert found.problems[1:] == (
+        "1 cases, not 10",
+        "3 sessions, not 272",
+        "4 turns, not 5882",
+        "6 questions, not 1986",
+    )
 
 
-def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     _, address = server
     file = FileInfo("test/a b.json", f"{address}/a%20b.json", sha256(BODY).hexdigest(), len(BODY))
-    info = replace(LOCOMO, name="folder", file="folder", url=None, sha256=None, files=(file, replace(file, name="c.json")))
+    info = replace(
+        LOCOMO,
+        name="folder",
+        file="folder",
+        url=None,
+        sha256=None,
+        files=(file, replace(file, name="c.json")),
+    )
     assert fetch(info, tmp_path) == tmp_path / "folder"
-    assert [(tmp_path / "folder" / name).read_bytes() for name in ("test/a b.json", "c.json")] == [BODY, BODY]
+    assert [(tmp_path / "folder" / name).read_bytes() for name in ("test/a b.json", "c.json")] == [
+        BODY,
+        BODY,
+    ]
     (tmp_path / "folder/c.json").write_bytes(b"other")
-    with pytest.raises(UserError, match=r"c\.json is there already, and is not the registered file"):
+    with pytest.raises(
+        UserError, match=r"c\.json is there already, and is not the registered file"
+    ):
         fetch(info, tmp_path)
     (tmp_path / "folder/c.json").unlink()
     with pytest.raises(WorldError, match="gave another file"):
@@ -248,7 +298,9 @@ class Odd:
 
         self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.httpd.server_port}/file.bin"
-        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=self.httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def close(self) -> None:
         self.httpd.shutdown()
@@ -256,7 +308,9 @@ class Odd:
 
 
 @pytest.fixture
-def odd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[BaseHTTPRequestHandler], None]], Odd]]:
+def odd(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[Callable[[BaseHTTPRequestHandler], None]], Odd]]:
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     servers: list[Odd] = []
 
@@ -298,7 +352,9 @@ def test_an_endless_body_stops_at_the_limit(odd: Any, tmp_path: Path, limits: Fe
     assert list((tmp_path / "toy").iterdir()) == []
 
 
-def test_a_body_that_announces_too_much_is_not_read(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_body_that_announces_too_much_is_not_read(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     faults, url = server
     faults.body = BODY + b"x" * 20_000
     with pytest.raises(WorldError, match=r"announces 1,044,000 bytes, 1,034,240 bytes are allowed"):
@@ -319,29 +375,45 @@ def test_no_link_is_followed(server: tuple[Server, str], tmp_path: Path) -> None
 
 def test_two_fetches_at_once_do_not_meet(server: tuple[Server, str], tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        paths = [future.result() for future in [pool.submit(fetch, info_for(server[1]), tmp_path) for _ in range(4)]]
+        paths = [
+            future.result()
+            for future in [pool.submit(fetch, info_for(server[1]), tmp_path) for _ in range(4)]
+        ]
     assert {path.read_bytes() for path in paths} == {BODY}
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["file.bin"]
 
 
-def test_another_host_gets_nothing_but_harmless_headers(server: tuple[Server, str], odd: Any, tmp_path: Path) -> None:
+def test_another_host_gets_nothing_but_harmless_headers(
+    server: tuple[Server, str], odd: Any, tmp_path: Path
+) -> None:
     first = odd(redirecting(server[1].replace("127.0.0.1", "localhost")))
     assert fetch(info_for(first.url), tmp_path).read_bytes() == BODY
-    request = Request(first.url, headers={"Authorization": "Bearer x", "Cookie": "y", "User-Agent": "memeval"})
-    moved = SafeRedirects().redirect_request(request, io.BytesIO(), 302, "", HTTPMessage(), "http://other.test/")
+    request = Request(
+        first.url, headers={"Authorization": "Bearer x", "Cookie": "y", "User-Agent": "memeval"}
+    )
+    moved = SafeRedirects().redirect_request(
+        request, io.BytesIO(), 302, "", HTTPMessage(), "http://other.test/"
+    )
     assert moved is not None and set(moved.headers) == {"User-agent"}
 
 
-@pytest.mark.parametrize("target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "target", ["http://other.test/x", "ftp://other.test/x", "file:///etc/passwd"]
+)
 def test_https_falls_to_nothing_else(target: str) -> None:
     with pytest.raises(WorldError, match=r"redirects from https to .*: it is not followed"):
-        SafeRedirects().redirect_request(Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target)
+        SafeRedirects().redirect_request(
+            Request("https://h.test/"), io.BytesIO(), 302, "", HTTPMessage(), target
+        )
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (URLError(ssl.SSLCertVerificationError(1, "self-signed")), "the certificate of h.test is not valid"),
+        (
+            URLError(ssl.SSLCertVerificationError(1, "self-signed")),
+            "the certificate of h.test is not valid",
+        ),
         (URLError(ssl.SSLError(1, "wrong version number")), "no secure connection to h.test"),
         (URLError(ConnectionRefusedError(111, "refused")), "h.test refuses the connection"),
         (URLError(socket.gaierror(-2, "unknown")), "the name h.test is not found"),
@@ -353,14 +425,21 @@ def test_each_way_to_fail_has_its_message(error: Exception, told: str) -> None:
     assert told in unreachable("https://h.test/file", error)
 
 
-def test_where_no_hash_is_registered_nothing_is_kept(server: tuple[Server, str], tmp_path: Path) -> None:
+def test_where_no_hash_is_registered_nothing_is_kept(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
     info = replace(info_for(server[1]), sha256=None)
     with pytest.raises(UserError, match="no sha256 is registered"):
         fetch(info, tmp_path)
     with pytest.raises(WorldError, match="gave another file"):
         fetch(info, tmp_path, limits=FetchLimits(sha256="0" * 64))
-    assert fetch(info, tmp_path, limits=FetchLimits(sha256=sha256(BODY).hexdigest())).read_bytes() == BODY
-    assert not check_pin(info, tmp_path / "toy/file.bin", sha256(BODY).hexdigest(), allow_unpinned=True)
+    assert (
+        fetch(info, tmp_path, limits=FetchLimits(sha256=sha256(BODY).hexdigest())).read_bytes()
+        == BODY
+    )
+    assert not check_pin(
+        info, tmp_path / "toy/file.bin", sha256(BODY).hexdigest(), allow_unpinned=True
+    )
 
 
 def test_another_file_under_a_shipped_name_is_unpinned(tmp_path: Path) -> None:

@@ -23,19 +23,49 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("north,,2024-13-01 08:00:00,gate,pod,leak,", "line 2: field 'datetime_local' is '2024-13-01 08:00:00', no time like"),
-        ("north,,2024-03-01,gate,pod,leak,", "line 2: field 'datetime_local' is '2024-03-01', no local time like"),
-        ("north,,2024-03-01 08:00:00+02:00,gate,pod,leak,", "field 'datetime_local' is '2024-03-01 08:00:00+02:00', no local time"),
+        (
+            "north,,2024-13-01 08:00:00,gate,pod,leak,",
+            "line 2: field 'datetime_local' is '2024-13-01 08:00:00', no time like",
+        ),
+        (
+            "north,,2024-03-01,gate,pod,leak,",
+            "line 2: field 'datetime_local' is '2024-03-01', no local time like",
+        ),
+        (
+            "north,,2024-03-01 08:00:00+02:00,gate,pod,leak,",
+            "field 'datetime_local' is '2024-03-01 08:00:00+02:00', no local time",
+        ),
         ("north,,,gate,pod,leak,", "field 'datetime_local' is '', no time"),
-        ("north,soon,2024-03-01 08:00:00,gate,pod,leak,", "line 2: field 'timestamp' is 'soon', not seconds since 1970"),
+        (
+            "north,soon,2024-03-01 08:00:00,gate,pod,leak,",
+            "line 2: field 'timestamp' is 'soon', not seconds since 1970",
+        ),
         ("north,,2024-03-01 08:00:00,,pod,leak,", "line 2: field 'component' is empty"),
         (",,2024-03-01 08:00:00,gate,pod,leak,", "line 2: field 'dataset' is empty"),
-        ("north,,2024-03-01 08:00:00,gate,pod,leak,long", "line 2: field 'duration_s' is 'long', not a number of seconds"),
-        ("north,,2024-03-01 08:00:00,gate,pod,leak,-1", "field 'duration_s' is '-1', no length of time"),
-        ("north,,2024-03-01 08:00:00,gate,pod,leak,nan", "field 'duration_s' is 'nan', no length of time"),
-        ("north,,2024-03-01 08:00:00,gate,pod", "line 2: 5 cells, and the header has 7 columns: is the file cut off?"),
-        ("north,,2024-03-01 08:00:00,gate,pod,leak,,x", "line 2: 8 cells, and the header has 7 columns"),
-        ("north,,2024-03-01 08:00:00,---,pod,leak,", "the name '---' holds neither letters nor digits"),
+        (
+            "north,,2024-03-01 08:00:00,gate,pod,leak,long",
+            "line 2: field 'duration_s' is 'long', not a number of seconds",
+        ),
+        (
+            "north,,2024-03-01 08:00:00,gate,pod,leak,-1",
+            "field 'duration_s' is '-1', no length of time",
+        ),
+        (
+            "north,,2024-03-01 08:00:00,gate,pod,leak,nan",
+            "field 'duration_s' is 'nan', no length of time",
+        ),
+        (
+            "north,,2024-03-01 08:00:00,gate,pod",
+            "line 2: 5 cells, and the header has 7 columns: is the file cut off?",
+        ),
+        (
+            "north,,2024-03-01 08:00:00,gate,pod,leak,,x",
+            "line 2: 8 cells, and the header has 7 columns",
+        ),
+        (
+            "north,,2024-03-01 08:00:00,---,pod,leak,",
+            "the name '---' holds neither letters nor digits",
+        ),
         ('north,,2024-03-01 08:00:00,"gate"x,pod,leak,', "line 2: ',' expected after '\"'"),
     ],
 )
@@ -46,7 +76,9 @@ def test_a_damaged_row_is_named_with_its_field(tmp_path: Path, row: str, message
 
 def test_names_that_would_be_shown_alike_are_refused(tmp_path: Path) -> None:
     rows = [*ROWS, "north,,2024-03-12 08:00:00,Gate 1,node,disk full,"]
-    assert "the names 'gate-1' and 'Gate 1' would both be shown as 'Gate_1'" in failure(write_table(tmp_path, rows))
+    assert "the names 'gate-1' and 'Gate 1' would both be shown as 'Gate_1'" in failure(
+        write_table(tmp_path, rows)
+    )
 
 
 def test_other_damage(tmp_path: Path) -> None:
@@ -79,12 +111,18 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         ("[]", "the file is a list, not an object"),
         ('{"03": {}}', "the file: field '03' is an object, not a list"),
         ('{"03": [1]}', "03[0] is an integer, not an object"),
-        ('{"03": [{"inject_time": "2022-01-02 03:00:00", "inject_type": "x"}]}', "03[0]: field 'inject_pod' is missing"),
+        (
+            '{"03": [{"inject_time": "2022-01-02 03:00:00", "inject_type": "x"}]}',
+            "03[0]: field 'inject_pod' is missing",
+        ),
         (
             '{"03": [{"inject_time": 3, "inject_pod": "cart-579b9bff58-t2dbm", "inject_type": "x"}]}',
             "field 'inject_time' is an integer, not text",
         ),
-        ('{"03": [{"inject_time": "?", "inject_pod": "cart", "inject_type": "x"}]}', "field 'inject_pod' is no name of a pod"),
+        (
+            '{"03": [{"inject_time": "?", "inject_pod": "cart", "inject_type": "x"}]}',
+            "field 'inject_pod' is no name of a pod",
+        ),
         ('{"03": [', "is not JSON"),
     ],
 )
@@ -97,18 +135,26 @@ def test_damaged_openrca_and_dejavu_tables(tmp_path: Path) -> None:
     write_table(tmp_path, ['"level: pod\ncomponent: a\nreason: b"'], "groundtruth", "agent-X.csv")
     assert "line 4 groundtruth: field 'datetime' is missing" in failure(tmp_path)
     header = "timestamp,root_cause_node"
-    assert "line 2: field 'root_cause_node' names no node" in failure(write_table(tmp_path, ["1, ; ;"], header))
-    assert "line 2: field 'timestamp' is '1e400', not seconds since 1970" in failure(write_table(tmp_path, ["1e400,a"], header))
+    assert "line 2: field 'root_cause_node' names no node" in failure(
+        write_table(tmp_path, ["1, ; ;"], header)
+    )
+    assert "line 2: field 'timestamp' is '1e400', not seconds since 1970" in failure(
+        write_table(tmp_path, ["1e400,a"], header)
+    )
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_mutated_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_mutated_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = write_table(tmp_path_factory.getbasetemp(), name="mutated.csv")
     raw = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(raw)))
-        raw[start : start + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4) | st.sampled_from([b",", b'"', b"\n", b"\r"]))
+        raw[start : start + data.draw(st.integers(0, 4))] = data.draw(
+            st.binary(max_size=4) | st.sampled_from([b",", b'"', b"\n", b"\r"])
+        )
     path.write_bytes(raw)
     try:
         cases = list(build("demo_incidents", Path(), path=str(path)).cases())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_incidents import prove
 
-from memeval.datasets.incidents_tables import Incident, read_source
+from memeval.datasets.incidents.schema import Incident, read_source
 from memeval.datasets.locate import build
 from memeval.datasets.registry import INCIDENTS
 
@@ -37,16 +37,37 @@ def test_counts_by_system(table: tuple[Incident, ...]) -> None:
 
 
 def test_first_tenth_and_last_row(table: tuple[Incident, ...]) -> None:
-    found = [(row.system, str(row.time), row.components, row.level, row.fault, row.duration_s) for row in (table[0], table[9], table[-1])]
-    assert found[0] == ("openrca-Bank", "2021-03-04 14:57:00", ("Mysql02",), "pod", "high_memory_usage", None)
-    assert found[2] == ("gaia-micross", "2021-08-31 22:36:15", ("logservice2",), "service", "memory_anomalies", 600)
+    found = [
+        (row.system, str(row.time), row.components, row.level, row.fault, row.duration_s)
+        for row in (table[0], table[9], table[-1])
+    ]
+    assert found[0] == (
+        "openrca-Bank",
+        "2021-03-04 14:57:00",
+        ("Mysql02",),
+        "pod",
+        "high_memory_usage",
+        None,
+    )
+    assert found[2] == (
+        "gaia-micross",
+        "2021-08-31 22:36:15",
+        ("logservice2",),
+        "service",
+        "memory_anomalies",
+        600,
+    )
     assert found[1][0] == "openrca-Bank"
 
 
-def test_the_published_lists_give_the_same_incidents(data_dir: Path, table: tuple[Incident, ...]) -> None:
+def test_the_published_lists_give_the_same_incidents(
+    data_dir: Path, table: tuple[Incident, ...]
+) -> None:
     for prefix, folder in (("nezha", "nezha_fault_lists"), ("openrca", "openrca_archive")):
         listed = read_source(INCIDENTS, data_dir / "aiops" / folder).incidents
-        assert set(listed) == {replace(row, duration_s=None) for row in table if row.system.startswith(prefix)}
+        assert set(listed) == {
+            replace(row, duration_s=None) for row in table if row.system.startswith(prefix)
+        }
 
 
 def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
@@ -60,11 +81,19 @@ def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
 
 def test_cases_and_every_gold(data_dir: Path) -> None:
     found = list(build("incidents", data_dir).cases())
-    assert {case.case_id: (len(case.sessions), sum(len(session.turns) for session in case.sessions)) for case in found}["gaia-micross"] == (
+    assert {
+        case.case_id: (len(case.sessions), sum(len(session.turns) for session in case.sessions))
+        for case in found
+    }["gaia-micross"] == (
         1113,
         2181,
     )
     assert len(found) == 9
     assert sum(len(case.questions) for case in found) == 637
-    assert Counter(question.facets["task"] for case in found for question in case.questions)["root_cause"] == 97
+    assert (
+        Counter(question.facets["task"] for case in found for question in case.questions)[
+            "root_cause"
+        ]
+        == 97
+    )
     prove(data_dir / INCIDENTS.file, found)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from locomo_samples import SAMPLE, locomo, sample, write
 
-from memeval.datasets.locomo import Locomo
-from memeval.datasets.locomo_schema import parse_date, repair_evidence
-from memeval.datasets.names import LOCOMO_NAMES, category_names
+from memeval.datasets.locomo.adapter import Locomo
+from memeval.datasets.locomo.names import LOCOMO_NAMES, category_names
+from memeval.datasets.locomo.schema import parse_date, repair_evidence
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
@@ -32,7 +32,9 @@ def test_sessions_are_those_that_exist_by_number(tmp_path: Path) -> None:
     ]
     assert case.case_id == "conv-1"
     assert case.speakers == ("Ann", "Bob")
-    assert all(turn.time == session.started_at for session in case.sessions for turn in session.turns)
+    assert all(
+        turn.time == session.started_at for session in case.sessions for turn in session.turns
+    )
 
 
 def test_questions_keep_their_index_their_gold_and_their_category(tmp_path: Path) -> None:
@@ -50,7 +52,14 @@ def test_questions_keep_their_index_their_gold_and_their_category(tmp_path: Path
 
 def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     (case,) = load(tmp_path)
-    assert [q.evidence for q in case.questions] == [("D1:1",), ("D10:1", "D2:1", "D1:1"), ("D1:1",), ("D1:2",), (), ("D1:1",)]
+    assert [q.evidence for q in case.questions] == [
+        ("D1:1",),
+        ("D10:1", "D2:1", "D1:1"),
+        ("D1:1",),
+        ("D1:2",),
+        (),
+        ("D1:1",),
+    ]
     notes = locomo(tmp_path / "locomo10.json", allow_unpinned=True).open().notes
     assert notes == (
         "evidence: 4 of 9 strings are no turn id: 2 repaired, 2 dropped",
@@ -69,7 +78,10 @@ def test_evidence_repair() -> None:
 
 def test_captions_are_shown_or_not(tmp_path: Path) -> None:
     assert [turn.caption for turn in load(tmp_path)[0].sessions[0].turns] == [None, "a red kayak"]
-    assert [turn.caption for turn in load(tmp_path, images="none")[0].sessions[0].turns] == [None, None]
+    assert [turn.caption for turn in load(tmp_path, images="none")[0].sessions[0].turns] == [
+        None,
+        None,
+    ]
 
 
 def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
@@ -77,24 +89,37 @@ def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
     cases = load(tmp_path, content, limit_cases=1, categories=(1, 3), limit_questions=1)
     assert [[q.question_id for q in case.questions] for case in cases] == [["conv-1/q4"]]
     cases = load(tmp_path, content, categories=(5,))
-    assert [[q.question_id for q in case.questions] for case in cases] == [[f"conv-{c}/q2", f"conv-{c}/q3"] for c in (1, 2)]
+    assert [[q.question_id for q in case.questions] for case in cases] == [
+        [f"conv-{c}/q2", f"conv-{c}/q3"] for c in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"labels": "corected"}, "unknown value of dataset.labels 'corected'. Did you mean: corrected"),
+        (
+            {"labels": "corected"},
+            "unknown value of dataset.labels 'corected'. Did you mean: corrected",
+        ),
         ({"images": "yes"}, "unknown value of dataset.images 'yes'"),
         ({"categories": ()}, "dataset.categories=[]"),
         ({"categories": (1, 6)}, "dataset.categories=[1, 6]: takes one or more of [1, 2, 3, 4, 5]"),
         ({"limit_cases": 0}, "dataset.limit_cases must be at least 1, not 0"),
         ({"limit_questions": -1}, "dataset.limit_questions must be at least 1, not -1"),
-        ({"category_names": "mirx"}, "unknown value of dataset.category_names 'mirx'. Did you mean: mirix"),
-        ({"category_names": "zep"}, "dataset.category_names=zep is gone: no published table has these names"),
+        (
+            {"category_names": "mirx"},
+            "unknown value of dataset.category_names 'mirx'. Did you mean: mirix",
+        ),
+        (
+            {"category_names": "zep"},
+            "dataset.category_names=zep is gone: no published table has these names",
+        ),
         ({"colour": "red"}, "unknown option 'dataset.colour'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError) as caught:
         locomo(tmp_path / "x", **settings)
     assert message in str(caught.value)
@@ -111,7 +136,10 @@ def test_an_unknown_file_is_refused_unless_allowed_and_then_says_so(tmp_path: Pa
 
 def test_audited_labels_are_refused_for_any_other_file(tmp_path: Path) -> None:
     for labels in ("exclude", "corrected"):
-        with pytest.raises(UserError, match=f"dataset.labels={labels}: the audit goes by the registered locomo10.json"):
+        with pytest.raises(
+            UserError,
+            match=f"dataset.labels={labels}: the audit goes by the registered locomo10.json",
+        ):
             load(tmp_path, labels=labels)
 
 
@@ -157,8 +185,17 @@ def test_dates_go_in_and_the_same_dates_come_out(time: datetime) -> None:
 
 def test_category_names() -> None:
     official = category_names()
-    assert official == {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
-    assert all(set(names) == {1, 2, 3, 4, 5} and len(set(names.values())) == 5 for names in LOCOMO_NAMES.values())
+    assert official == {
+        1: "multi_hop",
+        2: "temporal",
+        3: "open_domain",
+        4: "single_hop",
+        5: "adversarial",
+    }
+    assert all(
+        set(names) == {1, 2, 3, 4, 5} and len(set(names.values())) == 5
+        for names in LOCOMO_NAMES.values()
+    )
     assert category_names("cogcanvas")[3] == category_names("mc10")[2] == official[1]
     published = {
         "mem0_paper": ("single_hop", "temporal", "multi_hop", "open_domain"),

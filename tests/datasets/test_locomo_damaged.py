@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from locomo_samples import locomo, sample, write
 
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
 
 
@@ -25,7 +25,10 @@ def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         Locomo(path).open()
     assert caught.value.message == f"data set 'locomo' is not on this machine: {path} is missing."
-    assert caught.value.hints == ("get it:      python -m memeval data fetch locomo", "or offline:  python -m memeval dataset=demo")
+    assert caught.value.hints == (
+        "get it:      python -m memeval data fetch locomo",
+        "or offline:  python -m memeval dataset=demo",
+    )
 
 
 def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
@@ -35,13 +38,19 @@ def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_off_names_the_position(tmp_path: Path) -> None:
     text = json.dumps([sample()])[:-2]
-    assert f"at line 1, column {len(text) + 1} (the file ends there: is it cut off?)" in str(failure(tmp_path, text))
+    assert f"at line 1, column {len(text) + 1} (the file ends there: is it cut off?)" in str(
+        failure(tmp_path, text)
+    )
     assert "is it cut off?" not in str(failure(tmp_path, text + " } }"))
 
 
 def test_other_damage(tmp_path: Path) -> None:
-    assert "is not JSON: Expecting value at line 1, column 1 (the file ends there" in str(failure(tmp_path, ""))
-    assert "is not JSON: Expecting value at line 1, column 1." in str(failure(tmp_path, "<html></html>"))
+    assert "is not JSON: Expecting value at line 1, column 1 (the file ends there" in str(
+        failure(tmp_path, "")
+    )
+    assert "is not JSON: Expecting value at line 1, column 1." in str(
+        failure(tmp_path, "<html></html>")
+    )
     assert "is not UTF-8 text: byte 12 can't be decoded" in str(
         failure(tmp_path, '[{"text": "é"}]'.encode("latin-1").replace(b'"\xe9', b'"x\xe9'))
     )
@@ -73,39 +82,93 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (["sample_id"], 7, "record 0: field 'sample_id' is an integer, not text"),
         (["sample_id"], " ", "record 0: field 'sample_id' is empty"),
         (["conversation"], [], "record 0: field 'conversation' is a list, not an object"),
-        (["conversation"], {"speaker_a": "A", "speaker_b": "B"}, "conv-1 conversation holds no session"),
+        (
+            ["conversation"],
+            {"speaker_a": "A", "speaker_b": "B"},
+            "conv-1 conversation holds no session",
+        ),
         (["conversation", "speaker_b"], ..., "conv-1 conversation: field 'speaker_b' is missing"),
-        (["conversation", "session_2_date_time"], ..., "conv-1 conversation: field 'session_2_date_time' is missing"),
-        (["conversation", "session_2_date_time"], "yesterday", "field 'session_2_date_time' is no date like"),
-        (["conversation", "session_2"], "text", "conv-1 conversation: field 'session_2' is text, not a list"),
-        (["conversation", "session_02"], [], "conv-1 conversation: field 'session_02' is not written session_2"),
+        (
+            ["conversation", "session_2_date_time"],
+            ...,
+            "conv-1 conversation: field 'session_2_date_time' is missing",
+        ),
+        (
+            ["conversation", "session_2_date_time"],
+            "yesterday",
+            "field 'session_2_date_time' is no date like",
+        ),
+        (
+            ["conversation", "session_2"],
+            "text",
+            "conv-1 conversation: field 'session_2' is text, not a list",
+        ),
+        (
+            ["conversation", "session_02"],
+            [],
+            "conv-1 conversation: field 'session_02' is not written session_2",
+        ),
         (["conversation", "session_1", 1], None, "conv-1 session_1[1] is null, not an object"),
-        (["conversation", "session_1", 1, "text"], ..., "conv-1 session_1[1]: field 'text' is missing"),
-        (["conversation", "session_1", 1, "blip_caption"], ["x"], "conv-1 session_1[1]: field 'blip_caption' is a list, not text"),
+        (
+            ["conversation", "session_1", 1, "text"],
+            ...,
+            "conv-1 session_1[1]: field 'text' is missing",
+        ),
+        (
+            ["conversation", "session_1", 1, "blip_caption"],
+            ["x"],
+            "conv-1 session_1[1]: field 'blip_caption' is a list, not text",
+        ),
         (["conversation", "session_2", 0, "dia_id"], "D1:1", "'D1:1' occurs 2 times"),
-        (["conversation", "session_1", 0, "text"], "\ud800", "conv-1 session_1[0]: field 'text' holds half of a surrogate pair"),
+        (
+            ["conversation", "session_1", 0, "text"],
+            "\ud800",
+            "conv-1 session_1[0]: field 'text' holds half of a surrogate pair",
+        ),
         (["qa"], {}, "record 0: field 'qa' is an object, not a list"),
         (["qa", 3], "x", "conv-1 qa[3] is text, not an object"),
         (["qa", 0, "question"], ..., "conv-1 qa[0]: field 'question' is missing"),
         (["qa", 0, "answer"], ..., "conv-1 qa[0]: field 'answer' is missing"),
-        (["qa", 0, "answer"], True, "conv-1 qa[0]: field 'answer' is a truth value, not a text or a number"),
+        (
+            ["qa", 0, "answer"],
+            True,
+            "conv-1 qa[0]: field 'answer' is a truth value, not a text or a number",
+        ),
         (["qa", 0, "answer"], None, "conv-1 qa[0]: field 'answer' is null"),
         (["qa", 0, "answer"], "", "conv-1 qa[0]: field 'answer' is empty"),
         (["qa", 0, "category"], "4", "conv-1 qa[0]: field 'category' is text, not an integer"),
         (["qa", 0, "category"], True, "conv-1 qa[0]: field 'category' is a truth value"),
-        (["qa", 0, "category"], 6, "conv-1 qa[0]: field 'category' is 6, not one of [1, 2, 3, 4, 5]"),
+        (
+            ["qa", 0, "category"],
+            6,
+            "conv-1 qa[0]: field 'category' is 6, not one of [1, 2, 3, 4, 5]",
+        ),
         (["qa", 0, "evidence"], "D1:1", "conv-1 qa[0]: field 'evidence' is text, not a list"),
-        (["qa", 0, "evidence"], [1], "conv-1 qa[0]: field 'evidence' holds something that is not text"),
+        (
+            ["qa", 0, "evidence"],
+            [1],
+            "conv-1 qa[0]: field 'evidence' holds something that is not text",
+        ),
     ],
 )
-def test_a_damaged_record_is_named_with_its_field(tmp_path: Path, path: list[Any], value: Any, message: str) -> None:
+def test_a_damaged_record_is_named_with_its_field(
+    tmp_path: Path, path: list[Any], value: Any, message: str
+) -> None:
     assert message in str(failure(tmp_path, changed(path, value)))
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["D1:1", "conv-1", 1, 4, 5]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["D1:1", "conv-1", 1, 4, 5]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["qa", "session_1", "session_3", "text", "x"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["qa", "session_1", "session_3", "text", "x"]), inner, max_size=3
+        )
     ),
     max_leaves=6,
 )
@@ -157,13 +220,17 @@ def survives(folder: Path, content: Any) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(content=mutated())
-def test_mutated_records_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: Any) -> None:
+def test_mutated_records_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: Any
+) -> None:
     survives(tmp_path_factory.getbasetemp(), content)
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_mutated_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_mutated_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     raw = bytearray(json.dumps([sample()]).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(raw)))

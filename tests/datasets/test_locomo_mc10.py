@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from mc10_samples import CHOICES, mc10, original, row, write_original, write_rows
 
-import memeval.datasets.locomo_mc10_schema as schema
 from memeval.datasets.locate import build
+from memeval.datasets.locomo_mc10 import schema
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
@@ -41,26 +41,60 @@ def test_a_row_becomes_a_question_and_its_haystack_a_case(tmp_path: Path) -> Non
     (case,) = read(tmp_path, [row()])
     assert (case.case_id, case.speakers) == ("conv-1", ("Ann", "Bob"))
     first = case.sessions[0]
-    assert next((turn.turn_id, turn.speaker, turn.text) for turn in first.turns) == ("D1:1", "Ann", "I went to Oslo yesterday.")
-    assert (first.session_id, first.started_at, first.turns[2].time) == ("s1", datetime(2023, 5, 8, 13, 56), datetime(2023, 5, 8, 13, 56))
+    assert next((turn.turn_id, turn.speaker, turn.text) for turn in first.turns) == (
+        "D1:1",
+        "Ann",
+        "I went to Oslo yesterday.",
+    )
+    assert (first.session_id, first.started_at, first.turns[2].time) == (
+        "s1",
+        datetime(2023, 5, 8, 13, 56),
+        datetime(2023, 5, 8, 13, 56),
+    )
     assert [turn.turn_id for turn in case.sessions[1].turns] == ["D2:1", "D2:2"]
-    assert case.questions == (EvalQuestion("conv-1_q0", "Where did Ann go?", 4, ("Oslo",), choices=tuple(CHOICES), right_choices=(0,)),)
+    assert case.questions == (
+        EvalQuestion(
+            "conv-1_q0",
+            "Where did Ann go?",
+            4,
+            ("Oslo",),
+            choices=tuple(CHOICES),
+            right_choices=(0,),
+        ),
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "category"),
-    [("single_hop", 1), ("multi_hop", 2), ("temporal_reasoning", 3), ("open_domain", 4), ("adversarial", 5)],
+    [
+        ("single_hop", 1),
+        ("multi_hop", 2),
+        ("temporal_reasoning", 3),
+        ("open_domain", 4),
+        ("adversarial", 5),
+    ],
 )
-def test_the_wrong_names_of_types_become_locomos_categories(tmp_path: Path, kind: str, category: int) -> None:
+def test_the_wrong_names_of_types_become_locomos_categories(
+    tmp_path: Path, kind: str, category: int
+) -> None:
     (case,) = read(tmp_path, [row(question_type=kind)])
     (question,) = case.questions
-    assert (question.category, question.answerable, question.gold) == (category, category != 5, () if category == 5 else ("Oslo",))
-    names = [mc10(tmp_path, category_names=naming).category_names[category] for naming in ("mc10", "official")]
+    assert (question.category, question.answerable, question.gold) == (
+        category,
+        category != 5,
+        () if category == 5 else ("Oslo",),
+    )
+    names = [
+        mc10(tmp_path, category_names=naming).category_names[category]
+        for naming in ("mc10", "official")
+    ]
     assert (names[0] == kind and names[1] != kind) or category == 5
     assert mc10(tmp_path).headline == {1, 2, 3, 4}
 
 
-def test_rows_of_a_conversation_are_one_case_and_are_read_as_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_conversation_are_one_case_and_are_read_as_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = []
 
     def counted(path: Path) -> Iterator[Any]:
@@ -69,7 +103,7 @@ def test_rows_of_a_conversation_are_one_case_and_are_read_as_they_are_needed(tmp
             yield fields
 
     real = schema.read_lines
-    monkeypatch.setattr("memeval.datasets.locomo_mc10.read_lines", counted)
+    monkeypatch.setattr("memeval.datasets.locomo_mc10.adapter.read_lines", counted)
     ids = ["a_q0", "a_q1", "b_q0", "c_q0", "c_q5", "c_q7"]
     write_rows(tmp_path, [row(one) for one in ids])
     cases = mc10(tmp_path).read()
@@ -84,10 +118,22 @@ def test_blank_lines_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_turn_without_a_name_is_said_by_its_role(tmp_path: Path) -> None:
-    talk = [[{"role": "user", "content": "Hi [ANN]: there"}, {"role": "assistant", "content": "[BOB LEE]: one\n[x]: two"}]]
+    talk = [
+        [
+            {"role": "user", "content": "Hi [ANN]: there"},
+            {"role": "assistant", "content": "[BOB LEE]: one\n[x]: two"},
+        ]
+    ]
     (case,) = read(
         tmp_path,
-        [row(haystack_sessions=talk, haystack_session_ids=["session_3"], haystack_session_datetimes=["2023-05-08"], num_sessions=1)],
+        [
+            row(
+                haystack_sessions=talk,
+                haystack_session_ids=["session_3"],
+                haystack_session_datetimes=["2023-05-08"],
+                num_sessions=1,
+            )
+        ],
     )
     assert [(turn.turn_id, turn.speaker, turn.text) for turn in case.sessions[0].turns] == [
         ("D3:1", "user", "Hi [ANN]: there"),
@@ -98,7 +144,9 @@ def test_a_turn_without_a_name_is_said_by_its_role(tmp_path: Path) -> None:
 def test_shuffled_choices_depend_on_the_seed_and_the_question_alone(tmp_path: Path) -> None:
     rows: list[dict[str, Any] | str] = [row(f"conv-1_q{index}") for index in range(40)]
     (given,) = read(tmp_path, rows)
-    (first,), (again,), (other,) = (read(tmp_path, rows, choice_order="shuffled", choice_seed=seed) for seed in (0, 0, 1))
+    (first,), (again,), (other,) = (
+        read(tmp_path, rows, choice_order="shuffled", choice_seed=seed) for seed in (0, 0, 1)
+    )
     (alone,) = read(tmp_path, [rows[7]], choice_order="shuffled")
     assert first == again != other
     assert alone.questions[0] == first.questions[7]
@@ -110,7 +158,11 @@ def test_shuffled_choices_depend_on_the_seed_and_the_question_alone(tmp_path: Pa
 
 def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
     demo = build("demo_locomo_mc10", tmp_path)
-    found = {question.question_id: question.evidence for case in demo.cases() for question in case.questions}
+    found = {
+        question.question_id: question.evidence
+        for case in demo.cases()
+        for question in case.questions
+    }
     assert found["demo-1_q0"] == ("D1:6",) and found["demo-2_q37"] == ("D2:10",)
     assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by place",)
 
@@ -118,30 +170,45 @@ def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
 def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> None:
     (case,) = read(tmp_path, [row()])
     assert case.questions[0].evidence == ()
-    assert "evidence: none, since locomo10.json is missing; retrieval is not measured" in mc10(tmp_path).open().notes
+    assert (
+        "evidence: none, since locomo10.json is missing; retrieval is not measured"
+        in mc10(tmp_path).open().notes
+    )
     write_original(tmp_path, [original()])
-    assert "evidence: none, since locomo10.json is not the registered file; retrieval is not measured" in mc10(tmp_path).open().notes
+    assert (
+        "evidence: none, since locomo10.json is not the registered file; retrieval is not measured"
+        in mc10(tmp_path).open().notes
+    )
 
 
 def test_the_file_is_told_by_its_sha256_since_none_is_registered(tmp_path: Path) -> None:
     write_rows(tmp_path, [row()])
     opened = mc10(tmp_path).open()
     assert not opened.pinned and not opened.derived
-    assert opened.notes[0] == f"the data file's sha256 is {opened.sha256[:12]}…; none is registered to compare it with"
+    assert (
+        opened.notes[0]
+        == f"the data file's sha256 is {opened.sha256[:12]}…; none is registered to compare it with"
+    )
 
 
 def test_a_choice_that_is_there_twice_is_told(tmp_path: Path) -> None:
     write_rows(tmp_path, [row(choices=[*CHOICES[:9], "Rome"]), row("conv-1_q1")])
     adapter = mc10(tmp_path)
     list(adapter.cases())
-    assert adapter.notes() == ("choices: 1 of 2 questions show a choice twice; both places count as the same answer",)
+    assert adapter.notes() == (
+        "choices: 1 of 2 questions show a choice twice; both places count as the same answer",
+    )
 
 
 def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         mc10(tmp_path).open()
     assert "data set 'locomo_mc10' is not on this machine" in caught.value.message
-    assert [hint.split(":")[0] for hint in caught.value.hints] == ["get it", "or derive one from LoCoMo", "or offline"]
+    assert [hint.split(":")[0] for hint in caught.value.hints] == [
+        "get it",
+        "or derive one from LoCoMo",
+        "or offline",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -154,19 +221,44 @@ def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path
         ({"choices": [*CHOICES[:9], " "]}, "field 'choices' holds an empty one."),
         ({"num_choices": 9}, "field 'num_choices' is 9, and there are 10."),
         ({"num_sessions": 3}, "field 'num_sessions' is 3, and there are 2."),
-        ({"correct_choice_index": 10}, "field 'correct_choice_index' is 10, and there are 10 choices."),
+        (
+            {"correct_choice_index": 10},
+            "field 'correct_choice_index' is 10, and there are 10 choices.",
+        ),
         ({"correct_choice_index": "0"}, "field 'correct_choice_index' is text, not an integer."),
-        ({"correct_choice_index": 1}, "field 'answer' is 'Oslo', and correct_choice_index=1 points at 'Rome'."),
+        (
+            {"correct_choice_index": 1},
+            "field 'answer' is 'Oslo', and correct_choice_index=1 points at 'Rome'.",
+        ),
         ({"question_type": "temporal"}, "field 'question_type' is 'temporal', not one of"),
-        ({"haystack_session_ids": ["session_2", "session_1"]}, "field 'haystack_session_ids' are not in the order of their numbers"),
-        ({"haystack_session_ids": ["s1", "s2"]}, "field 'haystack_session_ids' holds 's1', which is not written like session_1."),
-        ({"haystack_session_datetimes": ["8 May", "x"]}, "field 'haystack_session_datetimes' holds '8 May', which is no date"),
-        ({"haystack_sessions": [[]]}, "field 'haystack_sessions' has 1 entries, and haystack_session_ids has 2."),
-        ({"haystack_sessions": [[], 5]}, "field 'haystack_sessions' holds no list of turns for session_2."),
+        (
+            {"haystack_session_ids": ["session_2", "session_1"]},
+            "field 'haystack_session_ids' are not in the order of their numbers",
+        ),
+        (
+            {"haystack_session_ids": ["s1", "s2"]},
+            "field 'haystack_session_ids' holds 's1', which is not written like session_1.",
+        ),
+        (
+            {"haystack_session_datetimes": ["8 May", "x"]},
+            "field 'haystack_session_datetimes' holds '8 May', which is no date",
+        ),
+        (
+            {"haystack_sessions": [[]]},
+            "field 'haystack_sessions' has 1 entries, and haystack_session_ids has 2.",
+        ),
+        (
+            {"haystack_sessions": [[], 5]},
+            "field 'haystack_sessions' holds no list of turns for session_2.",
+        ),
     ],
 )
-def test_bad_rows_name_line_question_and_field(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    assert failure(tmp_path, row(), row("conv-2_q0", **changes)).startswith(f"line 2, conv-2_q0: {told}")
+def test_bad_rows_name_line_question_and_field(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    assert failure(tmp_path, row(), row("conv-2_q0", **changes)).startswith(
+        f"line 2, conv-2_q0: {told}"
+    )
 
 
 def test_bad_turns_name_their_place(tmp_path: Path) -> None:
@@ -177,20 +269,34 @@ def test_bad_turns_name_their_place(tmp_path: Path) -> None:
 
 
 def test_bad_ids(tmp_path: Path) -> None:
-    assert failure(tmp_path, row("conv-1")) == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
-    assert "line 2, conv-1_q0: field 'question_id' is there twice" in failure(tmp_path, row(), row())
+    assert (
+        failure(tmp_path, row("conv-1"))
+        == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
+    )
+    assert "line 2, conv-1_q0: field 'question_id' is there twice" in failure(
+        tmp_path, row(), row()
+    )
     told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
-    assert told == "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: they must stand together."
+    assert (
+        told
+        == "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: they must stand together."
+    )
 
 
 def test_a_conversation_has_one_haystack(tmp_path: Path) -> None:
-    other = row("conv-1_q1", haystack_session_datetimes=["2023-05-08T13:56:00", "2023-06-25T13:14:00"])
-    assert failure(tmp_path, row(), other).startswith("line 2, conv-1_q1: field 'haystack_session_datetimes' is not that of conv-1_q0")
+    other = row(
+        "conv-1_q1", haystack_session_datetimes=["2023-05-08T13:56:00", "2023-06-25T13:14:00"]
+    )
+    assert failure(tmp_path, row(), other).startswith(
+        "line 2, conv-1_q1: field 'haystack_session_datetimes' is not that of conv-1_q0"
+    )
 
 
 def test_damaged_files_name_the_line(tmp_path: Path) -> None:
     cut = json.dumps(row("conv-1_q1"))[:200]
-    assert "line 2 is not JSON" in failure(tmp_path, row(), cut) and "is the file cut off there?" in failure(tmp_path, row(), cut)
+    assert "line 2 is not JSON" in failure(
+        tmp_path, row(), cut
+    ) and "is the file cut off there?" in failure(tmp_path, row(), cut)
     assert failure(tmp_path, "[1]") == "line 1 is a list, not an object."
     assert failure(tmp_path).endswith("holds no question.")
     path = write_rows(tmp_path, [row()])

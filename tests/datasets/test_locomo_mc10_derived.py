@@ -11,7 +11,7 @@ import pytest
 from mc10_samples import mc10, original, write_original
 
 from memeval.datasets.locate import build
-from memeval.datasets.locomo_mc10_derive import NOT_ANSWERABLE
+from memeval.datasets.locomo_mc10.derive import NOT_ANSWERABLE
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
 
@@ -41,39 +41,55 @@ def test_every_question_has_ten_choices_and_one_that_is_right() -> None:
     for question in asked:
         assert len(question.choices) == 10
         (right,) = question.right_choices
-        assert question.choices[right] == (question.gold[0] if question.category != 5 else NOT_ANSWERABLE)
+        assert question.choices[right] == (
+            question.gold[0] if question.category != 5 else NOT_ANSWERABLE
+        )
         wrong = [choice for place, choice in enumerate(question.choices) if place != right]
         told = words(question.choices[right])
-        assert not any(words(choice) <= told or told <= words(choice) for choice in wrong), question.question_id
+        assert not any(words(choice) <= told or told <= words(choice) for choice in wrong), (
+            question.question_id
+        )
     assert {question.right_choices[0] for question in asked} == set(range(10))
 
 
 def test_wrong_choices_are_answers_of_the_same_category_first() -> None:
     asked = questions(derived())
-    golds = {category: {question.gold[0] for question in asked if question.category == category} for category in (1, 2, 3, 4)}
+    golds = {
+        category: {question.gold[0] for question in asked if question.category == category}
+        for category in (1, 2, 3, 4)
+    }
     for question in asked:
         if question.category in (1, 2, 4):
-            assert sum(choice in golds[int(question.category)] for choice in question.choices) >= 9, question.question_id
+            assert (
+                sum(choice in golds[int(question.category)] for choice in question.choices) >= 9
+            ), question.question_id
 
 
 def test_an_adversarial_question_offers_what_it_pretends() -> None:
     (question,) = [one for one in questions(derived()) if one.question_id == "demo-1_q30"]
     assert "bright orange" in question.choices and not question.answerable
-    assert not any(NOT_ANSWERABLE in one.choices for one in questions(derived()) if one.category != 5)
+    assert not any(
+        NOT_ANSWERABLE in one.choices for one in questions(derived()) if one.category != 5
+    )
 
 
 def test_the_seed_decides() -> None:
     first, again, other = derived(), derived(), derived(derive_seed=1)
     assert first == again != other
     assert [one.text for one in questions(first)] == [one.text for one in questions(other)]
-    opened = [build("demo_locomo_mc10", Path(), derive=True, derive_seed=seed).open() for seed in (0, 0, 1)]
+    opened = [
+        build("demo_locomo_mc10", Path(), derive=True, derive_seed=seed).open()
+        for seed in (0, 0, 1)
+    ]
     assert opened[0].sha256 == opened[1].sha256 != opened[2].sha256
 
 
 def test_it_says_that_it_is_derived() -> None:
     opened = build("demo_locomo_mc10", Path(), derive=True).open()
     assert opened.derived and opened.path.name == "demo.json"
-    assert opened.notes[0].startswith("DERIVED: these rows are not LoCoMo-MC10's. They were made from demo.json (sha256 ")
+    assert opened.notes[0].startswith(
+        "DERIVED: these rows are not LoCoMo-MC10's. They were made from demo.json (sha256 "
+    )
 
 
 def test_it_needs_the_registered_locomo(tmp_path: Path) -> None:
@@ -83,7 +99,11 @@ def test_it_needs_the_registered_locomo(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"locomo10\.json is not the registered file"):
         mc10(tmp_path, derive=True).open()
     assert not mc10(tmp_path, derive=True, allow_unpinned=True).open().pinned
-    assert not mc10(tmp_path / "elsewhere", derive=True, allow_unpinned=True, path=str(path)).open().pinned
+    assert (
+        not mc10(tmp_path / "elsewhere", derive=True, allow_unpinned=True, path=str(path))
+        .open()
+        .pinned
+    )
 
 
 def test_a_small_file_gives_as_many_choices_as_it_can(tmp_path: Path) -> None:
@@ -93,7 +113,10 @@ def test_a_small_file_gives_as_many_choices_as_it_can(tmp_path: Path) -> None:
     assert set(place.choices) == {"Oslo", "7 May 2023"} and place.evidence == ("D1:1",)
     assert set(time.choices) == {"Oslo", "7 May 2023"} and time.category == 2
     assert set(adversarial.choices) == {NOT_ANSWERABLE, "Tofu", "Oslo", "7 May 2023"}
-    assert [turn.text for turn in case.sessions[1].turns] == ["My cat is called Tofu.", "Mine has no name, it is grey."]
+    assert [turn.text for turn in case.sessions[1].turns] == [
+        "My cat is called Tofu.",
+        "Mine has no name, it is grey.",
+    ]
 
 
 def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) -> None:
@@ -103,7 +126,9 @@ def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) 
         assert derived.write(file) == (3, 115)
     read = build("demo_locomo_mc10", tmp_path, path=str(path))
     loaded = read.open()
-    assert loaded.derived and any(note.startswith("DERIVED: ") and "derive_seed=4" in note for note in loaded.notes)
+    assert loaded.derived and any(
+        note.startswith("DERIVED: ") and "derive_seed=4" in note for note in loaded.notes
+    )
     questions = [question for case in read.cases() for question in case.questions]
     assert questions == [question for case in derived.cases() for question in case.questions]
     with pytest.raises(UserError, match="is a file already"):

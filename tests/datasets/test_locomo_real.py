@@ -9,7 +9,7 @@ import pytest
 from locomo_samples import locomo
 
 from memeval.datasets.fetch import verify
-from memeval.datasets.locomo import Locomo
+from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
@@ -50,7 +50,12 @@ def test_the_table_of_counts(cases: list[EvalCase]) -> None:
     for case in cases:
         categories = Counter(question.category for question in case.questions)
         turns = sum(len(session.turns) for session in case.sessions)
-        counts = [len(case.sessions), turns, len(case.questions), *(categories[category] for category in (1, 2, 3, 4, 5))]
+        counts = [
+            len(case.sessions),
+            turns,
+            len(case.questions),
+            *(categories[category] for category in (1, 2, 3, 4, 5)),
+        ]
         rows.append(" ".join([case.case_id, *map(str, counts)]))
     assert rows == COUNTS.split("\n")[1:-1]
 
@@ -69,14 +74,20 @@ def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> N
 
 def test_first_tenth_and_last_question(questions: dict[str, EvalQuestion]) -> None:
     in_order = list(questions.values())
-    assert (in_order[0].question_id, in_order[0].gold, in_order[0].evidence) == ("conv-26/q0", ("7 May 2023",), ("D1:3",))
+    assert (in_order[0].question_id, in_order[0].gold, in_order[0].evidence) == (
+        "conv-26/q0",
+        ("7 May 2023",),
+        ("D1:3",),
+    )
     assert in_order[9].question_id == "conv-26/q9"
     assert in_order[-1].question_id == "conv-50/q203"
     assert in_order[0].text == "When did Caroline go to the LGBTQ support group?"
 
 
 def test_sessions_follow_each_other_in_time(cases: list[EvalCase]) -> None:
-    assert [session.session_id for session in cases[0].sessions] == [f"s{number}" for number in range(1, 20)]
+    assert [session.session_id for session in cases[0].sessions] == [
+        f"s{number}" for number in range(1, 20)
+    ]
     backwards = [
         (case.case_id, later.session_id)
         for case in cases
@@ -102,8 +113,15 @@ REPAIRED = {
 def test_evidence_is_repaired(questions: dict[str, EvalQuestion]) -> None:
     assert sum(len(question.evidence) for question in questions.values()) == 2820
     assert sum(bool(question.evidence) for question in questions.values()) == 1982
-    assert {question_id: " ".join(questions[question_id].evidence) for question_id in REPAIRED} == REPAIRED
-    assert [q.question_id for q in questions.values() if not q.evidence] == ["conv-26/q30", "conv-26/q46", "conv-50/q39", "conv-50/q42"]
+    assert {
+        question_id: " ".join(questions[question_id].evidence) for question_id in REPAIRED
+    } == REPAIRED
+    assert [q.question_id for q in questions.values() if not q.evidence] == [
+        "conv-26/q30",
+        "conv-26/q46",
+        "conv-50/q39",
+        "conv-50/q42",
+    ]
 
 
 def test_golds(questions: dict[str, EvalQuestion]) -> None:
@@ -114,13 +132,23 @@ def test_golds(questions: dict[str, EvalQuestion]) -> None:
 
 
 def test_twelve_questions_occur_twice_in_their_conversation(cases: list[EvalCase]) -> None:
-    twice = {case.case_id: sum(count - 1 for count in Counter(question.text for question in case.questions).values()) for case in cases}
+    twice = {
+        case.case_id: sum(
+            count - 1 for count in Counter(question.text for question in case.questions).values()
+        )
+        for case in cases
+    }
     assert {case: count for case, count in twice.items() if count} == {"conv-30": 1, "conv-48": 11}
 
 
 def test_captions(path: Path, cases: list[EvalCase]) -> None:
     def captions(found: list[EvalCase]) -> int:
-        return sum(turn.caption is not None for case in found for session in case.sessions for turn in session.turns)
+        return sum(
+            turn.caption is not None
+            for case in found
+            for session in case.sessions
+            for turn in session.turns
+        )
 
     assert captions(cases) == 1226
     assert captions(list(locomo(path, images="none").cases())) == 0
@@ -128,32 +156,56 @@ def test_captions(path: Path, cases: list[EvalCase]) -> None:
 
 def test_the_edited_copy_is_recognised(path: Path) -> None:
     edited = path.with_name("locomo10_issue27_corrected.json")
-    with pytest.raises(UserError, match=r"is an edited copy \(issue 27: 26 questions changed, one gone\)"):
+    with pytest.raises(
+        UserError, match=r"is an edited copy \(issue 27: 26 questions changed, one gone\)"
+    ):
         Locomo(edited).open()
     allowed = locomo(edited, allow_unpinned=True)
     assert not allowed.open().pinned
     assert sum(len(case.questions) for case in allowed.cases()) == 1985
 
 
-def test_exclude_drops_the_questions_whose_gold_is_wrong(path: Path, questions: dict[str, EvalQuestion]) -> None:
-    kept = {q.question_id: q for case in locomo(path, labels="exclude", categories=(1, 2, 3, 4)).cases() for q in case.questions}
+def test_exclude_drops_the_questions_whose_gold_is_wrong(
+    path: Path, questions: dict[str, EvalQuestion]
+) -> None:
+    kept = {
+        q.question_id: q
+        for case in locomo(path, labels="exclude", categories=(1, 2, 3, 4)).cases()
+        for q in case.questions
+    }
     assert len(kept) == 1441
-    dropped = Counter(q.category for q in questions.values() if q.answerable and q.question_id not in kept)
+    dropped = Counter(
+        q.category for q in questions.values() if q.answerable and q.question_id not in kept
+    )
     assert dropped == {1: 28, 2: 26, 3: 9, 4: 36}
     assert all(question == questions[question_id] for question_id, question in kept.items())
     assert sum(len(case.questions) for case in locomo(path, labels="exclude").cases()) == 1441 + 446
 
 
-def test_corrected_takes_gold_and_evidence_of_the_audit(path: Path, questions: dict[str, EvalQuestion]) -> None:
-    corrected = {q.question_id: q for case in locomo(path, labels="corrected").cases() for q in case.questions}
-    changed = [question_id for question_id, question in corrected.items() if question.gold != questions[question_id].gold]
+def test_corrected_takes_gold_and_evidence_of_the_audit(
+    path: Path, questions: dict[str, EvalQuestion]
+) -> None:
+    corrected = {
+        q.question_id: q
+        for case in locomo(path, labels="corrected").cases()
+        for q in case.questions
+    }
+    changed = [
+        question_id
+        for question_id, question in corrected.items()
+        if question.gold != questions[question_id].gold
+    ]
     assert len(corrected) == 1986
     assert len(changed) == 99
     assert corrected["conv-26/q1"].gold == ("2022",)
     assert corrected["conv-26/q1"].evidence == ("D1:14",)
     assert corrected["conv-47/q31"].gold == ("9 days (July 11 to July 20)",)
     assert corrected["conv-47/q11"].evidence == ()
-    assert all(q.gold == corrected[i].gold and q.evidence == corrected[i].evidence for i, q in questions.items() if q.category == 5)
+    assert all(
+        q.gold == corrected[i].gold and q.evidence == corrected[i].evidence
+        for i, q in questions.items()
+        if q.category == 5
+    )
 
 
 def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Path) -> None:
@@ -161,16 +213,26 @@ def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Pat
     copy.write_bytes(path.read_bytes())
     with pytest.raises(UserError) as caught:
         locomo(copy, labels="exclude").open()
-    assert str(caught.value) == f"data set 'locomo_audit' is not on this machine: {tmp_path / 'locomo_audit_errors.json'} is missing."
+    assert (
+        str(caught.value)
+        == f"data set 'locomo_audit' is not on this machine: {tmp_path / 'locomo_audit_errors.json'} is missing."
+    )
     assert caught.value.hints[0] == "get it:      python -m memeval data fetch locomo_audit"
     text = path.with_name("locomo_audit_errors.json").read_text(encoding="utf-8")
-    (tmp_path / "locomo_audit_errors.json").write_text(text.replace('locomo_0_qa1"', 'locomo_0_qa3"'), encoding="utf-8")
+    (tmp_path / "locomo_audit_errors.json").write_text(
+        text.replace('locomo_0_qa1"', 'locomo_0_qa3"'), encoding="utf-8"
+    )
     with pytest.raises(UserError, match=r"'locomo_audit': .* is not the registered file"):
         locomo(copy, labels="exclude").open()
-    with pytest.raises(UserError, match="record 0: field 'question' is not the question at locomo_0_qa3"):
+    with pytest.raises(
+        UserError, match="record 0: field 'question' is not the question at locomo_0_qa3"
+    ):
         locomo(copy, labels="exclude", allow_unpinned=True).open()
     (tmp_path / "locomo_audit_errors.json").write_text(text + "\n", encoding="utf-8")
-    assert "labels: the audit file is not the registered one" in locomo(copy, labels="exclude", allow_unpinned=True).open().notes
+    assert (
+        "labels: the audit file is not the registered one"
+        in locomo(copy, labels="exclude", allow_unpinned=True).open().notes
+    )
 
 
 def test_reading_the_whole_file_is_quick_to_repeat(path: Path) -> None:

@@ -10,7 +10,7 @@ from longmemeval_samples import SEA, TEA, item, opened, write
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build
-from memeval.datasets.longmemeval_schema import ABILITIES, parse_date
+from memeval.datasets.longmemeval.schema import ABILITIES, parse_date
 from memeval.granularity import Granularity, chunks
 from memeval.records import EvalCase
 
@@ -23,12 +23,25 @@ def only(folder: Path, **changed: object) -> EvalCase:
 def test_an_item_becomes_a_case_with_one_question(tmp_path: Path) -> None:
     case = only(tmp_path)
     (question,) = case.questions
-    assert (question.question_id, question.text, question.gold) == ("q1", "What did I sell?", ("the teapot",))
-    assert (question.category, question.facets, question.answerable) == ("multi-session", {"ability": "MR"}, True)
+    assert (question.question_id, question.text, question.gold) == (
+        "q1",
+        "What did I sell?",
+        ("the teapot",),
+    )
+    assert (question.category, question.facets, question.answerable) == (
+        "multi-session",
+        {"ability": "MR"},
+        True,
+    )
     assert question.asked_at == datetime(2023, 5, 30, 23, 40)
     assert question.evidence == ("s2:1",)
-    assert [session.started_at for session in case.sessions] == [datetime(2023, 5, 30, 9), datetime(2023, 5, 30, 18, 5)]
-    assert [(turn.turn_id, turn.speaker, turn.text, turn.time) for turn in case.sessions[1].turns] == [
+    assert [session.started_at for session in case.sessions] == [
+        datetime(2023, 5, 30, 9),
+        datetime(2023, 5, 30, 18, 5),
+    ]
+    assert [
+        (turn.turn_id, turn.speaker, turn.text, turn.time) for turn in case.sessions[1].turns
+    ] == [
         ("s2:1", "user", "I sold the teapot.", datetime(2023, 5, 30, 18, 5)),
         ("s2:2", "assistant", "For how much?", datetime(2023, 5, 30, 18, 5)),
         ("s2:3", "user", "For nine pounds.", datetime(2023, 5, 30, 18, 5)),
@@ -41,9 +54,13 @@ def test_sessions_of_one_time_stay_in_the_files_order(tmp_path: Path) -> None:
 
 
 def test_ids_that_systems_see_tell_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path, item(), item(question_id="gpt4_2_abs", question_type="temporal-reasoning"))
+    path = write(
+        tmp_path, item(), item(question_id="gpt4_2_abs", question_type="temporal-reasoning")
+    )
     first, second = opened(path).cases()
-    seen = [case.case_id for case in (first, second)] + [session.session_id for session in second.sessions]
+    seen = [case.case_id for case in (first, second)] + [
+        session.session_id for session in second.sessions
+    ]
     seen += [turn.turn_id for session in second.sessions for turn in session.turns]
     assert seen == ["h0", "h1", "s1", "s2", "s1:1", "s1:2", "s2:1", "s2:2", "s2:3"]
     assert second.questions[0].question_id == "gpt4_2_abs"
@@ -53,16 +70,27 @@ def test_ids_that_systems_see_tell_nothing(tmp_path: Path) -> None:
 def test_abilities(tmp_path: Path, kind: str, ability: str) -> None:
     assert only(tmp_path, question_type=kind).questions[0].facets == {"ability": ability}
     abstaining = only(tmp_path, question_type=kind, question_id="q1_abs").questions[0]
-    assert (abstaining.facets, abstaining.category, abstaining.answerable) == ({"ability": "ABS"}, kind, False)
+    assert (abstaining.facets, abstaining.category, abstaining.answerable) == (
+        {"ability": "ABS"},
+        kind,
+        False,
+    )
 
 
 def test_a_question_without_an_answer_keeps_its_explanation(tmp_path: Path) -> None:
-    sessions = [[{key: value for key, value in turn.items() if key != "has_answer"} for turn in TEA], SEA]
-    path = write(tmp_path, item(question_id="q1_abs", answer="You sold no car.", haystack_sessions=sessions))
+    sessions = [
+        [{key: value for key, value in turn.items() if key != "has_answer"} for turn in TEA],
+        SEA,
+    ]
+    path = write(
+        tmp_path, item(question_id="q1_abs", answer="You sold no car.", haystack_sessions=sessions)
+    )
     dataset = opened(path)
     (case,) = dataset.cases()
     assert (case.questions[0].gold, case.questions[0].evidence) == (("You sold no car.",), ())
-    assert dataset.notes() == ("evidence: 1 of 1 questions flag no turn that is remembered, and enter no retrieval metric",)
+    assert dataset.notes() == (
+        "evidence: 1 of 1 questions flag no turn that is remembered, and enter no retrieval metric",
+    )
 
 
 def test_a_whole_number_is_a_gold_as_text(tmp_path: Path) -> None:
@@ -70,7 +98,9 @@ def test_a_whole_number_is_a_gold_as_text(tmp_path: Path) -> None:
 
 
 def test_a_history_that_repeats_a_session_and_a_question_asked_before_one(tmp_path: Path) -> None:
-    path = write(tmp_path, item(haystack_session_ids=["sea", "sea"], question_date="2023/05/30 (Tue) 12:00"))
+    path = write(
+        tmp_path, item(haystack_session_ids=["sea", "sea"], question_date="2023/05/30 (Tue) 12:00")
+    )
     dataset = opened(path)
     (case,) = dataset.cases()
     assert [session.session_id for session in case.sessions] == ["s1", "s2"]
@@ -85,10 +115,15 @@ def test_roles_user_leaves_the_assistant_out_and_numbers_turns_as_before(tmp_pat
     path = write(tmp_path, item(haystack_sessions=[TEA, said]))
     dataset = opened(path, roles="user")
     (case,) = dataset.cases()
-    assert [[turn.turn_id for turn in session.turns] for session in case.sessions] == [[], ["s2:1", "s2:3"]]
+    assert [[turn.turn_id for turn in session.turns] for session in case.sessions] == [
+        [],
+        ["s2:1", "s2:3"],
+    ]
     assert case.questions[0].evidence == ("s2:1",)
     assert dataset.notes() == ("sessions: 1 hold no turn of dataset.roles=user",)
-    named, plain = (chunks(case, Granularity("session", speakers=speakers)) for speakers in (True, False))
+    named, plain = (
+        chunks(case, Granularity("session", speakers=speakers)) for speakers in (True, False)
+    )
     assert [unit.content for unit in named] == ["user: I sold the teapot.\nuser: For nine pounds."]
     assert [unit.content for unit in plain] == ["", "I sold the teapot. For nine pounds."]
     assert "exchange" not in dataset.granularities and "exchange" in opened(path).granularities
@@ -110,14 +145,20 @@ def test_items_are_read_one_at_a_time(tmp_path: Path) -> None:
     filler = [item(question_id=f"q{number}", question="x" * 10_000) for number in range(100)]
     path.write_text(json.dumps(filler)[:-1] + ", never closed", encoding="utf-8")
     dataset = opened(path)
-    assert [case.questions[0].question_id for case in islice(dataset.cases(), 3)] == ["q0", "q1", "q2"]
+    assert [case.questions[0].question_id for case in islice(dataset.cases(), 3)] == [
+        "q0",
+        "q1",
+        "q2",
+    ]
     dataset = opened(path, limit_cases=5)
     assert len(list(dataset.cases())) == 5
 
 
 def test_categories_choose_and_do_not_rename(tmp_path: Path) -> None:
     path = write(tmp_path, item(), item(question_id="q2", question_type="knowledge-update"))
-    assert [case.case_id for case in opened(path, categories=("knowledge-update",)).cases()] == ["h1"]
+    assert [case.case_id for case in opened(path, categories=("knowledge-update",)).cases()] == [
+        "h1"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +187,9 @@ def test_the_demo_set_has_every_type(tmp_path: Path) -> None:
     assert dataset.open().pinned
     questions = [case.questions[0] for case in dataset.cases()]
     assert {question.category for question in questions} == set(ABILITIES)
-    assert [question.question_id for question in questions if not question.answerable] == ["demo_ssu_2_abs", "demo_tr_2_abs"]
+    assert [question.question_id for question in questions if not question.answerable] == [
+        "demo_ssu_2_abs",
+        "demo_tr_2_abs",
+    ]
     assert all(bool(question.evidence) == question.answerable for question in questions)
     assert [len(case.sessions) for case in dataset.cases()] == [3, 3, 3, 4, 4, 4, 3, 3]

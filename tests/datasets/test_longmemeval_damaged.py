@@ -40,20 +40,50 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
             item(haystack_dates=["2023/13/01 (Mon) 10:00", "2023/05/30 (Tue) 09:00"]),
             "FILE: record 1 (q1): field 'haystack_dates[0]' is '2023/13/01 (Mon) 10:00', no date like '2023/05/30 (Tue) 23:40'.",
         ),
-        (item(haystack_dates=["2023/05/30 (Tue) 09:00"]), "FILE: record 1 (q1): field 'haystack_dates' holds 1 entries for 2 sessions."),
-        (item(haystack_session_ids=["a"]), "FILE: record 1 (q1): field 'haystack_session_ids' holds 1 entries for 2 sessions."),
-        (item(answer_session_ids="a"), "FILE: record 1 (q1): field 'answer_session_ids' is text, not a list."),
-        (item(haystack_sessions={}), "FILE: record 1 (q1): field 'haystack_sessions' is an object, not a list."),
-        (item(haystack_sessions=[SEA, "x"]), "FILE: record 1 (q1): field 'haystack_sessions[1]' is text, not a list."),
-        (item(haystack_sessions=[[3], SEA]), "FILE: record 1 (q1) haystack_sessions[0][0] is an integer, not an object."),
-        (odd_turn(content=None), "FILE: record 1 (q1) haystack_sessions[0][0]: field 'content' is null, not text."),
-        (odd_turn(role=1), "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not text."),
-        (odd_turn(has_answer="yes"), "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is text, not a truth value."),
+        (
+            item(haystack_dates=["2023/05/30 (Tue) 09:00"]),
+            "FILE: record 1 (q1): field 'haystack_dates' holds 1 entries for 2 sessions.",
+        ),
+        (
+            item(haystack_session_ids=["a"]),
+            "FILE: record 1 (q1): field 'haystack_session_ids' holds 1 entries for 2 sessions.",
+        ),
+        (
+            item(answer_session_ids="a"),
+            "FILE: record 1 (q1): field 'answer_session_ids' is text, not a list.",
+        ),
+        (
+            item(haystack_sessions={}),
+            "FILE: record 1 (q1): field 'haystack_sessions' is an object, not a list.",
+        ),
+        (
+            item(haystack_sessions=[SEA, "x"]),
+            "FILE: record 1 (q1): field 'haystack_sessions[1]' is text, not a list.",
+        ),
+        (
+            item(haystack_sessions=[[3], SEA]),
+            "FILE: record 1 (q1) haystack_sessions[0][0] is an integer, not an object.",
+        ),
+        (
+            odd_turn(content=None),
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'content' is null, not text.",
+        ),
+        (
+            odd_turn(role=1),
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not text.",
+        ),
+        (
+            odd_turn(has_answer="yes"),
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is text, not a truth value.",
+        ),
         (
             item(haystack_sessions=[], haystack_dates=[], haystack_session_ids=[]),
             "FILE: record 1 (q1): field 'haystack_sessions' is empty, though the question has an answer in it.",
         ),
-        (item(question_id="q0"), "FILE: record 1: question_id 'q0' occurs twice; it must be unique."),
+        (
+            item(question_id="q0"),
+            "FILE: record 1: question_id 'q0' occurs twice; it must be unique.",
+        ),
         ("text", "FILE: record 1 is text, not an object."),
     ],
 )
@@ -63,7 +93,9 @@ def test_a_bad_record_is_named(tmp_path: Path, bad: Any, message: str) -> None:
 
 def test_an_unknown_question_type_is_named(tmp_path: Path) -> None:
     message = told(write(tmp_path, item(question_type="trivia")))
-    assert message.startswith("FILE: record 0 (q1): field 'question_type' is 'trivia', not one of single-session-user, ")
+    assert message.startswith(
+        "FILE: record 0 (q1): field 'question_type' is 'trivia', not one of single-session-user, "
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +120,8 @@ def test_a_file_that_breaks_off_is_an_error_at_its_record(tmp_path: Path, share:
     path.write_bytes(whole[: int(share * len(whole))])
     read = []
     with pytest.raises(
-        UserError, match=r"longmemeval.json is not JSON that can be read: .*, in record \d+ \(the file ends there: is it cut off\?\)"
+        UserError,
+        match=r"longmemeval.json is not JSON that can be read: .*, in record \d+ \(the file ends there: is it cut off\?\)",
     ) as caught:
         read.extend(opened(path).cases())
     assert f"in record {len(read)} " in str(caught.value)

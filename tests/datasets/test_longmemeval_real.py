@@ -46,10 +46,15 @@ def evidence(data_dir: Path) -> list[EvalCase]:
 
 
 def test_the_excerpts_stand_in_for_the_whole_and_say_so(data_dir: Path) -> None:
-    for name, what in (("longmemeval_s", "31 of the 500 questions"), ("longmemeval_oracle", "31 of the 500 questions")):
+    for name, what in (
+        ("longmemeval_s", "31 of the 500 questions"),
+        ("longmemeval_oracle", "31 of the 500 questions"),
+    ):
         loaded = build(name, data_dir).open()
         assert loaded.pinned and loaded.sha256 == DATASETS[name].excerpts[0].sha256
-        assert loaded.notes[0].startswith(f"an excerpt: {what}, ") and loaded.notes[0].endswith(f"not those of the whole {name}")
+        assert loaded.notes[0].startswith(f"an excerpt: {what}, ") and loaded.notes[0].endswith(
+            f"not those of the whole {name}"
+        )
 
 
 def test_counts_of_the_dev_items(cases: list[EvalCase]) -> None:
@@ -62,9 +67,16 @@ def test_counts_of_the_dev_items(cases: list[EvalCase]) -> None:
 
 def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
     first, tenth, last = (cases[place].questions[0] for place in (0, 9, -1))
-    assert (first.question_id, first.answerable, first.facets) == ("031748ae_abs", False, {"ability": "ABS"})
+    assert (first.question_id, first.answerable, first.facets) == (
+        "031748ae_abs",
+        False,
+        {"ability": "ABS"},
+    )
     assert first.asked_at == datetime(2023, 6, 6, 8, 19)
-    assert first.text == "How many engineers do I lead when I just started my new role as Software Engineer Manager?"
+    assert (
+        first.text
+        == "How many engineers do I lead when I just started my new role as Software Engineer Manager?"
+    )
     assert [one.question_id for one in (tenth, last)] == [TENTH, LAST]
 
 
@@ -81,14 +93,24 @@ def test_sessions_are_in_the_order_of_time_and_ids_tell_nothing(cases: list[Eval
         assert len(set(ids)) == len(ids)
 
 
-def test_the_oracle_twins_hold_the_evidence_sessions_alone(data_dir: Path, cases: list[EvalCase]) -> None:
-    twins = {case.questions[0].question_id: case for case in build("longmemeval_oracle", data_dir).cases()}
+def test_the_oracle_twins_hold_the_evidence_sessions_alone(
+    data_dir: Path, cases: list[EvalCase]
+) -> None:
+    twins = {
+        case.questions[0].question_id: case
+        for case in build("longmemeval_oracle", data_dir).cases()
+    }
     assert set(twins) == {case.questions[0].question_id for case in cases}
     assert sum(len(twin.sessions) for twin in twins.values()) == 74
-    assert all(len(twins[c.questions[0].question_id].questions[0].evidence) == len(c.questions[0].evidence) for c in cases)
+    assert all(
+        len(twins[c.questions[0].question_id].questions[0].evidence) == len(c.questions[0].evidence)
+        for c in cases
+    )
 
 
-def test_the_oracle_file_dates_the_same_items_otherwise(cases: list[EvalCase], evidence: list[EvalCase]) -> None:
+def test_the_oracle_file_dates_the_same_items_otherwise(
+    cases: list[EvalCase], evidence: list[EvalCase]
+) -> None:
     others = {case.questions[0].question_id: case.questions[0] for case in evidence}
     pairs = [(case.questions[0], others[case.questions[0].question_id]) for case in cases]
     assert all(one.text == other.text and one.gold == other.gold for one, other in pairs)
@@ -116,15 +138,23 @@ REFERENCES = [
 
 
 @pytest.mark.parametrize(("granularity", "tokens", "ties"), REFERENCES)
-def test_the_official_metrics_of_every_item(data_dir: Path, dev31: Dataset, granularity: str, tokens: str, ties: str) -> None:
+def test_the_official_metrics_of_every_item(
+    data_dir: Path, dev31: Dataset, granularity: str, tokens: str, ties: str
+) -> None:
     path = data_dir.parent / "reference/longmemeval_bm25_dev31.json"
-    rows = json.loads(path.read_text(encoding="utf-8"))["per_question"][f"{granularity}|{tokens}|{ties}"]
+    rows = json.loads(path.read_text(encoding="utf-8"))["per_question"][
+        f"{granularity}|{tokens}|{ties}"
+    ]
     reference: dict[str, Any] = {row["question_id"]: row for row in rows}
     counted = 0
     for case in dev31.cases():
         row = reference[case.questions[0].question_id]
         ours = official(
-            dev31, case, granularity, "space" if "space" in tokens else "alnum", "reversed" if "reversed" in ties else "position"
+            dev31,
+            case,
+            granularity,
+            "space" if "space" in tokens else "alnum",
+            "reversed" if "reversed" in ties else "position",
         )
         assert bool(ours) == (row["skipped"] is None)
         if ours:
@@ -133,13 +163,27 @@ def test_the_official_metrics_of_every_item(data_dir: Path, dev31: Dataset, gran
     assert counted == 26
 
 
-def official(dataset: Dataset, case: EvalCase, granularity: str, tokens: Tokens, ties: Ties) -> dict[str, float | None]:
+def official(
+    dataset: Dataset, case: EvalCase, granularity: str, tokens: Tokens, ties: Ties
+) -> dict[str, float | None]:
     units = chunks(case, Granularity(granularity, speakers=False))
-    order, _ = Bm25Index([unit.content for unit in units], tokens).ranking(case.questions[0].text, ties)
-    session_of = {turn.turn_id: session.session_id for session in case.sessions for turn in session.turns}
-    return dict(dataset.ranking_metrics(case.questions[0], [units[place].turn_ids for place in order], session_of))
+    order, _ = Bm25Index([unit.content for unit in units], tokens).ranking(
+        case.questions[0].text, ties
+    )
+    session_of = {
+        turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
+    }
+    return dict(
+        dataset.ranking_metrics(
+            case.questions[0], [units[place].turn_ids for place in order], session_of
+        )
+    )
 
 
 def recorded(row: dict[str, Any]) -> dict[str, float]:
     """A reference row's metrics by our names."""
-    return {f"official/{of}/{name.replace('@', '_at_')}": value for of, found in row["metrics"].items() for name, value in found.items()}
+    return {
+        f"official/{of}/{name.replace('@', '_at_')}": value
+        for of, found in row["metrics"].items()
+        for name, value in found.items()
+    }

@@ -23,7 +23,9 @@ def test_a_row_is_a_case_of_one_session_without_times(tmp_path: Path) -> None:
     (case,) = memae(write(tmp_path, [row()])).read()
     (session,) = case.sessions
     assert (case.case_id, session.session_id, session.started_at) == ("c1", "s1", None)
-    assert [(turn.turn_id, turn.speaker, turn.time) for turn in session.turns] == [("t1", "Context", None)]
+    assert [(turn.turn_id, turn.speaker, turn.time) for turn in session.turns] == [
+        ("t1", "Context", None)
+    ]
     assert session.turns[0].text == FACTS + "factconsolidation_sh_6k"
 
 
@@ -49,7 +51,9 @@ def test_the_instruction_stands_beside_the_question_and_can_be_left_out(tmp_path
 def test_json_lines_are_read_like_a_list(tmp_path: Path) -> None:
     rows = [row(), row("ruler_qa1_197K")]
     lines = write(tmp_path, "\n".join(map(json.dumps, rows)) + "\n", "lines.json")
-    assert [q.question_id for q in questions(lines)] == [q.question_id for q in questions(write(tmp_path, rows))]
+    assert [q.question_id for q in questions(lines)] == [
+        q.question_id for q in questions(write(tmp_path, rows))
+    ]
 
 
 def test_ids_that_recur_give_way_to_row_and_place(tmp_path: Path) -> None:
@@ -72,7 +76,9 @@ def test_ids_that_recur_give_way_to_row_and_place(tmp_path: Path) -> None:
         ("longmem*", ["longmemeval_s*"]),
     ],
 )
-def test_a_subset_is_a_name_or_its_beginning(tmp_path: Path, subset: str | None, expected: list[str]) -> None:
+def test_a_subset_is_a_name_or_its_beginning(
+    tmp_path: Path, subset: str | None, expected: list[str]
+) -> None:
     path = write(tmp_path, [row(), row("factconsolidation_sh_32k"), row("longmemeval_s*")])
     dataset = memae(path, subset=subset)
     dataset.open()
@@ -81,7 +87,10 @@ def test_a_subset_is_a_name_or_its_beginning(tmp_path: Path, subset: str | None,
 
 def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
     path = write(tmp_path, [row()])
-    with pytest.raises(UserError, match=r"dataset.subset 'factconsolidation_s'. Did you mean: factconsolidation_sh_6k"):
+    with pytest.raises(
+        UserError,
+        match=r"dataset.subset 'factconsolidation_s'. Did you mean: factconsolidation_sh_6k",
+    ):
         memae(path, subset="factconsolidation_s").open()
     with pytest.raises(UserError, match=r"dataset.categories 'ruler'"):
         memae(path, categories=("ruler",)).open()
@@ -117,12 +126,19 @@ def test_questions_about_chats_have_dates_types_and_refusals(tmp_path: Path) -> 
     first, second = questions(write(tmp_path, [chat]))
     assert (first.asked_at, second.asked_at) == (datetime(2023, 4, 1, 9, 0), None)
     assert (first.answerable, second.answerable) == (True, False)
-    assert (first.facets["question_type"], second.facets["question_type"]) == ("multi-session", "temporal-reasoning")
+    assert (first.facets["question_type"], second.facets["question_type"]) == (
+        "multi-session",
+        "temporal-reasoning",
+    )
 
 
 def test_key_points_are_a_further_gold_of_summaries(tmp_path: Path) -> None:
     summary = row(
-        "infbench_sum", questions=["Summarise."], answers=[["All is well."]], metadata__qa_pair_ids=["s"], metadata__keypoints=["a", "b"]
+        "infbench_sum",
+        questions=["Summarise."],
+        answers=[["All is well."]],
+        metadata__qa_pair_ids=["s"],
+        metadata__keypoints=["a", "b"],
     )
     (question,) = questions(write(tmp_path, [summary]))
     assert question.gold == ("All is well.", "Key points: a; b")
@@ -131,10 +147,18 @@ def test_key_points_are_a_further_gold_of_summaries(tmp_path: Path) -> None:
 def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     path = write(tmp_path, [row("recsys_redial", answers=[[7], ["12"]])])
     with pytest.raises(
-        UserError, match=r"record 0: field 'answers\[0\]' holds a number of a title that no entity2id.json beside the file explains"
+        UserError,
+        match=r"record 0: field 'answers\[0\]' holds a number of a title that no entity2id.json beside the file explains",
     ):
         questions(path)
-    write(tmp_path, {"<http://dbpedia.org/resource/The_Sting_(film)>": 7, "http://dbpedia.org/resource/Am%C3%A9lie": 12}, "entity2id.json")
+    write(
+        tmp_path,
+        {
+            "<http://dbpedia.org/resource/The_Sting_(film)>": 7,
+            "http://dbpedia.org/resource/Am%C3%A9lie": 12,
+        },
+        "entity2id.json",
+    )
     assert [question.gold for question in questions(path)] == [("The Sting",), ("Amélie",)]
 
 
@@ -144,7 +168,9 @@ def test_the_files_of_the_splits_lie_in_a_folder(tmp_path: Path) -> None:
     write(folder, [row("ruler_qa1")], "Accurate_Retrieval.json")
     dataset = build("memae", tmp_path, split="accurate_retrieval")
     dataset.open()
-    assert [question.facets["split"] for case in dataset.cases() for question in case.questions] == ["accurate_retrieval"] * 2
+    assert [
+        question.facets["split"] for case in dataset.cases() for question in case.questions
+    ] == ["accurate_retrieval"] * 2
     with pytest.raises(UserError, match=r"Test_Time_Learning.json is missing") as caught:
         build("memae", tmp_path, split="test_time_learning").open()
     assert "huggingface.co/datasets/ai-hyz/MemoryAgentBench" in caught.value.hints[0]
@@ -168,8 +194,20 @@ def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
 
 
 def test_measures_hold_the_metrics_of_what_was_asked() -> None:
-    def record(category: str, hypothesis: str | None, gold: list[str], score: float | None = None, **facets: str) -> dict[str, Any]:
-        return {"category": category, "hypothesis": hypothesis, "gold": gold, "facets": facets, "verdict": {"score": score}}
+    def record(
+        category: str,
+        hypothesis: str | None,
+        gold: list[str],
+        score: float | None = None,
+        **facets: str,
+    ) -> dict[str, Any]:
+        return {
+            "category": category,
+            "hypothesis": hypothesis,
+            "gold": gold,
+            "facets": facets,
+            "verdict": {"score": score},
+        }
 
     dataset = build("demo_memae", Path("/nowhere"))
     records = [

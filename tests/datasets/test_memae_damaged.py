@@ -34,20 +34,35 @@ def failure(folder: Path, content: Any) -> str:
         ([None], "record 0 is null, not an object"),
         ([row(), row()], "record 1 has the context and the questions of record 0"),
         ([row(metadata=None)], "record 0: field 'metadata' is null, not an object"),
-        ([row("webqa")], "record 0 metadata: field 'source' is 'webqa', a sub-data set without a known metric"),
+        (
+            [row("webqa")],
+            "record 0 metadata: field 'source' is 'webqa', a sub-data set without a known metric",
+        ),
         ([row(metadata__source=3)], "record 0 metadata: field 'source' is an integer, not text"),
         ([row(questions=[])], "record 0: field 'questions' is empty"),
         ([row(questions="x")], "record 0: field 'questions' is text, not a list"),
-        ([row(answers=[["x"]])], "record 0: field 'answers' holds 1 lists of golds for 2 questions"),
+        (
+            [row(answers=[["x"]])],
+            "record 0: field 'answers' holds 1 lists of golds for 2 questions",
+        ),
         ([row(answers=["x", ["y"]])], "record 0: field 'answers[0]' is text, not a list of golds"),
         ([row(answers=[["x"], []])], "record 0: field 'answers[1]' is empty"),
         ([row(answers=[["x"], ["y", " "]])], "record 0: field 'answers[1][1]' is empty"),
         ([row(answers=[["x"], [None]])], "record 0: field 'answers[1][0]' is null"),
         ([row(context=" ")], "record 0: field 'context' is empty"),
         ([row(context=None)], "record 0: field 'context' is null, not text"),
-        ([row(metadata__qa_pair_ids=["x"])], "record 0 metadata: field 'qa_pair_ids' has 1 entries for 2 questions"),
-        ([row(metadata__qa_pair_ids=["x", {}])], "record 0 metadata: field 'qa_pair_ids' holds an object, not text"),
-        ([row(metadata__question_dates=["May", "June"])], "record 0 metadata: field 'question_dates' holds 'May', no date like"),
+        (
+            [row(metadata__qa_pair_ids=["x"])],
+            "record 0 metadata: field 'qa_pair_ids' has 1 entries for 2 questions",
+        ),
+        (
+            [row(metadata__qa_pair_ids=["x", {}])],
+            "record 0 metadata: field 'qa_pair_ids' holds an object, not text",
+        ),
+        (
+            [row(metadata__question_dates=["May", "June"])],
+            "record 0 metadata: field 'question_dates' holds 'May', no date like",
+        ),
     ],
 )
 def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.memae_text import chunks, sentences
+from memeval.datasets.memory_agent_bench.text import chunks, sentences
 from memeval.llm.tokens import count_tokens
 
 TEXTS = st.text(st.sampled_from("ab1 .!?,\n\t\"')。！é日—"), max_size=200)
@@ -30,8 +30,12 @@ def test_sentences_joined_are_the_text(text: str) -> None:
 
 
 def test_a_fact_with_a_serial_number_is_one_sentence() -> None:
-    text = "Facts:\n0. Thomas Kyd was born in St. Albans.\n1. It was founded by L. Ron Hubbard. Twice.\n"
-    assert list(sentences(text)) == ["Facts:\n", "0. Thomas Kyd was born in St. Albans.\n", "1. It was founded by L. Ron Hubbard. Twice.\n"]
+    text = "IdentityInputs:\n0. Thomas Kyd was born in St. Albans.\n1. It was founded by L. Ron Hubbard. Twice.\n"
+    assert list(sentences(text)) == [
+        "IdentityInputs:\n",
+        "0. Thomas Kyd was born in St. Albans.\n",
+        "1. It was founded by L. Ron Hubbard. Twice.\n",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,10 @@ def test_where_sentences_end(text: str, expected: list[str]) -> None:
 
 
 def test_chunks_hold_whole_sentences_as_many_as_fit() -> None:
-    assert list(chunks("One two. Three four. Five six.", 6)) == ["One two. Three four.", "Five six."]
+    assert list(chunks("One two. Three four. Five six.", 6)) == [
+        "One two. Three four.",
+        "Five six.",
+    ]
     assert list(chunks("One two. Three four. Five six.", 9)) == ["One two. Three four. Five six."]
 
 

@@ -7,12 +7,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.netops import HIDDEN, Draft, amount, choose, counted, draw, one_word, seeded
+from memeval.datasets.netops.shared import (
+    HIDDEN,
+    Draft,
+    amount,
+    choose,
+    counted,
+    draw,
+    one_word,
+    seeded,
+)
 from memeval.metrics.keywords import keyword_pass
 
 
 def test_names_become_single_words() -> None:
-    assert [one_word(name) for name in ("node-4", "R02-M1-N0-C:J12-U11", "high disk I/O read usage", "JVM (OOM) Heap", "a_b")] == [
+    assert [
+        one_word(name)
+        for name in (
+            "node-4",
+            "R02-M1-N0-C:J12-U11",
+            "high disk I/O read usage",
+            "JVM (OOM) Heap",
+            "a_b",
+        )
+    ] == [
         "node_4",
         "R02_M1_N0_C_J12_U11",
         "high_disk_I_O_read_usage",
@@ -27,7 +45,11 @@ def test_names_become_single_words() -> None:
 def test_another_count_in_words_is_not_taken_for_the_right_one(right: int, other: int) -> None:
     golds = counted(right, "alert")
     assert any(keyword_pass(amount(right, "alert"), gold) for gold in golds)
-    assert not any(keyword_pass("No information available", gold) or keyword_pass("often, none of the someone", gold) for gold in golds)
+    assert not any(
+        keyword_pass("No information available", gold)
+        or keyword_pass("often, none of the someone", gold)
+        for gold in golds
+    )
     if right != other:
         assert not any(keyword_pass(amount(other, "alert"), gold) for gold in golds)
 

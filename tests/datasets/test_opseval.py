@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from opseval_samples import five_g, log, opseval, oracle, wired, write
 
-from memeval.datasets.opseval_letters import gold_letters, split_choices, without_answer
+from memeval.datasets.opseval.letters import gold_letters, split_choices, without_answer
 from memeval.errors import UserError
 from memeval.records import ChoiceLabels, EvalCase, EvalQuestion
 
@@ -16,19 +16,54 @@ from memeval.records import ChoiceLabels, EvalCase, EvalQuestion
 def questions(folder: Path, **settings: Any) -> dict[str, EvalQuestion]:
     dataset = opseval(folder, **settings)
     dataset.open()
-    return {question.question_id: question for case in dataset.cases() for question in case.questions}
+    return {
+        question.question_id: question for case in dataset.cases() for question in case.questions
+    }
 
 
 def test_the_four_schemas(tmp_path: Path) -> None:
-    found = questions(write(tmp_path, log_analysis=[log(), log(1, question="哪个？\nA. x\nB. y", answer="AB", solution="")]))
+    found = questions(
+        write(
+            tmp_path,
+            log_analysis=[log(), log(1, question="哪个？\nA. x\nB. y", answer="AB", solution="")],
+        )
+    )
     told = {
-        name: (question.text, question.category, question.choices, question.right_choices, question.several, question.gold)
+        name: (
+            question.text,
+            question.category,
+            question.choices,
+            question.right_choices,
+            question.multi_select,
+            question.gold,
+        )
         for name, question in found.items()
     }
     assert told == {
-        "Wired Network-0": ("Which is right, number 0?", "wired_network", ("one", "two", "three", "four"), (1,), False, ("two",)),
-        "5G Communication-0": ("哪个是对的 0", "5g_communication", ("SMF", "AMF"), (0,), False, ("SMF",)),
-        "Oracle Database-0": ("Which two are true, 0?", "oracle_database", ("first", "second", "third"), (0, 2), True, ("first", "third")),
+        "Wired Network-0": (
+            "Which is right, number 0?",
+            "wired_network",
+            ("one", "two", "three", "four"),
+            (1,),
+            False,
+            ("two",),
+        ),
+        "5G Communication-0": (
+            "哪个是对的 0",
+            "5g_communication",
+            ("SMF", "AMF"),
+            (0,),
+            False,
+            ("SMF",),
+        ),
+        "Oracle Database-0": (
+            "Which two are true, 0?",
+            "oracle_database",
+            ("first", "second", "third"),
+            (0, 2),
+            True,
+            ("first", "third"),
+        ),
         "Log Analysis-0": ("什么是日志 0？", "log_analysis", (), (), False, ("记录事件的文件。",)),
         "Log Analysis-1": ("哪个？", "log_analysis", ("x", "y"), (0, 1), True, ("x", "y")),
     }
@@ -46,8 +81,8 @@ def test_the_four_schemas(tmp_path: Path) -> None:
 def test_what_may_be_chosen_follows_the_schema_and_never_the_gold(tmp_path: Path) -> None:
     rows = [wired(0, type=1), wired(1, type=0, answer="A,B")]
     found = questions(write(tmp_path, wired_network=rows, oracle_database=[oracle(answer="A")]))
-    assert [found[f"Wired Network-{number}"].several for number in (0, 1)] == [True, False]
-    assert found["Oracle Database-0"].several
+    assert [found[f"Wired Network-{number}"].multi_select for number in (0, 1)] == [True, False]
+    assert found["Oracle Database-0"].multi_select
 
 
 @pytest.mark.parametrize(
@@ -85,10 +120,17 @@ def test_gold_letters(text: str, count: int, expected: tuple[int, ...] | None) -
         ("Which?\nA. one\nB two\nC. three", "Which?", ("one", "two", "three"), 1),
         ("Which?\nA. one\nB. two\nO) three\nD. four", "Which?", ("one", "two", "three", "four"), 1),
         ("(A. one (B. two", "", ("one", "two"), 1),
-        ("SELECT A.x FROM A\nA. yes WHERE b.y = B.y\nB. no", "SELECT A.x FROM A", ("yes WHERE b.y = B.y", "no"), 0),
+        (
+            "SELECT A.x FROM A\nA. yes WHERE b.y = B.y\nB. no",
+            "SELECT A.x FROM A",
+            ("yes WHERE b.y = B.y", "no"),
+            0,
+        ),
     ],
 )
-def test_choices_inside_a_question(text: str, question: str, choices: tuple[str, ...], odd: int) -> None:
+def test_choices_inside_a_question(
+    text: str, question: str, choices: tuple[str, ...], odd: int
+) -> None:
     found = split_choices(text)
     assert found is not None
     assert (found.question, found.choices, len(found.odd)) == (question, choices, odd)
@@ -116,14 +158,30 @@ def test_an_answer_in_the_question_is_cut_off(text: str, kept: str) -> None:
 def test_repairs_are_listed_by_row_and_counted_in_the_notes(tmp_path: Path) -> None:
     folder = write(
         tmp_path,
-        wired_network=[wired(0, question="是哪个？\n\n答案：二。"), wired(1, answer="B "), wired(2, answer="X"), wired(3, choices=[])],
+        wired_network=[
+            wired(0, question="是哪个？\n\n答案：二。"),
+            wired(1, answer="B "),
+            wired(2, answer="X"),
+            wired(3, choices=[]),
+        ],
         g5_communication=[five_g(0, choices=[], question="5G很快\n", answer="B")],
-        oracle_database=[oracle(0, answer="A,F"), oracle(1, question="Which?\nA. one\nB two(正确答案)"), oracle(2, question="Which?")],
+        oracle_database=[
+            oracle(0, answer="A,F"),
+            oracle(1, question="Which?\nA. one\nB two(正确答案)"),
+            oracle(2, question="Which?"),
+        ],
     )
     dataset = opseval(folder)
     dataset.open()
     asked = [question.question_id for case in dataset.cases() for question in case.questions]
-    assert asked == ["Wired Network-0", "Wired Network-1", "5G Communication-0", "Oracle Database-0", "Oracle Database-1", "Log Analysis-0"]
+    assert asked == [
+        "Wired Network-0",
+        "Wired Network-1",
+        "5G Communication-0",
+        "Oracle Database-0",
+        "Oracle Database-1",
+        "Log Analysis-0",
+    ]
     assert list(dataset.repairs()) == [
         "Wired Network-0: cut off: 答案：二。",
         "Wired Network-1: the answer 'B ' read as B",
@@ -140,11 +198,20 @@ def test_repairs_are_listed_by_row_and_counted_in_the_notes(tmp_path: Path) -> N
 
 
 def test_language_topics_and_domains_are_chosen(tmp_path: Path) -> None:
-    rows = [wired(0), wired(1, question="哪个是对的？"), wired(2, topic=["Addressing"]), wired(3, topic=[])]
+    rows = [
+        wired(0),
+        wired(1, question="哪个是对的？"),
+        wired(2, topic=["Addressing"]),
+        wired(3, topic=[]),
+    ]
     folder = write(tmp_path, wired_network=rows)
-    assert set(questions(folder, language="zh", categories=("wired_network",))) == {"Wired Network-1"}
+    assert set(questions(folder, language="zh", categories=("wired_network",))) == {
+        "Wired Network-1"
+    }
     chosen = questions(folder, topics=("Addressing",))
-    assert {name: question.facets["topic"] for name, question in chosen.items()} == {"Wired Network-2": "Addressing"}
+    assert {name: question.facets["topic"] for name, question in chosen.items()} == {
+        "Wired Network-2": "Addressing"
+    }
     with pytest.raises(UserError, match=r"dataset.topics 'Switch'. Did you mean: Switching"):
         questions(folder, topics=("Switch",))
     with pytest.raises(UserError, match=r"no question is left by the settings"):
@@ -172,9 +239,14 @@ def remembered(case: EvalCase) -> set[str]:
     return {turn.text for session in case.sessions for turn in session.turns}
 
 
-def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_asked_none(tmp_path: Path) -> None:
+def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_asked_none(
+    tmp_path: Path,
+) -> None:
     rows = [wired(number) for number in range(40)]
-    rows += [wired(40 + number, question=f"哪个是对的 {number}？", solution=f"二是对的 {number}。") for number in range(40)]
+    rows += [
+        wired(40 + number, question=f"哪个是对的 {number}？", solution=f"二是对的 {number}。")
+        for number in range(40)
+    ]
     cases = knowledge(write(tmp_path, wired_network=rows))
     solutions = {row["id"]: row["solution"] for row in rows}
     language = {row["id"]: "zh" if "哪" in row["question"] else "en" for row in rows}
@@ -183,7 +255,9 @@ def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_
     for case in cases:
         own = {question.question_id for question in case.questions}
         (spoken,) = {language[name] for name in own}
-        assert remembered(case) == {text for name, text in solutions.items() if name not in own and language[name] == spoken}
+        assert remembered(case) == {
+            text for name, text in solutions.items() if name not in own and language[name] == spoken
+        }
     assert len(cases) == 10
 
 
@@ -192,30 +266,52 @@ def test_items_that_belong_together_share_a_fold(tmp_path: Path) -> None:
     english = wired(0, question=f"Which of {words} is it?", solution=f"{words} are protocols.")
     chinese = wired(1, question=f"{words}中是哪个？", solution=f"{words}是协议。")
     repeated = wired(2, question="Which other?", solution=english["solution"])
-    folder = write(tmp_path, wired_network=[english, chinese, repeated, *(wired(number) for number in range(3, 30))])
+    folder = write(
+        tmp_path,
+        wired_network=[english, chinese, repeated, *(wired(number) for number in range(3, 30))],
+    )
     for seed in range(6):
         cases = knowledge(folder, folds=2, fold_seed=seed)
-        place = {question.question_id: case.case_id for case in cases for question in case.questions}
+        place = {
+            question.question_id: case.case_id for case in cases for question in case.questions
+        }
         assert place["Wired Network-0"] == place["Wired Network-2"]
-        assert english["solution"] not in remembered(next(case for case in cases if case.case_id == place["Wired Network-0"]))
-    groups = [{question.question_id for question in case.questions} for case in opseval(folder).read()]
+        assert english["solution"] not in remembered(
+            next(case for case in cases if case.case_id == place["Wired Network-0"])
+        )
+    groups = [
+        {question.question_id for question in case.questions} for case in opseval(folder).read()
+    ]
     assert {"Wired Network-0", "Wired Network-1", "Wired Network-2"} in groups
 
 
 def test_topics_are_sessions_and_solutions_turns(tmp_path: Path) -> None:
-    rows = [wired(number, topic=[("Switching", "Routing")[number % 2]] if number < 8 else []) for number in range(10)]
+    rows = [
+        wired(number, topic=[("Switching", "Routing")[number % 2]] if number < 8 else [])
+        for number in range(10)
+    ]
     case = knowledge(write(tmp_path, wired_network=rows), folds=4)[0]
     by_topic = {session.turns[0].speaker: session for session in case.sessions}
     assert set(by_topic) == {"Switching", "Routing", "Knowledge"}
-    assert all(turn.speaker == topic and turn.time is None for topic, session in by_topic.items() for turn in session.turns)
-    assert [turn.turn_id for turn in case.sessions[0].turns] == [f"s1t{number}" for number in range(1, len(case.sessions[0].turns) + 1)]
+    assert all(
+        turn.speaker == topic and turn.time is None
+        for topic, session in by_topic.items()
+        for turn in session.turns
+    )
+    assert [turn.turn_id for turn in case.sessions[0].turns] == [
+        f"s1t{number}" for number in range(1, len(case.sessions[0].turns) + 1)
+    ]
 
 
 def test_domains_without_solutions_are_not_asked_and_named(tmp_path: Path) -> None:
     dataset = opseval(write(tmp_path, wired_network=[wired(0), wired(1)]), framing="knowledge")
     dataset.open()
-    assert {question.category for case in dataset.cases() for question in case.questions} == {"wired_network"}
-    assert "knowledge: oracle_database has no solutions: its 1 rows are not asked" in dataset.notes()
+    assert {question.category for case in dataset.cases() for question in case.questions} == {
+        "wired_network"
+    }
+    assert (
+        "knowledge: oracle_database has no solutions: its 1 rows are not asked" in dataset.notes()
+    )
     silent = opseval(write(tmp_path, wired_network=[wired(solution="")]), framing="knowledge")
     with pytest.raises(UserError, match=r"no item of .* has a solution"):
         silent.open()
@@ -234,7 +330,13 @@ def test_measures() -> None:
         record([3], [0], "single"),
         record(None, [0], "multiple"),
         {"verdict": {"label": "correct"}, "facets": {"kind": "free_text"}},
-        {"verdict": None, "facets": {"kind": "single"}, "choices": ["a"], "right_choices": [0], "chosen": None},
+        {
+            "verdict": None,
+            "facets": {"kind": "single"},
+            "choices": ["a"],
+            "right_choices": [0],
+            "chosen": None,
+        },
     ]
     assert opseval(Path("/nowhere")).measures(records) == {
         "exact_set_accuracy": 0.5,

@@ -10,7 +10,7 @@ import pytest
 from opseval_samples import ROWS, five_g, opseval, oracle, wired, write
 
 from memeval.datasets.locate import build
-from memeval.datasets.opseval_schema import FILES
+from memeval.datasets.opseval.schema import FILES
 from memeval.errors import UserError
 
 
@@ -37,7 +37,10 @@ def failure(folder: Path, **rows: Any) -> str:
         ([wired(type=True)], "record 0: field 'type' is a truth value, not an integer"),
         ([wired(choices="x")], "record 0: field 'choices' is text, not a list"),
         ([wired(choices=["x"])], "record 0: field 'choices' must be empty or hold two to 26 texts"),
-        ([wired(choices=["x", " "])], "record 0: field 'choices' must be empty or hold two to 26 texts"),
+        (
+            [wired(choices=["x", " "])],
+            "record 0: field 'choices' must be empty or hold two to 26 texts",
+        ),
         ([wired(topic="x")], "record 0: field 'topic' is text, not a list"),
         ([wired(answer="")], "record 0: field 'answer' is empty"),
         ([wired(answer=None)], "record 0: field 'answer' is null"),
@@ -51,7 +54,12 @@ def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("domain", "field"),
-    [(domain, field) for domain, row in ROWS.items() for field in row() if (domain, field) != ("oracle_database", "solution")],
+    [
+        (domain, field)
+        for domain, row in ROWS.items()
+        for field in row()
+        if (domain, field) != ("oracle_database", "solution")
+    ],
 )
 def test_a_missing_field_is_named(tmp_path: Path, domain: str, field: str) -> None:
     row = {name: value for name, value in ROWS[domain]().items() if name != field}
@@ -60,7 +68,9 @@ def test_a_missing_field_is_named(tmp_path: Path, domain: str, field: str) -> No
 
 
 def test_an_id_in_two_files_is_refused(tmp_path: Path) -> None:
-    assert "id 'Wired Network-0' occurs in 2 files" in failure(tmp_path, g5_communication=[five_g(id="Wired Network-0")])
+    assert "id 'Wired Network-0' occurs in 2 files" in failure(
+        tmp_path, g5_communication=[five_g(id="Wired Network-0")]
+    )
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from locomo_samples import locomo, sample, write
 from longmemeval_samples import item
 
-from memeval.datasets.fields import Fields
+from memeval.datasets.io.fields import Fields
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 
@@ -51,7 +51,9 @@ def test_values_of_locomo(tmp_path: Path, content: Any) -> None:
     check(caught.value.message)
 
 
-@pytest.mark.parametrize("field", ["question_id", "question_type", "question_date", "haystack_dates"])
+@pytest.mark.parametrize(
+    "field", ["question_id", "question_type", "question_date", "haystack_dates"]
+)
 def test_values_of_longmemeval(tmp_path: Path, field: str) -> None:
     value: Any = [NASTY] * len(item()["haystack_dates"]) if field == "haystack_dates" else NASTY
     path = tmp_path / "data.json"
@@ -67,7 +69,10 @@ def test_the_record_is_still_told_where_the_id_is_long(tmp_path: Path) -> None:
 
 def test_braces_in_an_id_are_text() -> None:
     fields = Fields(Path("f.json"), "r", {"qa": [{}, {}]})
-    assert [one.record for one in fields.objects("qa", "{}{0}{x} qa[{}]")] == ["{}{0}{x} qa[0]", "{}{0}{x} qa[1]"]
+    assert [one.record for one in fields.objects("qa", "{}{0}{x} qa[{}]")] == [
+        "{}{0}{x} qa[0]",
+        "{}{0}{x} qa[1]",
+    ]
 
 
 def check(message: str) -> None:

@@ -15,7 +15,10 @@ from memeval.errors import UserError
 def test_a_name_that_is_not_known_gets_the_nearest_one() -> None:
     with pytest.raises(UserError, match=r"unknown data set 'locmo'\. Did you mean: locomo"):
         dataset_info("locmo")
-    with pytest.raises(UserError, match=r"unknown data set 'locomo_audit'\. Did you mean: locomo.* Available: .*demo, .*locomo"):
+    with pytest.raises(
+        UserError,
+        match=r"unknown data set 'locomo_audit'\. Did you mean: locomo.* Available: .*demo, .*locomo",
+    ):
         build("locomo_audit", Path("x"))
 
 
@@ -24,14 +27,20 @@ def test_what_is_registered_is_whole(name: str) -> None:
     info = DATASETS[name]
     assert info.name == name
     parts = Path(info.file).parts
-    assert not Path(info.file).is_absolute() and len(parts) == (2 if not info.files and parts else len(parts[:2]))
+    assert not Path(info.file).is_absolute() and len(parts) == (
+        2 if not info.files and parts else len(parts[:2])
+    )
     assert parts or info.url is None, "what is generated is not fetched"
     assert info.title and info.licence and info.citation
     if info.url is not None:
         assert info.url.startswith("https://")
         assert (info.sha256 is None) == (info.size_bytes is None), "both are known, or neither is"
         assert all(file.size_bytes for file in info.files)
-    known = [info.sha256, *(file.sha256 for file in info.files), *(excerpt.sha256 for excerpt in info.excerpts)]
+    known = [
+        info.sha256,
+        *(file.sha256 for file in info.files),
+        *(excerpt.sha256 for excerpt in info.excerpts),
+    ]
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known if digest is not None)
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in info.variants)
 
@@ -44,7 +53,9 @@ def test_every_adapter_can_be_built(name: str, tmp_path: Path) -> None:
     assert not dataset.category_names or set(dataset.headline or ()) <= set(dataset.category_names)
 
 
-def test_the_data_folder_is_that_of_the_environment_or_of_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_data_folder_is_that_of_the_environment_or_of_the_project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
     assert data_dir(tmp_path) == tmp_path / "data"
     monkeypatch.setenv("MEMEVAL_DATA_DIR", "/elsewhere")
@@ -66,10 +77,14 @@ def test_the_demo_set_opens_without_a_pin_and_holds_questions(tmp_path: Path) ->
     assert opened.pinned
     cases = list(dataset.cases())
     assert cases and all(case.questions and case.sessions for case in cases)
-    assert {question.category for case in cases for question in case.questions} <= set(dataset.category_names)
+    assert {question.category for case in cases for question in case.questions} <= set(
+        dataset.category_names
+    )
 
 
 def test_a_path_and_settings_reach_the_adapter(tmp_path: Path) -> None:
     path = write(tmp_path, [sample()])
     dataset = build("locomo", tmp_path, path=str(path), allow_unpinned=True, categories=(4,))
-    assert [question.question_id for case in dataset.cases() for question in case.questions] == ["conv-1/q0"]
+    assert [question.question_id for case in dataset.cases() for question in case.questions] == [
+        "conv-1/q0"
+    ]

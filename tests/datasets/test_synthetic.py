@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memeval.datasets.locate import build
-from memeval.datasets.synthetic_file import positions, turn_tokens
+from memeval.datasets.synthetic.file import positions, turn_tokens
 from memeval.errors import UserError
 from memeval.granularity import Granularity, chunks
 from memeval.llm.tokens import count_tokens
@@ -52,33 +52,56 @@ class Reader:
             whose = f"(?:{owner}'s|[Mm]y)" if turn.speaker == owner else f"{owner}'s"
             told += [
                 (turn, match)
-                for match in re.findall(rf"{whose} {attribute} (?:is in|is) (\w+(?: \w+)?)\.", turn.text.replace(" now.", "."))
+                for match in re.findall(
+                    rf"{whose} {attribute} (?:is in|is) (\w+(?: \w+)?)\.",
+                    turn.text.replace(" now.", "."),
+                )
             ]
         return told
 
     def gold(self, question: EvalQuestion) -> tuple[list[str], set[str]]:
         """The answers to a question, and the turns that hold them; nothing where nobody tells."""
         text = question.text
-        if match := re.fullmatch(r"(?:According to (\w+), w|W)\w+ is (\w+)'s ([\w ]+?)( now)?\?( The last correction counts\.)?", text):
+        if match := re.fullmatch(
+            r"(?:According to (\w+), w|W)\w+ is (\w+)'s ([\w ]+?)( now)?\?( The last correction counts\.)?",
+            text,
+        ):
             source, owner, attribute, *_ = match.groups()
-            told = [(turn, value) for turn, value in self.attribute(owner, attribute) if source in (None, turn.speaker)]
+            told = [
+                (turn, value)
+                for turn, value in self.attribute(owner, attribute)
+                if source in (None, turn.speaker)
+            ]
             assert source or match[4] or match[5] or len(told) <= 1, f"{text}: told twice"
             return ([told[-1][1]], {told[-1][0].turn_id}) if told else ([], set())
-        if match := re.fullmatch(r"How many pieces has (\w+) bought for the (\w+) collection\?", text):
+        if match := re.fullmatch(
+            r"How many pieces has (\w+) bought for the (\w+) collection\?", text
+        ):
             told = [
-                (turn, piece[1]) for turn, piece in self.about(match[1], rf"{{who}} bought a (\w+) piece for the {match[2]} collection\.")
+                (turn, piece[1])
+                for turn, piece in self.about(
+                    match[1], rf"{{who}} bought a (\w+) piece for the {match[2]} collection\."
+                )
             ]
             assert len({piece for _, piece in told}) == len(told)
             return [str(len(told))], {turn.turn_id for turn, _ in told}
         if match := re.fullmatch(r"How many crowns has (\w+) spent on the ([\w ]+) in all\?", text):
             spent = self.about(match[1], rf"{{who}} spent (\d+) crowns on the {match[2]}\.")
-            return [str(sum(int(amount[1]) for _, amount in spent))], {turn.turn_id for turn, _ in spent}
+            return [str(sum(int(amount[1]) for _, amount in spent))], {
+                turn.turn_id for turn, _ in spent
+            }
         if match := re.fullmatch(r"Who ran more miles at the ([\w ]+), (\w+) or (\w+)\?", text):
-            runs = {who: self.about(who, rf"{{who}} ran (\d+) miles at the {match[1]}\.") for who in match.groups()[1:]}
+            runs = {
+                who: self.about(who, rf"{{who}} ran (\d+) miles at the {match[1]}\.")
+                for who in match.groups()[1:]
+            }
             best = max(runs, key=lambda who: int(runs[who][0][1][1]))
             return [best], {turn.turn_id for told in runs.values() for turn, _ in told}
         if match := re.fullmatch(r"Which happened first: (\w+) (.*) or (\w+) (.*)\?", text):
-            one, other = self.happened(match[1], match[2].split(" ", 1)[1]), self.happened(match[3], match[4].split(" ", 1)[1])
+            one, other = (
+                self.happened(match[1], match[2].split(" ", 1)[1]),
+                self.happened(match[3], match[4].split(" ", 1)[1]),
+            )
             first = match[1] if one[0][1] < other[0][1] else match[3]
             assert one[0][1] != other[0][1]
             return [first], {one[0][0].turn_id, other[0][0].turn_id}
@@ -91,11 +114,20 @@ class Reader:
     def happened(self, who: str, what: str) -> list[tuple[Turn, datetime]]:
         """When somebody did something, by the sessions' dates."""
         found = self.about(who, rf"{{who}} \w+ {re.escape(what)} ({'|'.join(AGO)})\.")
-        return [(turn, turn.time.replace(hour=0, minute=0) - timedelta(days=AGO[match[1]])) for turn, match in found if turn.time]
+        return [
+            (turn, turn.time.replace(hour=0, minute=0) - timedelta(days=AGO[match[1]]))
+            for turn, match in found
+            if turn.time
+        ]
 
 
 @pytest.mark.parametrize(
-    "given", [{"tokens": 600}, {"tokens": 3_000, "seed": 7}, {"tokens": 40_000, "questions_per_case": 90, "distractors": 0.4}]
+    "given",
+    [
+        {"tokens": 600},
+        {"tokens": 3_000, "seed": 7},
+        {"tokens": 40_000, "questions_per_case": 90, "distractors": 0.4},
+    ],
 )
 def test_golds_and_evidence_follow_from_what_is_shown(given: dict[str, Any]) -> None:
     for case in cases(n_cases=3, **given):
@@ -114,13 +146,28 @@ def test_a_haystack_is_as_large_as_was_asked_for(tokens: int) -> None:
     for case in cases(tokens=tokens, n_cases=2):
         found = sum(count_tokens(unit.content) for unit in chunks(case, Granularity("turn")))
         assert tokens - 3 <= found <= tokens
-        assert case.questions and all(turn.text.strip() for session in case.sessions for turn in session.turns)
+        assert case.questions and all(
+            turn.text.strip() for session in case.sessions for turn in session.turns
+        )
 
 
-@given(tokens=st.integers(10, 3_000), seed=st.integers(0, 10**6), per_session=st.integers(1, 50), questions=st.integers(1, 200))
+@given(
+    tokens=st.integers(10, 3_000),
+    seed=st.integers(0, 10**6),
+    per_session=st.integers(1, 50),
+    questions=st.integers(1, 200),
+)
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_any_size_makes_a_sound_case(tokens: int, seed: int, per_session: int, questions: int) -> None:
-    (case,) = cases(tokens=tokens, seed=seed, turns_per_session=per_session, questions_per_case=questions, n_cases=1)
+def test_any_size_makes_a_sound_case(
+    tokens: int, seed: int, per_session: int, questions: int
+) -> None:
+    (case,) = cases(
+        tokens=tokens,
+        seed=seed,
+        turns_per_session=per_session,
+        questions_per_case=questions,
+        n_cases=1,
+    )
     turns = [turn for session in case.sessions for turn in session.turns]
     assert tokens - 3 <= sum(map(turn_tokens, turns)) <= tokens
     assert all(len(session.turns) <= per_session for session in case.sessions)
@@ -152,7 +199,11 @@ def test_abilities_are_even_over_cases_and_each_depth_has_all_of_them() -> None:
     found = Counter(question.category for case in cases() for question in case.questions)
     assert found == dict.fromkeys(("IE", "MR", "TR", "KU", "CR", "ABS"), 20)
     (case,) = cases(n_cases=1)
-    by_depth = {(question.facets["depth"], question.category) for question in case.questions if question.answerable}
+    by_depth = {
+        (question.facets["depth"], question.category)
+        for question in case.questions
+        if question.answerable
+    }
     assert len(by_depth) == 25
 
 
@@ -166,21 +217,44 @@ def test_another_process_makes_the_same() -> None:
         "from pathlib import Path; from memeval.datasets.locate import build; d = build('synthetic', Path('x'), tokens=2000, n_cases=1);"
         "print(d.open().sha256); print(repr(list(d.cases())))"
     )
-    told = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)}
-    assert told == {f"{build('synthetic', NOWHERE, tokens=2000, n_cases=1).open().sha256}\n{cases(tokens=2000, n_cases=1)!r}\n"}
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert told == {
+        f"{build('synthetic', NOWHERE, tokens=2000, n_cases=1).open().sha256}\n{cases(tokens=2000, n_cases=1)!r}\n"
+    }
 
 
 def test_the_digest_tells_what_is_generated_apart_and_not_what_is_asked() -> None:
     digest = build("synthetic", NOWHERE).open().sha256
-    assert build("synthetic", NOWHERE, limit_questions=3, categories=("IE",)).open().sha256 == digest
-    others = [{"tokens": 999}, {"seed": 1}, {"n_cases": 5}, {"questions_per_case": 29}, {"turns_per_session": 9}, {"distractors": 0.2}]
-    assert len({digest, *(build("synthetic", NOWHERE, **other).open().sha256 for other in others)}) == 7
+    assert (
+        build("synthetic", NOWHERE, limit_questions=3, categories=("IE",)).open().sha256 == digest
+    )
+    others = [
+        {"tokens": 999},
+        {"seed": 1},
+        {"n_cases": 5},
+        {"questions_per_case": 29},
+        {"turns_per_session": 9},
+        {"distractors": 0.2},
+    ]
+    assert (
+        len({digest, *(build("synthetic", NOWHERE, **other).open().sha256 for other in others)})
+        == 7
+    )
 
 
 def test_distractors_tell_the_like_of_other_people() -> None:
     def told(share: float) -> int:
         (case,) = cases(tokens=20_000, n_cases=1, distractors=share)
-        return sum(bool(re.search(r"'s [\w ]+ is (in )?\w+", turn.text)) for session in case.sessions for turn in session.turns)
+        return sum(
+            bool(re.search(r"'s [\w ]+ is (in )?\w+", turn.text))
+            for session in case.sessions
+            for turn in session.turns
+        )
 
     assert told(0.0) < 60
     assert told(0.5) > 100
@@ -190,7 +264,9 @@ def test_too_small_a_haystack_is_noted() -> None:
     dataset = build("synthetic", NOWHERE, tokens=100, n_cases=1)
     assert dataset.notes() == ()
     list(dataset.read())
-    assert dataset.notes() == ("haystacks too small for all of their questions: 1 (synthetic-1 3 of 30)",)
+    assert dataset.notes() == (
+        "haystacks too small for all of their questions: 1 (synthetic-1 3 of 30)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,7 +278,10 @@ def test_too_small_a_haystack_is_noted() -> None:
         ({"questions_per_case": 201}, "dataset.questions_per_case must be from 1 to 200"),
         ({"turns_per_session": 0}, "dataset.turns_per_session must be at least 1"),
         ({"distractors": 0.6}, "dataset.distractors must be from 0 to 0.5, not 0.6"),
-        ({"path": "x.json", "tokens": 50}, "dataset.tokens says what is generated, and dataset.path=x.json reads what is there"),
+        (
+            {"path": "x.json", "tokens": 50},
+            "dataset.tokens says what is generated, and dataset.path=x.json reads what is there",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:

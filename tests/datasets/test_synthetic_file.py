@@ -11,7 +11,7 @@ import pytest
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build
-from memeval.datasets.synthetic_file import LOCOMO_IDS, sample, write_cases
+from memeval.datasets.synthetic.file import LOCOMO_IDS, sample, write_cases
 from memeval.errors import UserError
 from memeval.testing.datasets import DatasetContract
 
@@ -59,8 +59,17 @@ def test_readers_of_locomo_see_its_categories_and_the_same_turns(tmp_path: Path)
     made = list(build("synthetic", NOWHERE, tokens=5_000, n_cases=2).cases())
     plain = list(build("demo", NOWHERE, path=str(written(tmp_path, map(sample, made)))).cases())
     assert [case.sessions for case in plain] == [case.sessions for case in made]
-    for ours, theirs in zip((q for case in made for q in case.questions), (q for case in plain for q in case.questions), strict=True):
-        assert (theirs.text, theirs.evidence, theirs.gold, theirs.answerable) == (ours.text, ours.evidence, ours.gold[:1], ours.answerable)
+    for ours, theirs in zip(
+        (q for case in made for q in case.questions),
+        (q for case in plain for q in case.questions),
+        strict=True,
+    ):
+        assert (theirs.text, theirs.evidence, theirs.gold, theirs.answerable) == (
+            ours.text,
+            ours.evidence,
+            ours.gold[:1],
+            ours.answerable,
+        )
         assert theirs.category == LOCOMO_IDS[str(ours.category)]
 
 
@@ -76,10 +85,22 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (change(1, "sample_id", to="synthetic-1"), "record 1: field 'sample_id' is 'synthetic-1', as an earlier record's"),
-        (change(0, "qa", 3, "ability", to="XX"), "synthetic-1 qa[3]: field 'ability' is 'XX', not one of"),
-        (change(0, "qa", 0, "category", to=4), "synthetic-1 qa[0]: field 'category' is 4, and 2 is what goes with the ability TR"),
-        (change(0, "qa", 0, "answers", to=["never"]), "synthetic-1 qa[0]: field 'answers' does not begin with the field 'answer'"),
+        (
+            change(1, "sample_id", to="synthetic-1"),
+            "record 1: field 'sample_id' is 'synthetic-1', as an earlier record's",
+        ),
+        (
+            change(0, "qa", 3, "ability", to="XX"),
+            "synthetic-1 qa[3]: field 'ability' is 'XX', not one of",
+        ),
+        (
+            change(0, "qa", 0, "category", to=4),
+            "synthetic-1 qa[0]: field 'category' is 4, and 2 is what goes with the ability TR",
+        ),
+        (
+            change(0, "qa", 0, "answers", to=["never"]),
+            "synthetic-1 qa[0]: field 'answers' does not begin with the field 'answer'",
+        ),
         (
             change(0, "qa", 0, "evidence", to=["D99:1"]),
             "synthetic-1 qa[0]: field 'evidence' holds ['D99:1'], which are not the ids of turns",
@@ -92,7 +113,9 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
         ),
     ],
 )
-def test_a_damaged_record_is_named(tmp_path: Path, damage: Callable[[Any], None], told: str) -> None:
+def test_a_damaged_record_is_named(
+    tmp_path: Path, damage: Callable[[Any], None], told: str
+) -> None:
     records = samples()
     damage(records)
     path = written(tmp_path, records)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
-from memeval.datasets.fields import Fields, kind_of, parse_json
+from memeval.datasets.io.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import digest_of, read_file
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
@@ -42,7 +42,9 @@ class Tickets(Dataset):
         return {"fact": "fact", "none": "unanswerable"}
 
     def open(self) -> LoadedDataset:
-        return LoadedDataset(self.info, self.path, digest_of(read_file(self.info, self.path)), pinned=True)
+        return LoadedDataset(
+            self.info, self.path, digest_of(read_file(self.info, self.path)), pinned=True
+        )
 
     def read(self) -> Iterator[EvalCase]:
         tickets = parse_json(read_file(self.info, self.path), self.path)
@@ -52,17 +54,25 @@ class Tickets(Dataset):
         for index, ticket in enumerate(tickets):
             case = self._case(Fields.of(self.path, f"record {index}", ticket))
             if case.case_id in known:
-                raise UserError(f"{self.path}: record {index}: field 'id' is '{case.case_id}', as an earlier record's.")
+                raise UserError(
+                    f"{self.path}: record {index}: field 'id' is '{case.case_id}', as an earlier record's."
+                )
             known.add(case.case_id)
             yield case
 
     def _case(self, ticket: Fields) -> EvalCase:
         case_id, opened = ticket.text("id"), _time(ticket, "opened")
         messages = enumerate(ticket.objects("messages", f"{case_id} messages[{{}}]"), start=1)
-        turns = [Turn(f"m{number}", message.text("from"), message.text("text"), opened) for number, message in messages]
+        turns = [
+            Turn(f"m{number}", message.text("from"), message.text("text"), opened)
+            for number, message in messages
+        ]
         kept = tuple(turn for turn in turns if self.settings.agents or turn.speaker != "agent")
         asked = enumerate(ticket.objects("questions", f"{case_id} questions[{{}}]"))
-        questions = tuple(_question(question, f"{case_id}/q{index}", {turn.turn_id for turn in kept}) for index, question in asked)
+        questions = tuple(
+            _question(question, f"{case_id}/q{index}", {turn.turn_id for turn in kept})
+            for index, question in asked
+        )
         return EvalCase(case_id, (Session("s1", opened, kept),), questions)
 
 

@@ -24,13 +24,17 @@ def sent(server: ScriptedEndpoint) -> Counter[str]:
     return Counter(text for _, body in server.requests for text in body["input"])
 
 
-async def embed(server: ScriptedEndpoint, folder: Path, *histories: list[str], at_once: bool) -> list[object]:
+async def embed(
+    server: ScriptedEndpoint, folder: Path, *histories: list[str], at_once: bool
+) -> list[object]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 0))
     cache = Cache(folder / "embeddings.sqlite")
     embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run")
     try:
         if at_once:
-            return list(await asyncio.gather(*map(embedder.embed, histories), return_exceptions=True))
+            return list(
+                await asyncio.gather(*map(embedder.embed, histories), return_exceptions=True)
+            )
         return [await embedder.embed(history) for history in histories]
     finally:
         await endpoint.aclose()
@@ -70,7 +74,9 @@ def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
         async def no_wait(seconds: float) -> None:
             await asyncio.sleep(0)
 
-        endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 60.0), sleep=no_wait)
+        endpoint = Endpoint(
+            EndpointSettings(server.base_url, "of the test", 4, 5.0, 60.0), sleep=no_wait
+        )
         cache = Cache(tmp_path / "embeddings.sqlite")
         embedder = OpenAIEmbedder(endpoint, "model", None, cache, "run")
         try:

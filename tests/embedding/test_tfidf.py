@@ -70,7 +70,9 @@ def test_each_setting_is_in_the_name(changed: dict[str, int]) -> None:
 
 def test_state_survives_a_file_and_pickle() -> None:
     embedder = CharTfidfEmbedder(width=256).fitted(TEXTS)
-    through_json = json.loads(json.dumps({key: np.asarray(value).tolist() for key, value in embedder.state().items()}))
+    through_json = json.loads(
+        json.dumps({key: np.asarray(value).tolist() for key, value in embedder.state().items()})
+    )
     for copy in (
         CharTfidfEmbedder.from_state(embedder.state()),
         CharTfidfEmbedder.from_state(through_json),
@@ -123,7 +125,9 @@ def test_refuses_senseless_settings(wrong: dict[str, int]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
-def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(texts: list[str], query: str) -> None:
+def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(
+    texts: list[str], query: str
+) -> None:
     embedder = CharTfidfEmbedder(width=128).fitted(texts)
     vector = embed(embedder, [query])
     assert np.array_equal(vector, embed(CharTfidfEmbedder(width=128).fitted(texts), [query]))
@@ -139,7 +143,12 @@ def test_beats_bm25_on_locomo(data_dir: Path) -> None:
         from embedding_width import conversation, hashed, recall
     finally:
         sys.path.pop(0)
-    cases = [conversation(raw) for raw in json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))]
-    scores = [score for case in cases for score in recall(hashed(DEFAULT_WIDTH)(case), case.evidence)]
+    cases = [
+        conversation(raw)
+        for raw in json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))
+    ]
+    scores = [
+        score for case in cases for score in recall(hashed(DEFAULT_WIDTH)(case), case.evidence)
+    ]
     assert len(scores) == 1536
     assert np.mean(scores) > 0.475

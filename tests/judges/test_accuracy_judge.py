@@ -8,9 +8,23 @@ from memeval.judges.registry import build_judge
 from memeval.llm.contract import LanguageModel
 from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
 
-NUMBERED = EvalQuestion("c_q0", "When?", 2, ("7 May 2023",), choices=("6 May 2023", "7 May 2023", "2020", "2020"), right_choices=(1,))
+NUMBERED = EvalQuestion(
+    "c_q0",
+    "When?",
+    2,
+    ("7 May 2023",),
+    choices=("6 May 2023", "7 May 2023", "2020", "2020"),
+    right_choices=(1,),
+)
 LETTERED = EvalQuestion(
-    "i0", "Which?", "ops", (), choices=("red", "blue", "green"), right_choices=(0, 2), choice_labels=ChoiceLabels.LETTERS, several=True
+    "i0",
+    "Which?",
+    "ops",
+    (),
+    choices=("red", "blue", "green"),
+    right_choices=(0, 2),
+    choice_labels=ChoiceLabels.LETTERS,
+    multi_select=True,
 )
 
 
@@ -19,7 +33,7 @@ def no_model() -> LanguageModel:
 
 
 def verdict(question: EvalQuestion, reply: str) -> Verdict:
-    judge = build_judge("accuracy", threshold=None, wording=None, model=no_model, seed=0)
+    judge = build_judge("accuracy", threshold=None, template=None, model=no_model, seed=0)
     assert judge.judges_refusals
     return asyncio.run(judge.judge(question, reply, {}))
 
@@ -35,11 +49,18 @@ def verdict(question: EvalQuestion, reply: str) -> Verdict:
 )
 def test_numbered_choices(reply: str, label: Label, score: float, chosen: tuple[int, ...]) -> None:
     found = verdict(NUMBERED, reply)
-    assert (found.judge, found.label, found.score, found.chosen) == ("accuracy", label, score, chosen)
+    assert (found.judge, found.label, found.score, found.chosen) == (
+        "accuracy",
+        label,
+        score,
+        chosen,
+    )
     assert found.reason == f"read as {chosen[0]}"
 
 
-@pytest.mark.parametrize("reply", ["It was on 7 May 2023.", "No information available", "The notes do not say", "7"])
+@pytest.mark.parametrize(
+    "reply", ["It was on 7 May 2023.", "No information available", "The notes do not say", "7"]
+)
 def test_a_reply_that_names_no_choice_is_unscored_not_wrong_and_no_refusal(reply: str) -> None:
     found = verdict(NUMBERED, reply)
     assert (found.label, found.score, found.chosen) == (Label.UNSCORED, None, None)
@@ -51,14 +72,23 @@ def test_a_long_reply_is_quoted_in_part() -> None:
 
 
 def test_a_choice_that_is_there_twice_is_right_at_both_places() -> None:
-    twice = EvalQuestion("c_q1", "When?", 2, ("2020",), choices=NUMBERED.choices, right_choices=(3,))
+    twice = EvalQuestion(
+        "c_q1", "When?", 2, ("2020",), choices=NUMBERED.choices, right_choices=(3,)
+    )
     assert [verdict(twice, reply).label for reply in ("2", "3", "2020")] == [Label.CORRECT] * 3
 
 
 @pytest.mark.parametrize(
     ("reply", "label", "score"),
-    [("A, C", Label.CORRECT, 1.0), ("A", Label.WRONG, 0.5), ("A,B,C", Label.WRONG, 2 / 3), ("B", Label.WRONG, 0.0)],
+    [
+        ("A, C", Label.CORRECT, 1.0),
+        ("A", Label.WRONG, 0.5),
+        ("A,B,C", Label.WRONG, 2 / 3),
+        ("B", Label.WRONG, 0.0),
+    ],
 )
-def test_several_letters_are_right_only_as_a_whole_and_score_by_overlap(reply: str, label: Label, score: float) -> None:
+def test_several_letters_are_right_only_as_a_whole_and_score_by_overlap(
+    reply: str, label: Label, score: float
+) -> None:
     found = verdict(LETTERED, reply)
     assert (found.label, found.score) == (label, pytest.approx(score))

@@ -10,7 +10,7 @@ import pytest
 from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
 from memeval.judges.model import read_label
-from memeval.judges.registry import build_judge, judge_type, wording_of
+from memeval.judges.registry import build_judge, judge_type, template_of
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.metrics.answer import answer_metrics
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
@@ -32,8 +32,16 @@ class Says(LanguageModel):
 
 
 def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict:
-    judge = build_judge(name, threshold=settings.get("threshold"), wording=wording_of(name, None), model=lambda: Says(reply), seed=0)
-    return asyncio.run(judge.judge(QUESTION, answer, answer_metrics(answer, QUESTION, scorer="locomo")))
+    judge = build_judge(
+        name,
+        threshold=settings.get("threshold"),
+        template=template_of(name, None),
+        model=lambda: Says(reply),
+        seed=0,
+    )
+    return asyncio.run(
+        judge.judge(QUESTION, answer, answer_metrics(answer, QUESTION, scorer="locomo"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +58,9 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
         ("", None),
     ],
 )
-def test_the_label_of_the_one_object_is_read_and_nothing_else(reply: str, label: Label | None) -> None:
+def test_the_label_of_the_one_object_is_read_and_nothing_else(
+    reply: str, label: Label | None
+) -> None:
     assert read_label(reply) is label
 
 
@@ -63,10 +73,14 @@ def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
 @pytest.mark.parametrize("name", ["llm", "mem0"])
 def test_model_judges_see_question_gold_and_answer(name: str) -> None:
     model = Says('{"reason": "equal \\"dates\\"", "label": "CORRECT"}')
-    judge = build_judge(name, threshold=None, wording=wording_of(name, None), model=lambda: model, seed=0)
+    judge = build_judge(
+        name, threshold=None, template=template_of(name, None), model=lambda: model, seed=0
+    )
     found = asyncio.run(judge.judge(QUESTION, "the 7th of May {gold}", {}))
     assert (found.label, found.score, found.reason) == (Label.CORRECT, 1.0, 'equal "dates"')
-    assert all(part in model.asked for part in ("When did she go?", "7 May 2023", "the 7th of May {gold}"))
+    assert all(
+        part in model.asked for part in ("When did she go?", "7 May 2023", "the 7th of May {gold}")
+    )
 
 
 @pytest.mark.parametrize("name", ["keyword", "exact_match", "token_f1"])
@@ -83,7 +97,10 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
     assert verdict("token_f1", "May 2022", threshold=0.4).label is Label.CORRECT
 
 
-@pytest.mark.parametrize(("answer", "right"), [("Not mentioned in the conversation", True), ("No information / I don't know", False)])
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [("Not mentioned in the conversation", True), ("No information / I don't know", False)],
+)
 def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
     question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
     found = refusal_verdict(answer, answer_metrics(answer, question, scorer="locomo"))

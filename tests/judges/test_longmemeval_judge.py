@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from memeval.datasets.longmemeval.judge import KIND_OF, KINDS
 from memeval.errors import UserError
-from memeval.judges.longmemeval import KIND_OF, KINDS
-from memeval.judges.registry import build_judge, wording_of
+from memeval.judges.registry import build_judge, template_of
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
-SECTIONS = {kind: f"=== {kind} ===\nJudge by {kind}.\n---\n{{question}} / {{gold}} / {{answer}}\n" for kind in KINDS}
+SECTIONS = {
+    kind: f"=== {kind} ===\nJudge by {kind}.\n---\n{{question}} / {{gold}} / {{answer}}\n"
+    for kind in KINDS
+}
 
 
 class Says(LanguageModel):
@@ -32,8 +35,16 @@ def question(kind: str = "multi-session", *, answerable: bool = True) -> EvalQue
     return EvalQuestion("q1", "How many?", kind, ("five",), answerable=answerable)
 
 
-def judged(model: Says, asked: EvalQuestion, answer: str = "Five of them.", file: str | None = None) -> Verdict:
-    judge = build_judge("longmemeval", threshold=None, wording=wording_of("longmemeval", file), model=lambda: model, seed=0)
+def judged(
+    model: Says, asked: EvalQuestion, answer: str = "Five of them.", file: str | None = None
+) -> Verdict:
+    judge = build_judge(
+        "longmemeval",
+        threshold=None,
+        template=template_of("longmemeval", file),
+        model=lambda: model,
+        seed=0,
+    )
     assert judge.judges_refusals
     return asyncio.run(judge.judge(asked, answer, {}))
 
@@ -42,17 +53,25 @@ def judged(model: Says, asked: EvalQuestion, answer: str = "Five of them.", file
     ("reply", "label", "score"),
     [
         *(("yes", "correct", 1.0), ("Yes.", "correct", 1.0)),
-        *(("no", "wrong", 0.0), ("**No**", "wrong", 0.0), ("No. The response says: yesterday", "wrong", 0.0)),
+        *(
+            ("no", "wrong", 0.0),
+            ("**No**", "wrong", 0.0),
+            ("No. The response says: yesterday", "wrong", 0.0),
+        ),
         *(("Nope", "unscored", None), ("well, yes", "unscored", None)),
         *(("", "unscored", None), (" \n", "unscored", None)),
     ],
 )
-def test_the_label_is_the_first_word_of_the_reply(reply: str, label: str, score: float | None) -> None:
+def test_the_label_is_the_first_word_of_the_reply(
+    reply: str, label: str, score: float | None
+) -> None:
     verdict = judged(Says(reply), question())
     assert (verdict.label, verdict.score, verdict.judge) == (Label(label), score, "longmemeval")
 
 
-def test_a_refusal_is_abstained_where_there_is_an_answer_and_wrong_only_by_the_model_where_there_is_none() -> None:
+def test_a_refusal_is_abstained_where_there_is_an_answer_and_wrong_only_by_the_model_where_there_is_none() -> (
+    None
+):
     assert judged(Says("no"), question(), "I don't know.").label is Label.ABSTAINED
     assert judged(Says("no"), question(answerable=False), "I don't know.").label is Label.WRONG
     assert judged(Says("yes"), question(answerable=False), "I don't know.").label is Label.CORRECT
@@ -65,7 +84,10 @@ def test_each_kind_of_question_has_its_prompt(tmp_path: Path, kind: str, prompt:
     model = Says("yes")
     judged(model, question(kind), file=str(file))
     judged(model, question(kind, answerable=False), file=str(file))
-    assert [asked.system_text for asked in model.prompts] == [f"Judge by {prompt}.", "Judge by abstention."]
+    assert [asked.system_text for asked in model.prompts] == [
+        f"Judge by {prompt}.",
+        "Judge by abstention.",
+    ]
     assert model.prompts[0].messages()[-1]["content"] == "How many? / five / Five of them."
     assert model.prompts[0].limits().max_tokens == 10
 
@@ -79,30 +101,46 @@ def test_a_wording_without_a_system_message_sends_none(tmp_path: Path) -> None:
 
 
 def test_our_prompts_differ_by_kind_and_hold_what_the_protocol_forgives() -> None:
-    wording = wording_of("longmemeval", None)
-    assert wording is not None
-    assert len({part.sha256 for part in wording.parts.values()}) == len(KINDS) == 5
-    assert "off by one" in wording.parts["temporal"].system and "off by one" not in wording.parts["fact"].system
-    assert all("{" + field + "}" in part.user for part in wording.parts.values() for field in ("question", "gold", "answer"))
+    template = template_of("longmemeval", None)
+    assert template is not None
+    assert len({part.sha256 for part in template.parts.values()}) == len(KINDS) == 5
+    assert (
+        "off by one" in template.parts["temporal"].system
+        and "off by one" not in template.parts["fact"].system
+    )
+    assert all(
+        "{" + field + "}" in part.user
+        for part in template.parts.values()
+        for field in ("question", "gold", "answer")
+    )
 
 
 def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
     digests = set()
     for changed in (None, *KINDS):
         file = tmp_path / "own.txt"
-        file.write_text("".join(text + ("!\n" if kind == changed else "") for kind, text in SECTIONS.items()), encoding="utf-8")
-        wording = wording_of("longmemeval", str(file))
-        assert wording is not None
-        digests.add(wording.sha256)
+        file.write_text(
+            "".join(text + ("!\n" if kind == changed else "") for kind, text in SECTIONS.items()),
+            encoding="utf-8",
+        )
+        template = template_of("longmemeval", str(file))
+        assert template is not None
+        digests.add(template.sha256)
     assert len(digests) == 6
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("".join(text for kind, text in SECTIONS.items() if kind != "update"), "lacks the section 'update'"),
+        (
+            "".join(text for kind, text in SECTIONS.items() if kind != "update"),
+            "lacks the section 'update'",
+        ),
         ("Judge. {question} {gold} {answer}", "lacks the section 'fact'"),
-        ("".join(SECTIONS.values()).replace("=== update ===\n", "=== updates ===\n"), "lacks the section 'update'"),
+        (
+            "".join(SECTIONS.values()).replace("=== update ===\n", "=== updates ===\n"),
+            "lacks the section 'update'",
+        ),
         ("".join(SECTIONS.values()) + "=== extra ===\n", "has a section 'extra' too many"),
         ("".join(SECTIONS.values()) + SECTIONS["fact"], "has a section 'fact' too many"),
         ("".join(SECTIONS.values()).replace("{gold}", "", 1), "section 'fact' lacks {gold}"),
@@ -112,7 +150,7 @@ def test_a_wording_that_is_not_whole_is_refused(tmp_path: Path, text: str, messa
     file = tmp_path / "own.txt"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        wording_of("longmemeval", str(file))
+        template_of("longmemeval", str(file))
     assert message in str(caught.value) and str(file) in str(caught.value)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
-from memeval.judges.memae import read_counts, summary_score
-from memeval.judges.registry import build_judge, wording_of
+from memeval.judges.registry import build_judge, template_of
 from memeval.llm.contract import Completion, LanguageModel, Limits, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -29,8 +29,16 @@ class Replies(LanguageModel):
         return Completion(self.reply, Usage(role, "replies", "offline", 1, 1), 0.0)
 
 
-def judged(question: EvalQuestion, answer: str, model: Replies, prompt_file: str | None = None) -> Verdict:
-    judge = build_judge("memae", threshold=None, wording=wording_of("memae", prompt_file), model=lambda: model, seed=0)
+def judged(
+    question: EvalQuestion, answer: str, model: Replies, prompt_file: str | None = None
+) -> Verdict:
+    judge = build_judge(
+        "memae",
+        threshold=None,
+        template=template_of("memae", prompt_file),
+        model=lambda: model,
+        seed=0,
+    )
     return asyncio.run(judge.judge(question, answer, {}))
 
 
@@ -52,7 +60,9 @@ def question(source: str, *gold: str, answerable: bool = True, **facets: str) ->
         ("recsys_redial", ("Heat", "Jaws"), "1. Heat\n2. Up", Label.WRONG, 0.5),
     ],
 )
-def test_rules_ask_no_model(source: str, gold: tuple[str, ...], answer: str, label: Label, score: float) -> None:
+def test_rules_ask_no_model(
+    source: str, gold: tuple[str, ...], answer: str, label: Label, score: float
+) -> None:
     model = Replies("yes")
     found = judged(question(source, *gold), answer, model)
     assert (found.judge, found.label, found.score, model.asked) == ("memae", label, score, [])
@@ -67,9 +77,13 @@ def test_rules_ask_no_model(source: str, gold: tuple[str, ...], answer: str, lab
         ("multi-session", False, "can't be answered"),
     ],
 )
-def test_chats_are_judged_by_the_rules_of_their_kind(kind: str, answerable: bool, words: str) -> None:
+def test_chats_are_judged_by_the_rules_of_their_kind(
+    kind: str, answerable: bool, words: str
+) -> None:
     model = Replies("Yes.")
-    found = judged(question("longmemeval_s*", "Juno", answerable=answerable, question_type=kind), "Juno", model)
+    found = judged(
+        question("longmemeval_s*", "Juno", answerable=answerable, question_type=kind), "Juno", model
+    )
     assert (found.label, found.score) == (Label.CORRECT, 1.0)
     assert words in model.asked[0] and "Juno" in model.asked[0]
     assert model.given[0].max_tokens == 10
@@ -91,7 +105,9 @@ def reply(fluent: int, conveyed: int, points: int, supported: int, sentences: in
         ((1, 0, 4, 0, 3), Label.WRONG, 0.0),
     ],
 )
-def test_a_summary_is_scored_by_counts(counts: tuple[int, int, int, int, int], label: Label, score: float) -> None:
+def test_a_summary_is_scored_by_counts(
+    counts: tuple[int, int, int, int, int], label: Label, score: float
+) -> None:
     model = Replies(f"```json\n{reply(*counts)}\n```")
     found = judged(question("infbench_sum", "All is well.", "Key points: a; b"), "Well.", model)
     assert found.label is label and found.score == pytest.approx(score)
@@ -100,7 +116,16 @@ def test_a_summary_is_scored_by_counts(counts: tuple[int, int, int, int, int], l
 
 
 @pytest.mark.parametrize(
-    "text", ["", "good", reply(2, 1, 1, 1, 1), reply(1, 3, 2, 1, 1), reply(1, 0, 0, 0, 0), reply(1, 1, 2, 4, 3), '{"fluent": 1}']
+    "text",
+    [
+        "",
+        "good",
+        reply(2, 1, 1, 1, 1),
+        reply(1, 3, 2, 1, 1),
+        reply(1, 0, 0, 0, 0),
+        reply(1, 1, 2, 4, 3),
+        '{"fluent": 1}',
+    ],
 )
 def test_counts_that_are_missing_or_impossible_leave_a_summary_unscored(text: str) -> None:
     assert read_counts(text) is None
@@ -116,10 +141,13 @@ def test_an_unknown_sub_data_set_is_refused() -> None:
 def test_a_wording_of_ones_own_has_a_section_for_each_kind(tmp_path: Path) -> None:
     kinds = ("fact", "temporal", "update", "preference", "abstention", "summary")
     path = tmp_path / "own.txt"
-    path.write_text("".join(f"=== {kind} ===\n{kind}: {{question}} {{gold}} {{answer}}\n" for kind in kinds), encoding="utf-8")
+    path.write_text(
+        "".join(f"=== {kind} ===\n{kind}: {{question}} {{gold}} {{answer}}\n" for kind in kinds),
+        encoding="utf-8",
+    )
     model = Replies(reply(1, 1, 1, 1, 1))
     judged(question("infbench_sum", "x"), "y", model, str(path))
     assert "summary: What? x y" in model.asked[0]
     path.write_text("=== fact ===\n{question} {gold} {answer}\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks the section 'temporal'"):
-        wording_of("memae", str(path))
+        template_of("memae", str(path))

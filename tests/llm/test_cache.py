@@ -61,7 +61,10 @@ def test_processes_share_it(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     write = "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = Cache(Path(sys.argv[1]))\n"
     write += "for i in range(200): c.put(f'{sys.argv[2]}-{i}', b'v', 'o')"
-    workers = [subprocess.Popen([sys.executable, "-c", write, str(path), str(worker)]) for worker in range(3)]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", write, str(path), str(worker)])
+        for worker in range(3)
+    ]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     cache = Cache(path)
     assert all(cache.get(f"{worker}-{i}") for worker in range(3) for i in range(200))
@@ -73,14 +76,22 @@ def test_keys_depend_on_content_and_not_on_order() -> None:
 
 
 def ask(
-    server: ScriptedEndpoint, cache: Cache, *, origin: str = "run", seed: int = 0, scope: str = "q", temperature: float = 0.0
+    server: ScriptedEndpoint,
+    cache: Cache,
+    *,
+    origin: str = "run",
+    seed: int = 0,
+    scope: str = "q",
+    temperature: float = 0.0,
 ) -> Ledger:
     async def once() -> Ledger:
         endpoint = Endpoint(EndpointSettings(server.base_url, "key", 2, 2.0, 0))
         model = OpenAIModel(endpoint, Sampling("m", temperature, 10), cache, origin)
         try:
             with metered(Ledger(scope=scope)) as ledger:
-                ledger.usages.append((await model.complete(PROMPT, role=Role.ANSWER, seed=seed)).usage)
+                ledger.usages.append(
+                    (await model.complete(PROMPT, role=Role.ANSWER, seed=seed)).usage
+                )
                 return ledger
         finally:
             await endpoint.aclose()
@@ -94,7 +105,9 @@ def test_what_differs_is_asked_and_what_does_not_is_not(tmp_path: Path) -> None:
         ask(server, cache)
         ask(server, cache)
         assert server.count() == 1
-        for calls, change in enumerate(({"seed": 1}, {"scope": "q2"}, {"temperature": 0.5}), start=2):
+        for calls, change in enumerate(
+            ({"seed": 1}, {"scope": "q2"}, {"temperature": 0.5}), start=2
+        ):
             ask(server, cache, **change)  # type: ignore[arg-type]
             assert server.count() == calls
 
@@ -121,7 +134,11 @@ def test_errors_and_empty_replies_are_never_stored(tmp_path: Path, kind: str) ->
 def test_the_reported_usage_holds_what_the_provider_read_from_its_cache(tmp_path: Path) -> None:
     from memeval.llm.reply import usage_of
 
-    details = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
+    details = {
+        "prompt_tokens": 100,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 64},
+    }
     assert usage_of(details, [], "x")[0]["cached_tokens"] == 64
     deepseek = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 32}
     assert usage_of(deepseek, [], "x")[0]["cached_tokens"] == 32

@@ -22,8 +22,15 @@ from memeval.llm.cache import Cache, content_key
 PAGE = 4096
 Damage = Callable[[Path], None]
 
-REPLIES = {content_key({"n": number}): json.dumps({"text": f"reply {number} " * (1 + number % 40)}).encode() for number in range(240)}
-VECTORS = {content_key({"vector": number}): random.Random(number).randbytes(6144) for number in range(60)}
+REPLIES = {
+    content_key({"n": number}): json.dumps(
+        {"text": f"reply {number} " * (1 + number % 40)}
+    ).encode()
+    for number in range(240)
+}
+VECTORS = {
+    content_key({"vector": number}): random.Random(number).randbytes(6144) for number in range(60)
+}
 STORED = REPLIES | VECTORS
 
 
@@ -140,7 +147,8 @@ SCHEMAS = {
     "another program's": instead(sql("CREATE TABLE alembic_version (version TEXT)")),
     "a version to come": sql("PRAGMA user_version=99", "ALTER TABLE entries ADD COLUMN more TEXT"),
     "values of all kinds": sql(
-        "UPDATE entries SET value = 7 WHERE key < '4'", "UPDATE entries SET value = 'text' WHERE key BETWEEN '4' AND '8'"
+        "UPDATE entries SET value = 7 WHERE key < '4'",
+        "UPDATE entries SET value = 'text' WHERE key BETWEEN '4' AND '8'",
     ),
     "origins of all kinds": sql("UPDATE entries SET origin = x'ff00'"),
     "another checksum": sql("UPDATE seals SET crc = crc + 1 WHERE key < '8'"),
@@ -168,7 +176,9 @@ PLACES = {
     "journal of noise": beside("-journal", garbage),
     "journal is a folder": beside("-journal", folder),
     "a note of noise": beside(".salvage", garbage),
-    "a note of elsewhere": beside(".salvage", lambda path: path.write_text('{"damaged": "../x"}') and None),
+    "a note of elsewhere": beside(
+        ".salvage", lambda path: path.write_text('{"damaged": "../x"}') and None
+    ),
     "a new file of noise": beside(".new", garbage),
 }
 MATRIX = {**PAGES, **HEADERS, **CUTS, **FLIPS, **SCHEMAS, **PLACES}
@@ -203,11 +213,19 @@ def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
     cache.close()
 
     assert all(found[key].value == STORED[key] for key in found), "what is read is what was stored"
-    assert all(entry.tokens in (None, 7 if key in VECTORS else None) for key, entry in found.items())
-    assert len(found) == len(STORED) or said or name in ("nothing", "a link to nothing"), "no loss is silent"
+    assert all(
+        entry.tokens in (None, 7 if key in VECTORS else None) for key, entry in found.items()
+    )
+    assert len(found) == len(STORED) or said or name in ("nothing", "a link to nothing"), (
+        "no loss is silent"
+    )
     assert all("\n" not in line for line in said)
     if any("was damaged" in line for line in said):
-        (kept,) = [entry for entry in tmp_path.glob("c.sqlite.damaged-*") if not entry.name.endswith(("-wal", "-shm", "-journal"))]
+        (kept,) = [
+            entry
+            for entry in tmp_path.glob("c.sqlite.damaged-*")
+            if not entry.name.endswith(("-wal", "-shm", "-journal"))
+        ]
         assert kept.name in said[1]
 
     said_later: list[str] = []
@@ -228,8 +246,12 @@ os.kill(os.getpid(), 9)
 """
 
 
-@pytest.mark.parametrize("name", ["header bytes 0", "page 1 noise", "page 2 zeroed", "page 9 noise"])
-def test_what_is_in_the_log_of_a_killed_process_is_kept(sound: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["header bytes 0", "page 1 noise", "page 2 zeroed", "page 9 noise"]
+)
+def test_what_is_in_the_log_of_a_killed_process_is_kept(
+    sound: Path, tmp_path: Path, name: str
+) -> None:
     path = tmp_path / "c.sqlite"
     shutil.copy(sound, path)
     subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
@@ -320,7 +342,10 @@ def test_of_processes_that_find_the_damage_at_once_one_repairs(sound: Path, tmp_
     assert sum(int(repairs) for _, repairs in told) == 1
     assert len({found for found, _ in told}) == 1
     cache = Cache(path, [].append)
-    assert len(cache.get_all(f"{worker}{number:063d}" for worker in range(4) for number in range(20))) == 80
+    assert (
+        len(cache.get_all(f"{worker}{number:063d}" for worker in range(4) for number in range(20)))
+        == 80
+    )
     cache.close()
 
 
@@ -368,7 +393,9 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(sqlite3, "connect", small)
     cache = Cache(tmp_path / "c.sqlite")
-    with pytest.raises(StorageError, match=r"c\.sqlite can't be written: no space left on the disk"):
+    with pytest.raises(
+        StorageError, match=r"c\.sqlite can't be written: no space left on the disk"
+    ):
         for number in range(1000):
             cache.put(str(number), b"x" * 3000, "run")
     assert cache.get("0") is not None, "what is stored stays"

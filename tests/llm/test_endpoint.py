@@ -58,10 +58,15 @@ def post(
 
     async def all_of_them() -> list[Reply[Any]]:
         settings = EndpointSettings(address, "key", 16, timeout_s, patience_s, max_retries)
-        endpoint = Endpoint(settings, sleep=time.sleep, clock=time, say=None if said is None else said.append)
+        endpoint = Endpoint(
+            settings, sleep=time.sleep, clock=time, say=None if said is None else said.append
+        )
         try:
             with metered(ledger or Ledger()):
-                calls = [endpoint.post("/chat/completions", body, read, most_bytes=most_bytes) for body in bodies or [BODY]]
+                calls = [
+                    endpoint.post("/chat/completions", body, read, most_bytes=most_bytes)
+                    for body in bodies or [BODY]
+                ]
                 return list(await asyncio.gather(*calls))
         finally:
             await endpoint.aclose()
@@ -107,7 +112,10 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
     [
         ("bad_request", "HTTP 400: bad_request"),
         ("unauthorised", "HTTP 401, the key was refused: unauthorised"),
-        ("not_found", "HTTP 404, nothing is served under this address, or the model is not known: not_found"),
+        (
+            "not_found",
+            "HTTP 404, nothing is served under this address, or the model is not known: not_found",
+        ),
         ("quota", "HTTP 429, insufficient_quota: You exceeded"),
     ],
 )
@@ -165,7 +173,10 @@ def test_back_off_grows_within_its_span_and_is_jittered(serve: Serve) -> None:
 def test_waits_are_recorded(serve: Serve) -> None:
     time, ledger = Time(), Ledger()
     with serve(shares={"rate_limit": 0.6}, seed=2) as server:
-        replies = [post(server.base_url, time, ledger=ledger, bodies=[{**BODY, "n": number}])[0] for number in range(20)]
+        replies = [
+            post(server.base_url, time, ledger=ledger, bodies=[{**BODY, "n": number}])[0]
+            for number in range(20)
+        ]
     assert sum(reply.wait_s for reply in replies) == pytest.approx(sum(time.waits))
     assert ledger.idle_s >= sum(time.waits) > 0
 
@@ -190,9 +201,13 @@ def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve)
     bodies = [{**BODY, "n": number} for number in range(60)]
 
     async def outcomes(address: str) -> list[Any]:
-        endpoint = Endpoint(EndpointSettings(address, "key", 16, 2.0, PATIENCE_S), sleep=time.sleep, clock=time)
+        endpoint = Endpoint(
+            EndpointSettings(address, "key", 16, 2.0, PATIENCE_S), sleep=time.sleep, clock=time
+        )
         try:
-            return await asyncio.gather(*(endpoint.post("/c", body, as_object) for body in bodies), return_exceptions=True)
+            return await asyncio.gather(
+                *(endpoint.post("/c", body, as_object) for body in bodies), return_exceptions=True
+            )
         finally:
             await endpoint.aclose()
 
@@ -208,13 +223,26 @@ def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
     with serve(outage=(0, 12)) as server:
         post(server.base_url, time, said=said)
         address = re.escape(server.base_url)
-    assert re.fullmatch(rf"waiting for {address}: HTTP 503: server_error for \d+ s of 300 s", said[0])
+    assert re.fullmatch(
+        rf"waiting for {address}: HTTP 503: server_error for \d+ s of 300 s", said[0]
+    )
     assert re.fullmatch(rf"{address} answers again after \d+ s", said[-1])
     assert len(said) <= 2 + time.now / 10
 
 
 def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
-    kinds = ("rate_limit", "server_error", "drop", "truncate", "malformed", "html", "no_choices", "empty", "null", "no_body")
+    kinds = (
+        "rate_limit",
+        "server_error",
+        "drop",
+        "truncate",
+        "malformed",
+        "html",
+        "no_choices",
+        "empty",
+        "null",
+        "no_body",
+    )
     time = Time()
     bodies = [{**BODY, "n": number} for number in range(100)]
     with serve(shares=dict.fromkeys(kinds, 0.03), seed=4) as server:
@@ -226,7 +254,10 @@ def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
 def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
     async def interrupted(address: str) -> None:
         endpoint = Endpoint(EndpointSettings(address, "key", 4, 2.0, PATIENCE_S))
-        calls = [asyncio.create_task(endpoint.post("/c", {**BODY, "n": number}, as_object)) for number in range(12)]
+        calls = [
+            asyncio.create_task(endpoint.post("/c", {**BODY, "n": number}, as_object))
+            for number in range(12)
+        ]
         await asyncio.wait(calls, timeout=0.3)
         assert server.requests
         for call in calls:
@@ -244,7 +275,9 @@ def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
 
 def test_a_body_that_drips_ends_with_the_try(serve: Serve) -> None:
     with serve(shares={"dripping": 1.0}, hang_s=3.0) as server:
-        assert "no whole reply within 0.2 s" in refused(server, Time(), timeout_s=0.2, max_retries=0)
+        assert "no whole reply within 0.2 s" in refused(
+            server, Time(), timeout_s=0.2, max_retries=0
+        )
 
 
 class Odd(LoopbackServer):
@@ -281,7 +314,10 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
         ((), "connection reset"),
         ((reply_head(200, 2, {}) + b"[]",), "not a JSON object"),
         ((reply_head(200, 200_000, {}) + b"[" * 200_000,), "not JSON"),
-        ((reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),), "redirects to elsewhere.example; prompts are not sent there"),
+        (
+            (reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),),
+            "redirects to elsewhere.example; prompts are not sent there",
+        ),
         ((reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",), ""),
     ],
 )
@@ -292,7 +328,9 @@ def test_what_is_no_reply_has_a_message_of_its_own(pieces: tuple[bytes, ...], to
 
 def test_a_redirect_is_not_followed(serve: Serve) -> None:
     with serve() as elsewhere:
-        with Odd(reply_head(307, 0, {"Location": f"{elsewhere.base_url}/chat/completions"})) as server:
+        with Odd(
+            reply_head(307, 0, {"Location": f"{elsewhere.base_url}/chat/completions"})
+        ) as server:
             refused(server, Time())
             assert server.asked == 1
         assert elsewhere.count() == 0
@@ -337,7 +375,10 @@ class Plain(LoopbackServer):
 
 def test_what_speaks_no_tls_is_final_and_says_so() -> None:
     time = Time()
-    with Plain() as server, pytest.raises(ModelError, match=r"TLS: no secure connection to 127\.0\.0\.1"):
+    with (
+        Plain() as server,
+        pytest.raises(ModelError, match=r"TLS: no secure connection to 127\.0\.0\.1"),
+    ):
         post(server.address.replace("http://", "https://"), time)
     assert time.now == 0
 
@@ -360,13 +401,19 @@ def chained(inner: BaseException) -> BaseException:
         (ConnectionResetError(104, "x"), "connection reset", True),
         (BrokenPipeError(32, "x"), "connection reset", True),
         (socket.gaierror(-2, "Name or service not known"), "host name not found: h", True),
-        (ssl.SSLCertVerificationError(1, "certificate verify failed"), "TLS: the certificate of h is refused", False),
+        (
+            ssl.SSLCertVerificationError(1, "certificate verify failed"),
+            "TLS: the certificate of h is refused",
+            False,
+        ),
         (ssl.SSLError(1, "wrong version number"), "TLS: no secure connection to h", False),
         (ssl.SSLEOFError(8, "eof"), "connection reset during the TLS handshake", True),
         (OSError(101, "Network is unreachable"), "connection failed: Network is unreachable", True),
     ],
 )
-def test_the_cause_of_a_broken_connection_is_told(error: BaseException, told: str, passing: bool) -> None:
+def test_the_cause_of_a_broken_connection_is_told(
+    error: BaseException, told: str, passing: bool
+) -> None:
     setback = of_connection(chained(error), "h")
     assert setback.what.startswith(told)
     assert setback.passing is passing

@@ -82,7 +82,9 @@ def test_the_answer_is_a_short_span_that_holds_it(question: str, part: str) -> N
     ],
 )
 @pytest.mark.parametrize("style", ["short", "cot"])
-def test_abstains_where_nothing_bears_on_the_question(question: str, context: tuple[str, ...], style: str) -> None:
+def test_abstains_where_nothing_bears_on_the_question(
+    question: str, context: tuple[str, ...], style: str
+) -> None:
     assert answer(question, context, style).rsplit("Answer: ", 1)[-1] == NO_ANSWER
 
 
@@ -111,15 +113,29 @@ def test_units_without_date_or_speaker_are_read_too() -> None:
     assert answer("Where was the treaty signed?", ("The treaty was signed in Vienna.",)) == "Vienna"
 
 
-@pytest.mark.parametrize("prompt", [ChatPrompt(({"role": "user", "content": "hi"},)), JudgePrompt("q", ("g",), "a", "", "")])
+@pytest.mark.parametrize(
+    "prompt",
+    [ChatPrompt(({"role": "user", "content": "hi"},)), JudgePrompt("q", ("g",), "a", "", "")],
+)
 def test_refuses_other_prompts_and_says_what_can(prompt: Prompt) -> None:
     with pytest.raises(ModelError, match=rf"{type(prompt).__name__}.*llm=openai"):
         complete(prompt)
 
 
 def test_usage_is_counted_and_marked_as_estimated() -> None:
-    done = complete(AnswerPrompt("When did Ann adopt her cat?", CONTEXT[:1], system_text="Answer.", user_template="{context} {question}"))
-    assert (done.usage.role, done.usage.model, done.usage.provider) == (Role.ANSWER, "extractive", "offline")
+    done = complete(
+        AnswerPrompt(
+            "When did Ann adopt her cat?",
+            CONTEXT[:1],
+            system_text="Answer.",
+            user_template="{context} {question}",
+        )
+    )
+    assert (done.usage.role, done.usage.model, done.usage.provider) == (
+        Role.ANSWER,
+        "extractive",
+        "offline",
+    )
     assert done.usage.estimated
     assert not done.usage.cached
     assert done.usage.completion_tokens == 3
@@ -129,7 +145,14 @@ def test_usage_is_counted_and_marked_as_estimated() -> None:
 
 def test_only_the_typed_fields_matter() -> None:
     plain = AnswerPrompt("Where did Ann move?", CONTEXT)
-    worded = AnswerPrompt("Where did Ann move?", CONTEXT, datetime(2024, 1, 1), "short", "Say Paris.", "Paris {context} {question}")
+    worded = AnswerPrompt(
+        "Where did Ann move?",
+        CONTEXT,
+        datetime(2024, 1, 1),
+        "short",
+        "Say Paris.",
+        "Paris {context} {question}",
+    )
     assert complete(plain).text == complete(worded, seed=7).text
 
 
@@ -138,10 +161,26 @@ def test_the_order_of_units_hardly_matters_for_a_date() -> None:
 
 
 PIECES = st.one_of(
-    st.sampled_from([*CONTEXT, "[", "]", "Ann:", "[1:00 pm on 31 June 2023]", "when", "\n", "\x00", "İ", "''"]), st.text(max_size=60)
+    st.sampled_from(
+        [*CONTEXT, "[", "]", "Ann:", "[1:00 pm on 31 June 2023]", "when", "\n", "\x00", "İ", "''"]
+    ),
+    st.text(max_size=60),
 )
 QUESTIONS = st.one_of(
-    st.sampled_from(["When", "What did Ann", "How many", "How old", "How often", "Did Ann", "Would Bob or", "Which city", "Who", "Why"]),
+    st.sampled_from(
+        [
+            "When",
+            "What did Ann",
+            "How many",
+            "How old",
+            "How often",
+            "Did Ann",
+            "Would Bob or",
+            "Which city",
+            "Who",
+            "Why",
+        ]
+    ),
     st.text(),
 )
 
@@ -156,8 +195,14 @@ def test_never_raises_and_repeats_itself(question: str, context: list[str], more
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.sampled_from(["What did Ann {}?", "Where is the {}?", "Why did Bob {}?", "Who {}?"]), st.permutations(CONTEXT), st.data())
-def test_spans_are_drawn_from_the_context(form: str, context: list[str], data: st.DataObject) -> None:
+@given(
+    st.sampled_from(["What did Ann {}?", "Where is the {}?", "Why did Bob {}?", "Who {}?"]),
+    st.permutations(CONTEXT),
+    st.data(),
+)
+def test_spans_are_drawn_from_the_context(
+    form: str, context: list[str], data: st.DataObject
+) -> None:
     word = data.draw(st.sampled_from(re.findall(r"[a-z]{4,}", " ".join(context))))
     text = answer(form.format(word), tuple(context))
     if text != NO_ANSWER:
@@ -171,13 +216,17 @@ def locomo(data_dir: Path) -> list[tuple[dict[str, str], list[dict[str, object]]
         talk, units = case["conversation"], {}
         for number in sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key)):
             for turn in talk[f"session_{number}"]:
-                units[turn["dia_id"]] = f"[{talk[f'session_{number}_date_time'].replace(',', '')}] {turn['speaker']}: {turn['text']}"
+                units[turn["dia_id"]] = (
+                    f"[{talk[f'session_{number}_date_time'].replace(',', '')}] {turn['speaker']}: {turn['text']}"
+                )
         found.append((units, case["qa"]))
     return found
 
 
 @pytest.mark.real_data
-def test_on_locomo_it_answers_what_is_there_and_abstains_on_another_conversation(data_dir: Path) -> None:
+def test_on_locomo_it_answers_what_is_there_and_abstains_on_another_conversation(
+    data_dir: Path,
+) -> None:
     cases = locomo(data_dir)[:3]
     abstained: dict[str, list[bool]] = {"evidence": [], "another": []}
     hits = []
@@ -185,10 +234,21 @@ def test_on_locomo_it_answers_what_is_there_and_abstains_on_another_conversation
         for item in (item for item in questions if item["category"] in (2, 4)):
             evidence = tuple(units[name] for name in item["evidence"] if name in units)  # type: ignore[attr-defined]
             text = answer(str(item["question"]), evidence)
-            gold = set(re.findall(r"\w{2,}", str(item["answer"]).lower())) - {"the", "and", "of", "to", "in"}
-            hits.append(bool(gold) and len(gold & set(re.findall(r"\w{2,}", text.lower()))) >= 0.6 * len(gold))
+            gold = set(re.findall(r"\w{2,}", str(item["answer"]).lower())) - {
+                "the",
+                "and",
+                "of",
+                "to",
+                "in",
+            }
+            hits.append(
+                bool(gold)
+                and len(gold & set(re.findall(r"\w{2,}", text.lower()))) >= 0.6 * len(gold)
+            )
             abstained["evidence"].append(text == NO_ANSWER)
-            abstained["another"].append(answer(str(item["question"]), tuple(other.values())) == NO_ANSWER)
+            abstained["another"].append(
+                answer(str(item["question"]), tuple(other.values())) == NO_ANSWER
+            )
     assert sum(abstained["evidence"]) / len(hits) < 0.2
     assert sum(abstained["another"]) / len(hits) > 0.85
     assert sum(hits) / len(hits) > 0.4
@@ -215,7 +275,10 @@ EVENTS = (
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("How many days passed between the day I bought the tent and the day I sold the canoe?", "15 days"),
+        (
+            "How many days passed between the day I bought the tent and the day I sold the canoe?",
+            "15 days",
+        ),
         ("How many weeks ago did I sell the canoe?", "1 week"),
         ("Which did I do first, buying the tent or selling the canoe?", "buying the tent"),
         ("Which did I do last, buying the tent or selling the canoe?", "selling the canoe"),

@@ -44,12 +44,18 @@ def test_a_date_is_resolved_against_that_of_the_unit() -> None:
 
 def test_a_caption_is_a_fact_and_a_question_is_none() -> None:
     found = extracted("Ann: What do you see there? [shares an image: a red canoe on a beach]")
-    assert [(item["type"], item["quote"]) for item in found] == [("key_fact", "a red canoe on a beach")]
+    assert [(item["type"], item["quote"]) for item in found] == [
+        ("key_fact", "a red canoe on a beach")
+    ]
 
 
 def test_a_reply_carries_the_question_that_it_answers() -> None:
-    found = extracted("Ann: What will the bakery sell?", "Bob: Cinnamon rolls and rye bread were ordered")
-    assert [(item["unit"], item["content"]) for item in found] == [(2, "asked: What will the bakery sell?")]
+    found = extracted(
+        "Ann: What will the bakery sell?", "Bob: Cinnamon rolls and rye bread were ordered"
+    )
+    assert [(item["unit"], item["content"]) for item in found] == [
+        (2, "asked: What will the bakery sell?")
+    ]
 
 
 def test_the_second_pass_finds_what_the_first_one_missed() -> None:

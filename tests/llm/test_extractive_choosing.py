@@ -23,7 +23,9 @@ CONTEXT = (
 CITIES = ("Oslo", "Rome", "Bern", "Lima", "Cairo", "Seoul", "Quito", "Lisbon", "Turin", "Delhi")
 
 
-def chosen(question: str, choices: tuple[str, ...], context: tuple[str, ...] = CONTEXT, **changes: object) -> str:
+def chosen(
+    question: str, choices: tuple[str, ...], context: tuple[str, ...] = CONTEXT, **changes: object
+) -> str:
     prompt = ChoosePrompt(question, context, choices, **changes)  # type: ignore[arg-type]
     return asyncio.run(ExtractiveModel().complete(prompt, role=Role.ANSWER)).text
 
@@ -32,14 +34,36 @@ def chosen(question: str, choices: tuple[str, ...], context: tuple[str, ...] = C
     ("question", "choices", "right"),
     [
         ("Where did Ann move?", CITIES, "Lisbon"),
-        ("When did Ann adopt Tofu?", ("8 May 2023", "17 May 2023", "7 May 2023", "9 June 2023", "2021"), "7 May 2023"),
-        ("When did Ann adopt Tofu?", ("2023-06-09", "2022-05-07", "2023-05-07", "2023-07-01"), "2023-05-07"),
-        ("What class did Bob start?", ("a cooking class", "a pottery class", "a dance class"), "a pottery class"),
-        ("How long has Bob been learning the violin?", ("2 years", "five years", "3 years", "10 years"), "3 years"),
-        ("Who did Bob take the class with?", ("his brother Carl", "his sister Clara", "his wife Dora"), "his sister Clara"),
+        (
+            "When did Ann adopt Tofu?",
+            ("8 May 2023", "17 May 2023", "7 May 2023", "9 June 2023", "2021"),
+            "7 May 2023",
+        ),
+        (
+            "When did Ann adopt Tofu?",
+            ("2023-06-09", "2022-05-07", "2023-05-07", "2023-07-01"),
+            "2023-05-07",
+        ),
+        (
+            "What class did Bob start?",
+            ("a cooking class", "a pottery class", "a dance class"),
+            "a pottery class",
+        ),
+        (
+            "How long has Bob been learning the violin?",
+            ("2 years", "five years", "3 years", "10 years"),
+            "3 years",
+        ),
+        (
+            "Who did Bob take the class with?",
+            ("his brother Carl", "his sister Clara", "his wife Dora"),
+            "his sister Clara",
+        ),
     ],
 )
-def test_the_choice_that_the_context_tells_whatever_its_position(question: str, choices: tuple[str, ...], right: str) -> None:
+def test_the_choice_that_the_context_tells_whatever_its_position(
+    question: str, choices: tuple[str, ...], right: str
+) -> None:
     for turn in range(len(choices)):
         turned = (*choices[turn:], *choices[:turn])
         assert turned[int(chosen(question, turned))] == right
@@ -48,7 +72,10 @@ def test_the_choice_that_the_context_tells_whatever_its_position(question: str, 
 def test_chinese_is_read_by_pairs_of_characters() -> None:
     context = ("核心交换机的电源模块故障导致链路反复震荡。", "数据库的磁盘空间已满。")
     choices = ("光纤被挖断", "磁盘空间已满", "电源模块故障", "配置错误")
-    assert chosen("核心交换机链路震荡的原因是什么？", choices, context, labels=ChoiceLabels.LETTERS) == "C"
+    assert (
+        chosen("核心交换机链路震荡的原因是什么？", choices, context, labels=ChoiceLabels.LETTERS)
+        == "C"
+    )
     assert chosen("数据库出现了什么问题？", choices, context, labels=ChoiceLabels.LETTERS) == "B"
     assert chosen("哪一项与电源模块有关？", choices, (), labels=ChoiceLabels.LETTERS) == "C"
 
@@ -56,7 +83,16 @@ def test_chinese_is_read_by_pairs_of_characters() -> None:
 def test_several_are_labelled_in_order() -> None:
     context = ("The alerts came from the power supply and from the fan.",)
     choices = ("the disk", "the power supply", "the cable", "the fan")
-    assert chosen("Where did the alerts come from?", choices, context, labels=ChoiceLabels.LETTERS, several=True) == "B,D"
+    assert (
+        chosen(
+            "Where did the alerts come from?",
+            choices,
+            context,
+            labels=ChoiceLabels.LETTERS,
+            multi_select=True,
+        )
+        == "B,D"
+    )
     assert chosen("Where did the alerts come from?", choices, context) in {"1", "3"}
 
 
@@ -64,7 +100,9 @@ def test_a_choice_that_says_there_is_no_answer_is_taken_where_the_context_tells_
     choices = ("a red scarf", "Not answerable", "a blue hat")
     assert chosen("What did Zelda knit for her uncle?", choices) == "1"
     assert chosen("What did Zelda knit for her uncle?", choices, ()) == "1"
-    assert chosen("What class did Bob start?", ("Not answerable", "a pottery class"), CONTEXT) == "1"
+    assert (
+        chosen("What class did Bob start?", ("Not answerable", "a pottery class"), CONTEXT) == "1"
+    )
 
 
 def test_without_a_context_no_position_is_preferred() -> None:
@@ -77,10 +115,21 @@ def test_without_a_context_no_position_is_preferred() -> None:
 
 
 def test_without_a_context_the_words_of_the_question_decide() -> None:
-    assert chosen("Which class about pottery did Bob take?", ("the violin", "one on cooking", "a pottery class"), ()) == "2"
+    assert (
+        chosen(
+            "Which class about pottery did Bob take?",
+            ("the violin", "one on cooking", "a pottery class"),
+            (),
+        )
+        == "2"
+    )
 
 
-@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=15), min_size=2, max_size=10, unique=True), st.text(max_size=60))
+@given(
+    st.text(max_size=40),
+    st.lists(st.text(min_size=1, max_size=15), min_size=2, max_size=10, unique=True),
+    st.text(max_size=60),
+)
 def test_any_prompt_gets_one_of_its_labels(question: str, choices: list[str], context: str) -> None:
     for units in ((), (context,)):
         label = chosen(question, tuple(choices), units)

@@ -53,7 +53,9 @@ def test_resolves(sentence: str, expected: str) -> None:
     assert [moment.text for moment in moments(sentence, SAID)] == [expected]
 
 
-@pytest.mark.parametrize("sentence", ["I may go", "march on", "we walked for an hour", "the second one"])
+@pytest.mark.parametrize(
+    "sentence", ["I may go", "march on", "we walked for an hour", "the second one"]
+)
 def test_finds_none(sentence: str) -> None:
     assert moments(sentence, SAID) == []
 

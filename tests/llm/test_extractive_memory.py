@@ -16,7 +16,7 @@ from memeval.llm.extractive.entries import block, entries
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import SummarisePrompt, WorkingMemoryPrompt
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import Role
 
 FIRST = (
@@ -46,14 +46,22 @@ def form(previous: str, units: tuple[str, ...], template: str = TEMPLATE) -> str
 
 def test_a_sentence_keeps_its_date_and_its_speaker() -> None:
     found = list(entries(SECOND))
-    assert [(entry.stamp, entry.speaker) for entry in found[:2]] == [("9:10 am on 9 June 2023", "Bob"), ("9:10 am on 9 June 2023", "Ann")]
-    assert found[0].line == "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister Clara."
+    assert [(entry.stamp, entry.speaker) for entry in found[:2]] == [
+        ("9:10 am on 9 June 2023", "Bob"),
+        ("9:10 am on 9 June 2023", "Ann"),
+    ]
+    assert (
+        found[0].line
+        == "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister Clara."
+    )
     assert block(found[:2]) == SECOND[0]
 
 
 def test_what_is_short_enough_is_told_whole() -> None:
     told = summary("", FIRST + SECOND)
-    assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(FIRST + SECOND)}
+    assert {entry.line for entry in entries([told])} <= {
+        entry.line for entry in entries(FIRST + SECOND)
+    }
     for part in ("grey cat called Tofu", "pottery class", "Lisbon", "a grey cat on a red sofa"):
         assert part in told
     assert told.count("[1:56 pm on 8 May 2023]") == told.count("[9:10 am on 9 June 2023]") == 1
@@ -75,18 +83,26 @@ def test_greetings_give_way_to_what_tells_something() -> None:
     assert "Lovely!" not in told
 
 
-@given(st.lists(st.sampled_from(FIRST + SECOND + ("Cara: No date here. None at all.",)), max_size=8), st.integers(1, 120))
+@given(
+    st.lists(st.sampled_from(FIRST + SECOND + ("Cara: No date here. None at all.",)), max_size=8),
+    st.integers(1, 120),
+)
 @settings(max_examples=60, deadline=None)
 def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(units: list[str], budget: int) -> None:
     told = summary("", tuple(units), budget)
     assert count_tokens(told) <= budget
     assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(units)}
     again = summary(told, (), budget)  # a caption may move behind the sentences that stand with it
-    assert Counter(entry.line for entry in entries([again])) == Counter(entry.line for entry in entries([told]))
+    assert Counter(entry.line for entry in entries([again])) == Counter(
+        entry.line for entry in entries([told])
+    )
 
 
 def test_a_long_window_is_summarised_quickly() -> None:
-    units = tuple(f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and place{n % 53}." for n in range(600))
+    units = tuple(
+        f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and place{n % 53}."
+        for n in range(600)
+    )
     start = time.perf_counter()
     assert 400 < count_tokens(summary("", units)) <= 512
     assert time.perf_counter() - start < 5
@@ -105,11 +121,15 @@ def test_a_form_is_brought_up_to_date() -> None:
     both = form(form("", FIRST), SECOND)
     assert "Clara" in both
     assert both == form(both, ())
-    assert [line for line in both.splitlines() if line in TEMPLATE.splitlines()] == TEMPLATE.splitlines()
+    assert [
+        line for line in both.splitlines() if line in TEMPLATE.splitlines()
+    ] == TEMPLATE.splitlines()
 
 
 def test_a_field_keeps_a_few_sentences() -> None:
-    units = tuple(f"[9:10 am on 9 June 2023] Bob: My sister met friend number {n}." for n in range(30))
+    units = tuple(
+        f"[9:10 am on 9 June 2023] Bob: My sister met friend number {n}." for n in range(30)
+    )
     assert len(read_form(TEMPLATE, form("", units))["family"]) == 5
 
 
@@ -118,7 +138,7 @@ def test_a_field_of_unknown_kind_goes_by_its_name() -> None:
 
 
 def test_our_template_can_be_read() -> None:
-    template = shipped("working_memory_template").user
+    template = load_builtin("working_memory_template").user
     names = field_names(template)
     assert len(names) == len(set(names)) == 12
     assert write_form(template, {}) == template
@@ -129,7 +149,10 @@ def test_our_template_can_be_read() -> None:
     [
         ("- Family: Bob", {"family": ["Bob"]}),
         ("* **Family:**\nBob\n\n  Clara", {"family": ["Bob", "Clara"]}),
-        ("- family:\n- [1:56 pm on 8 May 2023] Bob: a cat\n# Else\nlost", {"family": ["- [1:56 pm on 8 May 2023] Bob: a cat"]}),
+        (
+            "- family:\n- [1:56 pm on 8 May 2023] Bob: a cat\n# Else\nlost",
+            {"family": ["- [1:56 pm on 8 May 2023] Bob: a cat"]},
+        ),
         ("Sure, here it is.\n- Hobbies:\nnone", {}),
         ("", {}),
     ],
@@ -140,4 +163,8 @@ def test_a_reply_is_read_by_its_fields(text: str, expected: dict[str, list[str]]
 
 def test_a_form_comes_back_as_it_was_written() -> None:
     filled = {"family": ["Bob", "Clara"], "plans": ["a boat"]}
-    assert {name: lines for name, lines in read_form(TEMPLATE, write_form(TEMPLATE, filled)).items() if lines} == filled
+    assert {
+        name: lines
+        for name, lines in read_form(TEMPLATE, write_form(TEMPLATE, filled)).items()
+        if lines
+    } == filled

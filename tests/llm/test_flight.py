@@ -61,9 +61,13 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def worker(folder: Path, server: ScriptedEndpoint, calls: int, texts: int, origin: str = "run") -> subprocess.Popen[str]:
+def worker(
+    folder: Path, server: ScriptedEndpoint, calls: int, texts: int, origin: str = "run"
+) -> subprocess.Popen[str]:
     arguments = [str(folder), server.base_url, str(calls), str(texts), origin]
-    return subprocess.Popen([sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True
+    )
 
 
 def paid(server: ScriptedEndpoint) -> Counter[str]:
@@ -74,7 +78,9 @@ def paid(server: ScriptedEndpoint) -> Counter[str]:
     return asked
 
 
-def model_of(server: ScriptedEndpoint, cache: Cache, origin: str = "run") -> tuple[Endpoint, OpenAIModel]:
+def model_of(
+    server: ScriptedEndpoint, cache: Cache, origin: str = "run"
+) -> tuple[Endpoint, OpenAIModel]:
     endpoint = Endpoint(EndpointSettings(server.base_url, "key", 4, 5.0, 0))
     return endpoint, OpenAIModel(endpoint, Sampling("m", 0.0, 10), cache, origin)
 
@@ -86,7 +92,9 @@ def test_callers_of_one_process_share_a_flight_and_meter_it_alike(tmp_path: Path
     async def scene(server: ScriptedEndpoint) -> list[Usage]:
         cache = Cache(tmp_path / "c.sqlite")
         endpoint, model = model_of(server, cache)
-        replies = await asyncio.gather(*(model.complete(PROMPT, role=Role.ANSWER) for _ in range(9)))
+        replies = await asyncio.gather(
+            *(model.complete(PROMPT, role=Role.ANSWER) for _ in range(9))
+        )
         await endpoint.aclose()
         cache.close()
         return [reply.usage for reply in replies]
@@ -102,7 +110,9 @@ def test_who_waits_shares_the_failure_and_a_later_call_asks_again(tmp_path: Path
     async def scene(server: ScriptedEndpoint) -> list[object]:
         cache = Cache(tmp_path / "c.sqlite")
         endpoint, model = model_of(server, cache)
-        outcomes = await asyncio.gather(*(model.complete(PROMPT, role=Role.ANSWER) for _ in range(5)), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(model.complete(PROMPT, role=Role.ANSWER) for _ in range(5)), return_exceptions=True
+        )
         assert server.count() == 1
         server.faults = Faults()
         await model.complete(PROMPT, role=Role.ANSWER)
@@ -152,7 +162,9 @@ def test_a_claim_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path:
 
 def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.05) as server, ExitStack() as stack:
-        workers = [stack.enter_context(worker(tmp_path, server, 60, 300, f"run {n}")) for n in range(4)]
+        workers = [
+            stack.enter_context(worker(tmp_path, server, 60, 300, f"run {n}")) for n in range(4)
+        ]
         assert [one.communicate(timeout=120)[0] for one in workers] == ["done\n"] * 4
         asked = paid(server)
         assert len(asked) == 360
@@ -161,11 +173,16 @@ def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(tmp_path: Path, seed: int) -> None:
+def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(
+    tmp_path: Path, seed: int
+) -> None:
     draw = random.Random(seed)
     with ScriptedEndpoint(latency_s=0.03) as server, ExitStack() as stack:
         workers = [stack.enter_context(worker(tmp_path, server, 120, 600)) for _ in range(3)]
-        for doomed, share in ((workers[0], draw.uniform(0.1, 0.4)), (workers[1], draw.uniform(0.4, 0.8))):
+        for doomed, share in (
+            (workers[0], draw.uniform(0.1, 0.4)),
+            (workers[1], draw.uniform(0.4, 0.8)),
+        ):
             deadline = time.monotonic() + 60
             while server.count() < 120 * share and time.monotonic() < deadline:
                 time.sleep(0.002)
@@ -174,7 +191,9 @@ def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(tmp_path:
             one.communicate(timeout=120)
         assert workers[2].returncode == 0
 
-        prompts = [json.dumps(body["messages"]) for _, body in server.requests if "messages" in body]
+        prompts = [
+            json.dumps(body["messages"]) for _, body in server.requests if "messages" in body
+        ]
         assert len(set(prompts)) == 120
         assert len(prompts) - 120 <= 2 * 8, "at most what was under way when a process died"
 
@@ -193,11 +212,17 @@ def test_a_flight_over_processes_is_read_back_as_another_runs(tmp_path: Path) ->
         return totals(ledger.usages)
 
     with ScriptedEndpoint() as server:
-        first, again, other = (asyncio.run(scene(server, origin)) for origin in ("run", "run", "other"))
+        first, again, other = (
+            asyncio.run(scene(server, origin)) for origin in ("run", "run", "other")
+        )
         assert server.count() == 3
     assert first == again
-    assert [(usage.prompt_tokens, usage.calls, usage.estimated) for usage in first] == [(1200, 3, False)]
-    assert [(usage.prompt_tokens, usage.calls, usage.cached) for usage in other] == [(1200, 3, True)]
+    assert [(usage.prompt_tokens, usage.calls, usage.estimated) for usage in first] == [
+        (1200, 3, False)
+    ]
+    assert [(usage.prompt_tokens, usage.calls, usage.cached) for usage in other] == [
+        (1200, 3, True)
+    ]
 
 
 @pytest.mark.parametrize("reported", [0, 1, 7, 100, 12345])

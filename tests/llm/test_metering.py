@@ -28,7 +28,9 @@ usages = st.lists(
 
 
 @given(usages, st.randoms())
-def test_totals_keep_every_token_and_do_not_depend_on_order(many: list[Usage], random: object) -> None:
+def test_totals_keep_every_token_and_do_not_depend_on_order(
+    many: list[Usage], random: object
+) -> None:
     summed = totals(many)
     assert sum(u.prompt_tokens or 0 for u in summed) == sum(u.prompt_tokens or 0 for u in many)
     assert sum(u.calls for u in summed) == len(many)
@@ -37,7 +39,10 @@ def test_totals_keep_every_token_and_do_not_depend_on_order(many: list[Usage], r
 
 
 def test_a_part_that_nobody_counted_makes_the_sum_unknown() -> None:
-    known, unknown = Usage(Role.ANSWER, "m", "openai", 5, 1), Usage(Role.ANSWER, "m", "openai", None, 1)
+    known, unknown = (
+        Usage(Role.ANSWER, "m", "openai", 5, 1),
+        Usage(Role.ANSWER, "m", "openai", None, 1),
+    )
     (summed,) = totals([known, unknown])
     assert summed.prompt_tokens is None
 
@@ -62,13 +67,21 @@ def test_prices() -> None:
     assert cost_usd(Usage(Role.ANSWER, "extractive", "offline", 10, 10)) == 0
     from dataclasses import replace
 
-    assert total_cost_usd([million, replace(million, cached=True)], billed=True) == pytest.approx(0.15)
-    assert total_cost_usd([million, replace(million, cached=True)], billed=False) == pytest.approx(0.30)
+    assert total_cost_usd([million, replace(million, cached=True)], billed=True) == pytest.approx(
+        0.15
+    )
+    assert total_cost_usd([million, replace(million, cached=True)], billed=False) == pytest.approx(
+        0.30
+    )
 
 
 @pytest.mark.parametrize(
     ("address", "provider"),
-    [("https://api.openai.com/v1", "openai"), ("https://api.deepseek.com", "deepseek"), ("http://127.0.0.1:8000/v1", "unknown")],
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("https://api.deepseek.com", "deepseek"),
+        ("http://127.0.0.1:8000/v1", "unknown"),
+    ],
 )
 def test_providers(address: str, provider: str) -> None:
     assert provider_of(address) == provider

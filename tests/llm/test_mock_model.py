@@ -15,7 +15,9 @@ def reply(prompt: Prompt) -> str:
 
 def test_a_judgement_is_in_the_form_that_the_judge_reads() -> None:
     def judged(answer: str, max_tokens: int | None = None) -> str:
-        return reply(JudgePrompt("Which pet?", ("a cat", "Tofu"), answer, "", "{answer}", max_tokens))
+        return reply(
+            JudgePrompt("Which pet?", ("a cat", "Tofu"), answer, "", "{answer}", max_tokens)
+        )
 
     assert '"label": "CORRECT"' in judged("It is called TOFU.")
     assert '"label": "WRONG"' in judged("a dog")
@@ -23,5 +25,7 @@ def test_a_judgement_is_in_the_form_that_the_judge_reads() -> None:
 
 
 def test_other_prompts_are_answered_as_offline() -> None:
-    assert "Tofu" in reply(AnswerPrompt("What is the cat called?", ("Ann: My cat is called Tofu.",)))
+    assert "Tofu" in reply(
+        AnswerPrompt("What is the cat called?", ("Ann: My cat is called Tofu.",))
+    )
     assert reply(ChatPrompt(({"role": "user", "content": "Extract facts."},))) == "{}"

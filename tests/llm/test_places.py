@@ -39,9 +39,13 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def worker(folder: Path, server: ScriptedEndpoint, limit: int, calls: int, name: str) -> subprocess.Popen[str]:
+def worker(
+    folder: Path, server: ScriptedEndpoint, limit: int, calls: int, name: str
+) -> subprocess.Popen[str]:
     arguments = [str(folder), server.base_url, str(limit), str(calls), name]
-    return subprocess.Popen([sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True
+    )
 
 
 def until(true: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
@@ -85,7 +89,9 @@ def test_the_lower_limit_holds_for_all_who_ask_at_one_address(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("address", "key"), [("another", "key"), ("address", "another")])
-def test_another_address_or_key_has_places_of_its_own(tmp_path: Path, address: str, key: str) -> None:
+def test_another_address_or_key_has_places_of_its_own(
+    tmp_path: Path, address: str, key: str
+) -> None:
     one, other = Places(tmp_path, "address", "key", 2), Places(tmp_path, address, key, 3)
     assert asyncio.run(crowd([one, other], 20)) == 5
     one.close()
@@ -94,7 +100,10 @@ def test_another_address_or_key_has_places_of_its_own(tmp_path: Path, address: s
 
 def test_the_key_is_in_no_name(tmp_path: Path) -> None:
     Places(tmp_path, "address", "sk-secret", 2).close()
-    assert all("secret" not in path.name and b"secret" not in path.read_bytes() for path in tmp_path.iterdir())
+    assert all(
+        "secret" not in path.name and b"secret" not in path.read_bytes()
+        for path in tmp_path.iterdir()
+    )
 
 
 def test_who_is_cancelled_while_waiting_or_inside_leaves_no_place_behind(tmp_path: Path) -> None:
@@ -126,7 +135,9 @@ def test_threads_with_loops_of_their_own_share_the_places(tmp_path: Path) -> Non
             places = Places(tmp_path, server.base_url, "key", 3)
             endpoint = Endpoint(settings, places=places)
             body = {"model": "m", "messages": [{"content": "who?"}]}
-            await asyncio.gather(*(endpoint.post("/chat/completions", body, as_object) for _ in range(20)))
+            await asyncio.gather(
+                *(endpoint.post("/chat/completions", body, as_object) for _ in range(20))
+            )
             await endpoint.aclose()
 
         threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(3)]
@@ -139,9 +150,14 @@ def test_threads_with_loops_of_their_own_share_the_places(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("limits", [(4, 4, 4), (1, 1), (2, 2, 2, 2)])
-def test_the_limit_holds_over_processes_and_nobody_starves(tmp_path: Path, limits: tuple[int, ...]) -> None:
+def test_the_limit_holds_over_processes_and_nobody_starves(
+    tmp_path: Path, limits: tuple[int, ...]
+) -> None:
     with ScriptedEndpoint(latency_s=0.02) as server, ExitStack() as stack:
-        workers = [stack.enter_context(worker(tmp_path, server, limit, 40, str(n))) for n, limit in enumerate(limits)]
+        workers = [
+            stack.enter_context(worker(tmp_path, server, limit, 40, str(n)))
+            for n, limit in enumerate(limits)
+        ]
         spans = [json.loads(one.communicate(timeout=120)[0]) for one in workers]
         assert server.peak <= limits[0]
         assert server.count() == 40 * len(limits)

@@ -36,12 +36,33 @@ GOOD = {"prompt_tokens": 7, "completion_tokens": 2}
 
 
 def reply(content: Any = "Paris", finish: Any = "stop", **more: Any) -> dict[str, Any]:
-    return {"choices": [{"message": {"content": content, **more.pop("message", {})}, "finish_reason": finish}], "usage": GOOD, **more}
+    return {
+        "choices": [
+            {"message": {"content": content, **more.pop("message", {})}, "finish_reason": finish}
+        ],
+        "usage": GOOD,
+        **more,
+    }
 
 
 # Usage
 
-ODD_COUNTS = ["7", "", -1, True, False, 7.5, 7.0, float("nan"), float("inf"), 10**400, 10**9, [7], {"n": 7}, "NaN"]
+ODD_COUNTS = [
+    "7",
+    "",
+    -1,
+    True,
+    False,
+    7.5,
+    7.0,
+    float("nan"),
+    float("inf"),
+    10**400,
+    10**9,
+    [7],
+    {"n": 7},
+    "NaN",
+]
 
 
 @pytest.mark.parametrize("odd", ODD_COUNTS, ids=lambda value: str(value)[:12])
@@ -53,10 +74,17 @@ def test_what_is_no_count_is_estimated_and_said(name: str, odd: Any) -> None:
     assert notes == (ODD_USAGE,)
 
 
-@pytest.mark.parametrize("usage", ["text", 7, -7, True, [], [1], {"prompt_tokens": None}, {"total": 1}], ids=str)
+@pytest.mark.parametrize(
+    "usage", ["text", 7, -7, True, [], [1], {"prompt_tokens": None}, {"total": 1}], ids=str
+)
 def test_a_usage_that_is_none_is_estimated_and_said(usage: Any) -> None:
     counts, notes = usage_of(usage, ASKED, "Paris")
-    assert counts == {"prompt_tokens": 3, "completion_tokens": 1, "cached_tokens": 0, "estimated": True}
+    assert counts == {
+        "prompt_tokens": 3,
+        "completion_tokens": 1,
+        "cached_tokens": 0,
+        "estimated": True,
+    }
     assert notes == (ODD_USAGE,)
 
 
@@ -68,7 +96,18 @@ def test_no_usage_is_estimated_without_a_word(usage: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "details", ["text", [], [1], 7, True, {"cached_tokens": "7"}, {"cached_tokens": -1}, {"cached_tokens": 10**400}, {"cached_tokens": 8}]
+    "details",
+    [
+        "text",
+        [],
+        [1],
+        7,
+        True,
+        {"cached_tokens": "7"},
+        {"cached_tokens": -1},
+        {"cached_tokens": 10**400},
+        {"cached_tokens": 8},
+    ],
 )
 def test_odd_details_leave_the_counts_as_they_are(details: Any) -> None:
     counts, notes = usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris")
@@ -78,7 +117,10 @@ def test_odd_details_leave_the_counts_as_they_are(details: Any) -> None:
 
 @pytest.mark.parametrize("details", [None, {}, {"cached_tokens": None}, {"audio_tokens": 0}])
 def test_details_may_be_absent(details: Any) -> None:
-    assert usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris") == ({**GOOD, "cached_tokens": 0, "estimated": False}, ())
+    assert usage_of({**GOOD, "prompt_tokens_details": details}, ASKED, "Paris") == (
+        {**GOOD, "cached_tokens": 0, "estimated": False},
+        (),
+    )
 
 
 # JSON
@@ -130,7 +172,10 @@ def test_of_keys_that_come_twice_the_last_counts() -> None:
         (["Par", "is"], "Paris"),
         ([{"type": "text", "text": {"value": "Paris"}}], "Paris"),
         ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Paris"}], "Paris"),
-        ([{"type": "reasoning", "text": "hm"}, None, 7, {"type": "text", "text": "Paris"}], "Paris"),
+        (
+            [{"type": "reasoning", "text": "hm"}, None, 7, {"type": "text", "text": "Paris"}],
+            "Paris",
+        ),
     ],
 )
 def test_content_is_read_in_every_form(content: Any, text: str) -> None:
@@ -144,11 +189,28 @@ def test_reasoning_beside_the_content_is_not_part_of_it() -> None:
 
 
 def test_a_refusal_is_an_answer() -> None:
-    assert read_chat(reply(None, message={"refusal": "I can't help with that."}), ASKED).text == "I can't help with that."
+    assert (
+        read_chat(reply(None, message={"refusal": "I can't help with that."}), ASKED).text
+        == "I can't help with that."
+    )
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", "  ", [], [{}], [{"type": "text"}], "\0\x01", "<think>hm</think>", "<think>hm", 7, True, {"text": "x"}]
+    "content",
+    [
+        None,
+        "",
+        "  ",
+        [],
+        [{}],
+        [{"type": "text"}],
+        "\0\x01",
+        "<think>hm</think>",
+        "<think>hm",
+        7,
+        True,
+        {"text": "x"},
+    ],
 )
 def test_a_reply_without_text_is_asked_for_again(content: Any) -> None:
     with pytest.raises(UnsoundReplyError):
@@ -272,8 +334,14 @@ def test_ordinary_text_stays(text: str) -> None:
         ("<seed:think>hm</seed:think>Paris", "Paris"),
         ("[THINK]hm[/THINK]Paris", "Paris"),
         ("◁think▷hm◁/think▷Paris", "Paris"),
-        ("<|begin_of_thought|>hm<|end_of_thought|><|begin_of_solution|>Paris<|end_of_solution|>", "Paris"),
-        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Paris<|return|>", "Paris"),
+        (
+            "<|begin_of_thought|>hm<|end_of_thought|><|begin_of_solution|>Paris<|end_of_solution|>",
+            "Paris",
+        ),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Paris<|return|>",
+            "Paris",
+        ),
     ],
 )
 def test_thinking_is_no_part_of_the_answer(whole: str, text: str) -> None:
@@ -283,13 +351,27 @@ def test_thinking_is_no_part_of_the_answer(whole: str, text: str) -> None:
     assert chat.notes == (THINKING,)
 
 
-@pytest.mark.parametrize("text", ["Paris", "I think so", "a < b and c > d", "The tag <think> opens it", "think: yes"])
+@pytest.mark.parametrize(
+    "text", ["Paris", "I think so", "a < b and c > d", "The tag <think> opens it", "think: yes"]
+)
 def test_words_that_look_like_it_stay(text: str) -> None:
     assert without_thinking(text) == (text, False)
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<think ", "<", "[think]", "<|", "<think>a</think>", "a", "\n", "<|channel|> final <|message|>"]
+    "piece",
+    [
+        "<think>",
+        "</think>",
+        "<think ",
+        "<",
+        "[think]",
+        "<|",
+        "<think>a</think>",
+        "a",
+        "\n",
+        "<|channel|> final <|message|>",
+    ],
 )
 def test_reading_takes_linear_time(piece: str) -> None:
     whole = piece * (200_000 // len(piece))
@@ -335,8 +417,14 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "indices"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "indices"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "no sound index"),
-        ({"data": [{"index": "0", "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]}, "no sound index"),
-        ({"data": [{"index": True, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "no sound index"),
+        (
+            {"data": [{"index": "0", "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]},
+            "no sound index",
+        ),
+        (
+            {"data": [{"index": True, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]},
+            "no sound index",
+        ),
     ],
 )
 def test_unsound_vectors_are_asked_for_again(sent: dict[str, Any], told: str) -> None:
@@ -350,14 +438,19 @@ def test_vectors_of_another_width_are_asked_for_again() -> None:
 
 
 def test_vectors_come_in_the_order_of_their_index_and_of_length_one() -> None:
-    sent = {"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3.0, 4.0]}], "usage": {"prompt_tokens": 5}}
+    sent = {
+        "data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3.0, 4.0]}],
+        "usage": {"prompt_tokens": 5},
+    }
     sound = read_vectors(sent, 2, None)
     assert sound.vectors.tolist() == [pytest.approx([0.6, 0.8]), [0.0, 1.0]]
     assert (sound.tokens, sound.notes) == (5, ())
 
 
 def test_vectors_without_any_index_come_as_they_came() -> None:
-    assert read_vectors({"data": [{"embedding": [0.0, 1.0]}, {"embedding": [1.0, 0.0]}]}, 2, 2).vectors.tolist() == [[0, 1], [1, 0]]
+    assert read_vectors(
+        {"data": [{"embedding": [0.0, 1.0]}, {"embedding": [1.0, 0.0]}]}, 2, 2
+    ).vectors.tolist() == [[0, 1], [1, 0]]
 
 
 def test_vectors_in_base64_are_read() -> None:
@@ -392,7 +485,11 @@ def test_stored_vectors_are_checked(packed: bytes, sound: bool) -> None:
 # Rankings
 
 
-@pytest.mark.parametrize("score", [None, "0.5", True, float("nan"), float("inf"), 10**400, [0.5], {}], ids=lambda value: str(value)[:9])
+@pytest.mark.parametrize(
+    "score",
+    [None, "0.5", True, float("nan"), float("inf"), 10**400, [0.5], {}],
+    ids=lambda value: str(value)[:9],
+)
 def test_an_odd_score_is_asked_for_again(score: Any) -> None:
     rows = [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": score}]
     with pytest.raises(UnsoundReplyError):
@@ -460,24 +557,39 @@ def test_an_unsound_entry_counts_as_none(changes: dict[str, Any]) -> None:
     assert stored(**changes) is None
 
 
-@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"{}", b"7" * 5000])
+@pytest.mark.parametrize(
+    "value", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"{}", b"7" * 5000]
+)
 def test_what_is_no_entry_counts_as_none(value: bytes) -> None:
     assert stored_chat(value) is None
     assert stored_ranking(value, 1) is None
 
 
 def test_an_entry_of_an_earlier_release_is_cleaned() -> None:
-    old = {name: ENTRY[name] for name in ("usage", "latency_s", "wait_s")} | {"text": "<think>hm</think>Par\0is"}
+    old = {name: ENTRY[name] for name in ("usage", "latency_s", "wait_s")} | {
+        "text": "<think>hm</think>Par\0is"
+    }
     entry = stored_chat(json.dumps(old).encode())
     assert entry is not None
-    assert (entry["text"], entry["raw"], set(entry["notes"])) == ("Paris", "<think>hm</think>Paris", {THINKING, CHARACTERS})
+    assert (entry["text"], entry["raw"], set(entry["notes"])) == (
+        "Paris",
+        "<think>hm</think>Paris",
+        {THINKING, CHARACTERS},
+    )
 
 
-@pytest.mark.parametrize("scores", [None, [], [0.5], [0.5, "1"], [0.5, None], [0.5, float("nan")], [0.5, True], "ab"], ids=str)
+@pytest.mark.parametrize(
+    "scores",
+    [None, [], [0.5], [0.5, "1"], [0.5, None], [0.5, float("nan")], [0.5, True], "ab"],
+    ids=str,
+)
 def test_an_unsound_ranking_in_the_cache_counts_as_none(scores: Any) -> None:
     entry = {"scores": scores, "tokens": 4, "estimated": False, "latency_s": 0.1, "wait_s": 0.0}
     assert stored_ranking(json.dumps(entry).encode(), 2) is None
 
 
 def test_all_of_them_are_failures_of_a_model() -> None:
-    assert all(issubclass(kind, ModelError) for kind in (UnsoundReplyError, CutReplyError, FilteredReplyError))
+    assert all(
+        issubclass(kind, ModelError)
+        for kind in (UnsoundReplyError, CutReplyError, FilteredReplyError)
+    )

@@ -35,7 +35,9 @@ TEXT = st.text(st.sampled_from("abcdefgh AB.,;!?'\"-()$0123é the and "), max_si
 
 
 @pytest.mark.parametrize(("category", "prediction", "gold", "official", "mem0"), GOLDEN)
-def test_the_golden_table(category: int, prediction: str, gold: str, official: float, mem0: float | None) -> None:
+def test_the_golden_table(
+    category: int, prediction: str, gold: str, official: float, mem0: float | None
+) -> None:
     assert locomo_f1(prediction, gold, category) == pytest.approx(official, abs=5e-7)
     if mem0 is not None:
         assert mem0_f1(prediction, gold) == pytest.approx(mem0, abs=5e-7)
@@ -74,7 +76,14 @@ def test_bleu1_equals_nltk(prediction: str, gold: str) -> None:
 
     predicted, expected = words(prediction), words(gold)
     official = (
-        sentence_bleu([expected], predicted, weights=(1, 0, 0, 0), smoothing_function=SmoothingFunction().method1) if predicted else 0.0
+        sentence_bleu(
+            [expected],
+            predicted,
+            weights=(1, 0, 0, 0),
+            smoothing_function=SmoothingFunction().method1,
+        )
+        if predicted
+        else 0.0
     )
     assert bleu1(prediction, gold) == pytest.approx(float(official), abs=1e-12)
 
@@ -89,7 +98,17 @@ def test_metrics_load_neither_nltk_whole_nor_pandas() -> None:
 
 
 def test_words_do_not_depend_on_an_installed_punkt_model() -> None:
-    assert words("J.K. Rowling met Mr. Smith. He left.") == ["j.k.", "rowling", "met", "mr.", "smith", ".", "he", "left", "."]
+    assert words("J.K. Rowling met Mr. Smith. He left.") == [
+        "j.k.",
+        "rowling",
+        "met",
+        "mr.",
+        "smith",
+        ".",
+        "he",
+        "left",
+        ".",
+    ]
     assert words("In the U.S. he can't") == ["in", "the", "u.s.", "he", "ca", "n't"]
 
 
@@ -104,13 +123,17 @@ def test_words_do_not_depend_on_an_installed_punkt_model() -> None:
         ("red red", "red red blue", 2 / 3, False, True),
     ],
 )
-def test_the_keyword_score(answer: str, gold: str, overlap: float, exact: bool, passed: bool) -> None:
+def test_the_keyword_score(
+    answer: str, gold: str, overlap: float, exact: bool, passed: bool
+) -> None:
     assert keyword_overlap(answer, gold) == pytest.approx(overlap)
     assert (contains_gold(answer, gold), keyword_pass(answer, gold)) == (exact, passed)
 
 
 def test_keywords_drop_stop_words_and_single_letters() -> None:
-    assert Counter(keywords("The 7 dogs, a cat & the dogs of I")) == Counter(["dogs", "dogs", "cat"])
+    assert Counter(keywords("The 7 dogs, a cat & the dogs of I")) == Counter(
+        ["dogs", "dogs", "cat"]
+    )
 
 
 def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQuestion:
@@ -119,7 +142,14 @@ def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQues
 
 def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
     scores = answer_metrics("7 May", question("May 7th", "7 May 2023", "on the 7 May"))
-    assert list(scores) == ["token_f1", "mem0_f1", "bleu1", "keyword_overlap", "keyword_pass", "exact_match"]
+    assert list(scores) == [
+        "token_f1",
+        "mem0_f1",
+        "bleu1",
+        "keyword_overlap",
+        "keyword_pass",
+        "exact_match",
+    ]
     assert scores["token_f1"] == pytest.approx(0.8)
     assert scores["exact_match"] == 0.0
     assert answer_metrics("The 7 May!", question("x", "7 may"))["exact_match"] == 1.0
@@ -127,7 +157,9 @@ def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
 
 def test_the_facade_uses_the_official_rule_of_the_category_for_locomo_alone() -> None:
     asked = question("pottery, camping, painting, swimming", category=1)
-    assert answer_metrics("pottery, camping", asked, scorer="locomo")["token_f1"] == pytest.approx(1 / 2)
+    assert answer_metrics("pottery, camping", asked, scorer="locomo")["token_f1"] == pytest.approx(
+        1 / 2
+    )
     assert answer_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(2 / 3)
 
 

@@ -10,7 +10,18 @@ import pytest
 
 from memeval.metrics.choice import read_index
 
-CHOICES = ("20 May 2023", "10", "6 May 2023", "1990", "4 years", "7 May 2023", "Sweden", "July 2023", "A tale; of two", "2")
+CHOICES = (
+    "20 May 2023",
+    "10",
+    "6 May 2023",
+    "1990",
+    "4 years",
+    "7 May 2023",
+    "Sweden",
+    "July 2023",
+    "A tale; of two",
+    "2",
+)
 
 
 @pytest.mark.parametrize(
@@ -110,20 +121,60 @@ def test_choices_that_read_alike() -> None:
     assert read_index("THE SUN", ("The Sun", "the sun")) is None
 
 
-WORDY = ("The Friday before 2 May", "Best Buy", "Final Fantasy", "the answer to life", "Option trading", "Is it?", "3 - 4 weeks", "2. Liga")
+WORDY = (
+    "The Friday before 2 May",
+    "Best Buy",
+    "Final Fantasy",
+    "the answer to life",
+    "Option trading",
+    "Is it?",
+    "3 - 4 weeks",
+    "2. Liga",
+)
 """Texts that begin with words which may stand before an index, or look like one."""
 FRAMES = (
-    *("{}", "{}.", '"{}"', "**{}**", "({})", "Answer: {}", "Answer: {}.", "**Answer:** {}", "**Final answer: {}**", "Answer - {}"),
-    *("The answer is {}", "The answer is “{}”.", "The correct answer is: **{}**", "Answer choice: {}", "Answer:\n{}\n", "Answer — {}"),
-    *("Answer: Answer: {}", "I looked.\nAnswer: {}\nThis answer is in session 3.", "{index}. {}", "Choice {index}: {}"),
-    *("({index}) {}", "**{index}. {}**", "Answer: {index}. {}", "The answer is {index} {}", "Answer: {index} - {}."),
+    *(
+        "{}",
+        "{}.",
+        '"{}"',
+        "**{}**",
+        "({})",
+        "Answer: {}",
+        "Answer: {}.",
+        "**Answer:** {}",
+        "**Final answer: {}**",
+        "Answer - {}",
+    ),
+    *(
+        "The answer is {}",
+        "The answer is “{}”.",
+        "The correct answer is: **{}**",
+        "Answer choice: {}",
+        "Answer:\n{}\n",
+        "Answer — {}",
+    ),
+    *(
+        "Answer: Answer: {}",
+        "I looked.\nAnswer: {}\nThis answer is in session 3.",
+        "{index}. {}",
+        "Choice {index}: {}",
+    ),
+    *(
+        "({index}) {}",
+        "**{index}. {}**",
+        "Answer: {index}. {}",
+        "The answer is {index} {}",
+        "Answer: {index} - {}.",
+    ),
 )
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("choices", [CHOICES[:9], WORDY])
 def test_each_text_is_found_in_each_frame(choices: tuple[str, ...], frame: str) -> None:
-    found = [read_index(frame.format(text, index=index), choices) for index, text in enumerate(choices)]
+    found = [
+        read_index(frame.format(text, index=index), choices) for index, text in enumerate(choices)
+    ]
     assert found == list(range(len(choices)))
 
 
@@ -143,7 +194,9 @@ def test_each_text_is_found_in_each_frame(choices: tuple[str, ...], frame: str) 
         ("Answer: not the Friday before 2 May", WORDY, None),
     ],
 )
-def test_a_text_is_compared_before_words_are_passed_over(reply: str, choices: tuple[str, ...], index: int | None) -> None:
+def test_a_text_is_compared_before_words_are_passed_over(
+    reply: str, choices: tuple[str, ...], index: int | None
+) -> None:
     assert read_index(reply, choices) == index
 
 
@@ -162,13 +215,20 @@ def items(data_dir: Path) -> list[dict[str, Any]]:
 def readings(items: list[dict[str, Any]], run: str) -> list[tuple[int, int | None, int | None]]:
     """Right index, ours, and the recorded one."""
     return [
-        (item["correct_choice_index"], read_index(item["responses"][run]["raw"], item["choices"]), item["responses"][run]["parsed_index"])
+        (
+            item["correct_choice_index"],
+            read_index(item["responses"][run]["raw"], item["choices"]),
+            item["responses"][run]["parsed_index"],
+        )
         for item in items
     ]
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize(("run", "recorded", "ours", "lenient", "unparsed"), [(FIRST, 12, 30, 37, 5), (SECOND, 16, 17, 19, 1)])
+@pytest.mark.parametrize(
+    ("run", "recorded", "ours", "lenient", "unparsed"),
+    [(FIRST, 12, 30, 37, 5), (SECOND, 16, 17, 19, 1)],
+)
 def test_the_reading_decides_the_score(
     items: list[dict[str, Any]], run: str, recorded: int, ours: int, lenient: int, unparsed: int
 ) -> None:
@@ -193,16 +253,29 @@ def test_what_was_reported_right_is_not_right_by_substring(items: list[dict[str,
         for item in items
         if item["responses"][SECOND]["reported_correct"]
     }
-    assert (found["conv-26_q1"], found["conv-26_q17"]) == (7, 8)  # '7. April 5, 2022' for 2022, '8. July 2023' where 8 is July 2022
+    assert (found["conv-26_q1"], found["conv-26_q17"]) == (
+        7,
+        8,
+    )  # '7. April 5, 2022' for 2022, '8. July 2023' where 8 is July 2022
 
 
 @pytest.mark.real_data
 def test_replies_that_no_rule_reads(items: list[dict[str, Any]]) -> None:
     unread = {
-        run: [item["question_id"] for item, row in zip(items, readings(items, run), strict=True) if row[1] is None]
+        run: [
+            item["question_id"]
+            for item, row in zip(items, readings(items, run), strict=True)
+            if row[1] is None
+        ]
         for run in (FIRST, SECOND)
     }
-    assert unread[FIRST] == ["conv-26_q20", "conv-26_q28", "conv-26_q36", "conv-26_q41", "conv-26_q45"]
+    assert unread[FIRST] == [
+        "conv-26_q20",
+        "conv-26_q28",
+        "conv-26_q36",
+        "conv-26_q41",
+        "conv-26_q45",
+    ]
     assert unread[SECOND] == ["conv-26_q44"]
 
 

@@ -51,8 +51,8 @@ CHOICES = ("RIPv1", "IGRP", "EIGRP", "OSPF, version 3", "a router", "RIPv2")
     ],
 )
 def test_reads_what_a_reply_chooses(reply: str, expected: tuple[int, ...]) -> None:
-    assert read_letters(reply, CHOICES, several=False) == expected
-    assert read_letters(reply, CHOICES, several=True) == expected
+    assert read_letters(reply, CHOICES, multi_select=False) == expected
+    assert read_letters(reply, CHOICES, multi_select=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_reads_what_a_reply_chooses(reply: str, expected: tuple[int, ...]) -> No
         "EIGRP is the one",
     ],
 )
-@pytest.mark.parametrize("several", [False, True])
-def test_reads_nothing_by_guessing(reply: str, several: bool) -> None:
-    assert read_letters(reply, CHOICES, several=several) is None
+@pytest.mark.parametrize("multi_select", [False, True])
+def test_reads_nothing_by_guessing(reply: str, multi_select: bool) -> None:
+    assert read_letters(reply, CHOICES, multi_select=multi_select) is None
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,11 @@ def test_reads_nothing_by_guessing(reply: str, several: bool) -> None:
         ("OSPF, version 3; RIPv2", (3, 5)),
     ],
 )
-def test_lines_and_texts_count_together_only_where_several_may_be_chosen(reply: str, expected: tuple[int, ...]) -> None:
-    assert read_letters(reply, CHOICES, several=True) == expected
-    assert read_letters(reply, CHOICES, several=False) != expected
+def test_lines_and_texts_count_together_only_where_several_may_be_chosen(
+    reply: str, expected: tuple[int, ...]
+) -> None:
+    assert read_letters(reply, CHOICES, multi_select=True) == expected
+    assert read_letters(reply, CHOICES, multi_select=False) != expected
 
 
 FORMATS = ("JSON", "XML", "YAML", "INI, old")
@@ -122,7 +124,7 @@ FORMATS = ("JSON", "XML", "YAML", "INI, old")
     ],
 )
 def test_labels_with_their_texts_are_read_whole(reply: str) -> None:
-    assert read_letters(reply, FORMATS, several=True) == (0, 2)
+    assert read_letters(reply, FORMATS, multi_select=True) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -142,42 +144,56 @@ def test_labels_with_their_texts_are_read_whole(reply: str) -> None:
         "AAC",
     ],
 )
-@pytest.mark.parametrize("several", [False, True])
-def test_a_list_is_read_whole_or_not_at_all(reply: str, several: bool) -> None:
-    assert read_letters(reply, FORMATS, several=several) is None
+@pytest.mark.parametrize("multi_select", [False, True])
+def test_a_list_is_read_whole_or_not_at_all(reply: str, multi_select: bool) -> None:
+    assert read_letters(reply, FORMATS, multi_select=multi_select) is None
 
 
 def test_a_text_with_a_comma_beside_its_label() -> None:
-    assert read_letters("A. JSON, D. INI, old", FORMATS, several=True) == (0, 3)
-    assert read_letters("D. INI, old", FORMATS, several=False) == (3,)
-    assert read_letters("C. YAML, because A is for programs", FORMATS, several=False) == (2,)
+    assert read_letters("A. JSON, D. INI, old", FORMATS, multi_select=True) == (0, 3)
+    assert read_letters("D. INI, old", FORMATS, multi_select=False) == (3,)
+    assert read_letters("C. YAML, because A is for programs", FORMATS, multi_select=False) == (2,)
 
 
 def test_a_text_that_two_choices_share_chooses_neither() -> None:
-    assert read_letters("same", ("same", "same", "other"), several=False) is None
-    assert read_letters("A", ("same", "same", "other"), several=False) == (0,)
+    assert read_letters("same", ("same", "same", "other"), multi_select=False) is None
+    assert read_letters("A", ("same", "same", "other"), multi_select=False) == (0,)
 
 
 def test_a_label_beats_the_text_of_another_choice() -> None:
-    assert read_letters("A", ("B", "A"), several=False) == (0,)
+    assert read_letters("A", ("B", "A"), multi_select=False) == (0,)
 
 
-@given(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([",", ", ", " and ", "、", "和", " ", ";"]))
+@given(
+    st.sets(st.integers(0, 5), min_size=1),
+    st.sampled_from([",", ", ", " and ", "、", "和", " ", ";"]),
+)
 def test_a_written_list_is_read_back(chosen: set[int], separator: str) -> None:
     written = separator.join("ABCDEF"[position] for position in sorted(chosen, reverse=True))
-    assert read_letters(written, CHOICES, several=True) == tuple(sorted(chosen))
+    assert read_letters(written, CHOICES, multi_select=True) == tuple(sorted(chosen))
 
 
 @given(st.text(max_size=60), st.booleans())
-def test_what_is_read_exists(reply: str, several: bool) -> None:
-    found = read_letters(reply, CHOICES, several=several)
-    assert found is None or (list(found) == sorted(set(found)) and set(found) <= set(range(len(CHOICES))) and found)
+def test_what_is_read_exists(reply: str, multi_select: bool) -> None:
+    found = read_letters(reply, CHOICES, multi_select=multi_select)
+    assert found is None or (
+        list(found) == sorted(set(found)) and set(found) <= set(range(len(CHOICES))) and found
+    )
 
 
 @pytest.mark.parametrize(
     ("chosen", "right", "exact", "partial"),
-    [((0,), (0,), 1, 1), ((2, 0), (0, 2), 1, 1), ((0,), (0, 2), 0, 0.5), ((0, 1), (0, 2), 0, 1 / 3), ((1,), (0,), 0, 0), ((), (), 1, 1)],
+    [
+        ((0,), (0,), 1, 1),
+        ((2, 0), (0, 2), 1, 1),
+        ((0,), (0, 2), 0, 0.5),
+        ((0, 1), (0, 2), 0, 1 / 3),
+        ((1,), (0,), 0, 0),
+        ((), (), 1, 1),
+    ],
 )
-def test_sets_compare(chosen: tuple[int, ...], right: tuple[int, ...], exact: float, partial: float) -> None:
+def test_sets_compare(
+    chosen: tuple[int, ...], right: tuple[int, ...], exact: float, partial: float
+) -> None:
     assert exact_set(chosen, right) == exact
     assert jaccard(chosen, right) == pytest.approx(partial)

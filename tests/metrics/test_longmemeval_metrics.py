@@ -4,7 +4,13 @@ from math import log2
 
 import pytest
 
-from memeval.metrics.longmemeval import official_dcg, official_means, official_metrics, official_ndcg, share_right
+from memeval.datasets.longmemeval.metrics import (
+    official_dcg,
+    official_means,
+    official_metrics,
+    official_ndcg,
+    share_right,
+)
 
 SESSION_OF = {"s1:1": "s1", "s1:3": "s1", "s2:1": "s2", "s3:1": "s3", "s3:3": "s3", "s3:5": "s3"}
 SESSIONS = [("s3:1", "s3:3", "s3:5"), ("s1:1", "s1:3"), ("s2:1",)]
@@ -49,13 +55,20 @@ def test_a_ranking_that_ends_early_is_told_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize("ranking", [[], [("s1:1", "s1:3"), ("s3:1", "s3:3")], [("s1:1", "s2:1")]])
-def test_units_that_are_neither_turns_nor_sessions_have_no_official_figures(ranking: list[tuple[str, ...]]) -> None:
+def test_units_that_are_neither_turns_nor_sessions_have_no_official_figures(
+    ranking: list[tuple[str, ...]],
+) -> None:
     assert official_metrics(ranking, ["s1:1"], SESSION_OF) == {}
 
 
 def test_means_leave_out_what_was_not_measured() -> None:
     name = "official/turn/recall_any_at_5"
-    rows = [{"metrics": {name: 1.0, "bleu1": 0.3}}, {"metrics": {}}, {"metrics": {name: 0.0}}, {"metrics": {name: None}}]
+    rows = [
+        {"metrics": {name: 1.0, "bleu1": 0.3}},
+        {"metrics": {}},
+        {"metrics": {name: 0.0}},
+        {"metrics": {name: None}},
+    ]
     assert official_means(rows) == {name: 0.5}
     assert official_means([{"metrics": {"bleu1": 0.3}}]) == {}
 
@@ -63,6 +76,9 @@ def test_means_leave_out_what_was_not_measured() -> None:
 def test_the_share_of_right_answers_counts_the_scored_ones() -> None:
     labels = ["correct", "wrong", "abstained", "unscored"]
     rows = [{"status": "ok", "verdict": {"label": label}} for label in labels]
-    rows += [{"status": "judge_failed", "verdict": None}, {"status": "unparsed", "verdict": {"label": "unscored"}}]
+    rows += [
+        {"status": "judge_failed", "verdict": None},
+        {"status": "unparsed", "verdict": {"label": "unscored"}},
+    ]
     assert share_right(rows) == pytest.approx(1 / 3)
     assert share_right(rows[3:]) is None

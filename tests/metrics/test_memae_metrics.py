@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.metrics.memae import exact_match_parsed, items, metric_of, normalise, parsed, recall_at_5_items, substring_exact_match
+from memeval.datasets.memory_agent_bench.metrics import (
+    exact_match_parsed,
+    items,
+    metric_of,
+    normalise,
+    parsed,
+    recall_at_5_items,
+    substring_exact_match,
+)
 
 
 @pytest.mark.parametrize(

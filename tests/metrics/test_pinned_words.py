@@ -39,11 +39,17 @@ ative alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent 
         ("1990–1995", ["1990–1995"]),
         ("a ‒ b ― c", ["a", "‒", "b", "―", "c"]),
         ("well--known", ["well", "--", "known"]),
-        ("He can't, won't and he'll go.", ["he", "ca", "n't", ",", "wo", "n't", "and", "he", "'ll", "go", "."]),
+        (
+            "He can't, won't and he'll go.",
+            ["he", "ca", "n't", ",", "wo", "n't", "and", "he", "'ll", "go", "."],
+        ),
         ("“Cannot” isn’t 'tis", ["“", "can", "not", "”", "isn", "’", "t", "'t", "is"]),
         ('She said "go" (now)...', ["she", "said", "``", "go", "''", "(", "now", ")", "..."]),
         ("$1,000 at 7:30 p.m. on 3. May", ["$", "1,000", "at", "7:30", "p.m.", "on", "3.", "may"]),
-        ("J. Smith left. He cried! Why?", ["j.", "smith", "left", ".", "he", "cried", "!", "why", "?"]),
+        (
+            "J. Smith left. He cried! Why?",
+            ["j.", "smith", "left", ".", "he", "cried", "!", "why", "?"],
+        ),
         ('"Go." She went.', ["``", "go", ".", "''", "she", "went", "."]),
         ("", []),
     ],
@@ -67,17 +73,53 @@ def test_words_are_nltks_where_no_dash_is(text: str) -> None:
     theirs = PunktSentenceTokenizer(parameters).tokenize(text)
 
     assert sentences(text) == theirs
-    assert words(text) == [word for sentence in theirs for word in NLTKWordTokenizer().tokenize(sentence)]
+    assert words(text) == [
+        word for sentence in theirs for word in NLTKWordTokenizer().tokenize(sentence)
+    ]
 
 
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        *(("running", "run"), ("runs", "run"), ("happily", "happili"), ("happy", "happi"), ("fly", "fli"), ("enjoy", "enjoy")),
-        *(("dying", "die"), ("dies", "die"), ("flies", "fli"), ("died", "die"), ("spied", "spi"), ("skies", "sky"), ("news", "news")),
-        *(("agreed", "agre"), ("feed", "feed"), ("hopping", "hop"), ("falling", "fall"), ("filing", "file"), ("sized", "size")),
-        *(("relational", "relat"), ("geology", "geolog"), ("radically", "radic"), ("hopefulness", "hope"), ("electricity", "electr")),
-        *(("replacement", "replac"), ("adoption", "adopt"), ("lion", "lion"), ("controlling", "control"), ("cease", "ceas")),
+        *(
+            ("running", "run"),
+            ("runs", "run"),
+            ("happily", "happili"),
+            ("happy", "happi"),
+            ("fly", "fli"),
+            ("enjoy", "enjoy"),
+        ),
+        *(
+            ("dying", "die"),
+            ("dies", "die"),
+            ("flies", "fli"),
+            ("died", "die"),
+            ("spied", "spi"),
+            ("skies", "sky"),
+            ("news", "news"),
+        ),
+        *(
+            ("agreed", "agre"),
+            ("feed", "feed"),
+            ("hopping", "hop"),
+            ("falling", "fall"),
+            ("filing", "file"),
+            ("sized", "size"),
+        ),
+        *(
+            ("relational", "relat"),
+            ("geology", "geolog"),
+            ("radically", "radic"),
+            ("hopefulness", "hope"),
+            ("electricity", "electr"),
+        ),
+        *(
+            ("replacement", "replac"),
+            ("adoption", "adopt"),
+            ("lion", "lion"),
+            ("controlling", "control"),
+            ("cease", "ceas"),
+        ),
         *(("yyyying", "yyyi"), ("café", "café"), ("2023", "2023"), ("is", "is"), ("", "")),
     ],
 )
@@ -127,4 +169,9 @@ def test_an_exact_half_is_a_half(predicted: int) -> None:
 def test_f1_of_nothing_is_nothing() -> None:
     from collections import Counter
 
-    assert f1(Counter(), Counter()) == f1(Counter("a"), Counter()) == f1(Counter("a"), Counter("b")) == 0.0
+    assert (
+        f1(Counter(), Counter())
+        == f1(Counter("a"), Counter())
+        == f1(Counter("a"), Counter("b"))
+        == 0.0
+    )

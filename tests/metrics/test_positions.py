@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memeval.metrics.positions import position_bias, position_measures
+from memeval.datasets.locomo_mc10.metrics import position_bias, position_measures
 
 
 def record(right: int, chosen: int | None, status: str = "ok", choices: int = 10) -> dict[str, Any]:
@@ -13,7 +13,9 @@ def record(right: int, chosen: int | None, status: str = "ok", choices: int = 10
         "right_choices": [right],
         "chosen": None if chosen is None else [chosen],
         "status": "unparsed" if chosen is None and status == "ok" else status,
-        "verdict": None if status != "ok" else {"label": "unscored" if chosen is None else "correct" if chosen == right else "wrong"},
+        "verdict": None
+        if status != "ok"
+        else {"label": "unscored" if chosen is None else "correct" if chosen == right else "wrong"},
     }
 
 
@@ -26,7 +28,13 @@ def test_bias_is_half_the_distance_between_the_shares() -> None:
 
 
 def test_measures_of_a_run() -> None:
-    rows = [record(0, 0), record(0, 3), record(3, 3), record(5, None), record(7, None, status="answer_failed")]
+    rows = [
+        record(0, 0),
+        record(0, 3),
+        record(3, 3),
+        record(5, None),
+        record(7, None, status="answer_failed"),
+    ]
     measures = position_measures(rows)
     assert measures["accuracy_all_types"] == pytest.approx(2 / 3)
     assert measures["unparsed_rate"] == 0.25  # failures are no replies
@@ -39,8 +47,15 @@ def test_measures_of_a_run() -> None:
 
 
 def test_guessing_depends_on_how_many_choices_there_are() -> None:
-    assert position_measures([record(0, 0, choices=4), record(0, 0, choices=2)])["random_accuracy"] == pytest.approx(0.375)
+    assert position_measures([record(0, 0, choices=4), record(0, 0, choices=2)])[
+        "random_accuracy"
+    ] == pytest.approx(0.375)
 
 
 def test_nothing_is_measured_of_nothing() -> None:
-    assert position_measures([]) == {"accuracy_all_types": None, "unparsed_rate": None, "position_bias": None, "random_accuracy": None}
+    assert position_measures([]) == {
+        "accuracy_all_types": None,
+        "unparsed_rate": None,
+        "position_bias": None,
+        "random_accuracy": None,
+    }

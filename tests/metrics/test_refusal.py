@@ -24,14 +24,18 @@ def test_answers(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSALS[::7])
-@pytest.mark.parametrize("frame", ["Answer: {}", "**{}**", "> {}", '"{}"', "  {}\n", "I looked.\n\n**Final answer:** {}"])
+@pytest.mark.parametrize(
+    "frame", ["Answer: {}", "**{}**", "> {}", '"{}"', "  {}\n", "I looked.\n\n**Final answer:** {}"]
+)
 def test_marks_around_a_refusal_change_nothing(text: str, frame: str) -> None:
     assert is_refusal(frame.format(text))
     assert is_refusal(frame.format(text).replace("'", "’"))
 
 
 def test_the_last_answer_counts() -> None:
-    assert not is_refusal("There is no mention of it in May.\nThe conversation does not say.\n\nAnswer: Rome")
+    assert not is_refusal(
+        "There is no mention of it in May.\nThe conversation does not say.\n\nAnswer: Rome"
+    )
     assert is_refusal("She went in May.\n\nAnswer: I don't know where")
 
 
@@ -47,10 +51,19 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize(("name", "refusals"), [("full_context_gpt_4o_mini", 9), ("mem0_2025", 212), ("vague_wrong_answers", 0)])
-def test_right_answers_of_real_systems_are_no_refusals(data_dir: Path, name: str, refusals: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "refusals"),
+    [("full_context_gpt_4o_mini", 9), ("mem0_2025", 212), ("vague_wrong_answers", 0)],
+)
+def test_right_answers_of_real_systems_are_no_refusals(
+    data_dir: Path, name: str, refusals: int
+) -> None:
     judged = rows(data_dir.parent / f"outputs/locomo/{name}.jsonl")
-    right = [row for row in judged if sum(row["recorded_judge_labels"]) * 2 > len(row["recorded_judge_labels"])]
+    right = [
+        row
+        for row in judged
+        if sum(row["recorded_judge_labels"]) * 2 > len(row["recorded_judge_labels"])
+    ]
 
     assert sum(is_refusal(row["hypothesis"]) for row in judged) == refusals
     assert sum(is_refusal(row["hypothesis"]) for row in right) <= MOST_FALSE_ALARMS * len(right)
@@ -60,30 +73,48 @@ def test_right_answers_of_real_systems_are_no_refusals(data_dir: Path, name: str
 def test_real_answers_to_questions_without_an_answer(data_dir: Path) -> None:
     """Against the recorded judgements of chains of reasoning: before, 13 of 27 were found."""
     folder = data_dir.parent / "outputs/longmemeval"
-    judged = {row["question_id"]: row["autoeval_label"]["label"] for row in rows(folder / "llama31_8b_oracle.judged_by_gpt_4o_mini.jsonl")}
-    answers = {row["question_id"]: row["hypothesis"] for row in rows(folder / "llama31_8b_oracle.jsonl")}
+    judged = {
+        row["question_id"]: row["autoeval_label"]["label"]
+        for row in rows(folder / "llama31_8b_oracle.judged_by_gpt_4o_mini.jsonl")
+    }
+    answers = {
+        row["question_id"]: row["hypothesis"] for row in rows(folder / "llama31_8b_oracle.jsonl")
+    }
     abstention = [key for key in answers if "_abs" in key]
     answered_right = [key for key in answers if judged[key] and key not in abstention]
 
     found = [key for key in abstention if is_refusal(answers[key])]
     assert all(judged[key] for key in found)
     assert (len(found), sum(judged[key] for key in abstention)) == (18, 27)
-    assert sum(is_refusal(answers[key]) for key in answered_right) <= MOST_FALSE_ALARMS * len(answered_right)
+    assert sum(is_refusal(answers[key]) for key in answered_right) <= MOST_FALSE_ALARMS * len(
+        answered_right
+    )
 
 
 @pytest.mark.real_data
 def test_refusals_written_as_gold(data_dir: Path) -> None:
     """LongMemEval's golds of abstention refuse, all others answer; so do LoCoMo's and BEAM's."""
-    longmemeval = json.loads((data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(encoding="utf-8"))
+    longmemeval = json.loads(
+        (data_dir / "longmemeval/longmemeval_oracle_evidence_turns_500.json").read_text(
+            encoding="utf-8"
+        )
+    )
     refusing = [str(row["answer"]) for row in longmemeval if "_abs" in row["question_id"]]
     answering = [str(row["answer"]) for row in longmemeval if "_abs" not in row["question_id"]]
 
     locomo = json.loads((data_dir / "locomo/locomo10.json").read_text(encoding="utf-8"))
-    answering += [str(question["answer"]) for case in locomo for question in case["qa"] if question["category"] != 5]
+    answering += [
+        str(question["answer"])
+        for case in locomo
+        for question in case["qa"]
+        if question["category"] != 5
+    ]
 
     for path in (data_dir / "beam/chats").glob("*/*/probing_questions/probing_questions.json"):
         for kind, questions in json.loads(path.read_text(encoding="utf-8")).items():
-            golds = [question.get("ideal_response") or question.get("answer") for question in questions]
+            golds = [
+                question.get("ideal_response") or question.get("answer") for question in questions
+            ]
             (refusing if kind == "abstention" else answering).extend(gold for gold in golds if gold)
 
     assert len(refusing) >= 60 and len(answering) >= 2000

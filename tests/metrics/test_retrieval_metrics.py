@@ -54,19 +54,30 @@ def test_no_evidence_is_none_everywhere_and_never_0() -> None:
 
 
 def test_the_names() -> None:
-    one = [f"{name}_at_{k}" for name in ("recall", "hit", "all") for k in (1, 5, 10, 20)] + ["mrr", "ndcg_at_10"]
+    one = [f"{name}_at_{k}" for name in ("recall", "hit", "all") for k in (1, 5, 10, 20)] + [
+        "mrr",
+        "ndcg_at_10",
+    ]
     assert list(retrieval_metrics([1], [1])) == one + [f"session_{name}" for name in one]
 
 
 def test_turn_and_session_metrics_are_not_mixed_up() -> None:
     metrics = retrieval_metrics([None], [1])
-    assert (metrics["recall_at_20"], metrics["session_recall_at_1"], metrics["mrr"], metrics["session_mrr"]) == (0.0, 1.0, 0.0, 1.0)
+    assert (
+        metrics["recall_at_20"],
+        metrics["session_recall_at_1"],
+        metrics["mrr"],
+        metrics["session_mrr"],
+    ) == (0.0, 1.0, 0.0, 1.0)
 
 
 def test_sessions_rank_where_their_first_turn_stands() -> None:
     sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
     assert session_ranking([("b1",), ("a2", "c1"), ("a1",)], sessions) == [("b",), ("a",), ("c",)]
-    assert ranks_of([("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions) == ([3, 2, 2], [2, 3])
+    assert ranks_of([("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions) == (
+        [3, 2, 2],
+        [2, 3],
+    )
 
 
 def test_a_turn_that_the_case_does_not_hold_is_an_error() -> None:
@@ -100,6 +111,8 @@ def test_metrics_grow_with_k_and_bound_each_other(ranks: list[int | None], k: in
         ([[]], [], 1.0, 1.0),
     ],
 )
-def test_evidence_recall_as_locomo_counts_it(retrieved: list[list[str]], cited: list[str], turns: float, sessions: float) -> None:
+def test_evidence_recall_as_locomo_counts_it(
+    retrieved: list[list[str]], cited: list[str], turns: float, sessions: float
+) -> None:
     assert official_evidence_recall(retrieved, cited) == pytest.approx(turns)
     assert official_evidence_recall(retrieved, cited, sessions=True) == pytest.approx(sessions)

@@ -10,11 +10,21 @@ from hypothesis import strategies as st
 
 from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
 
-SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=2, max_size=30)
+SCORES = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=2, max_size=30
+)
 
 
 def test_nothing_measured_is_none() -> None:
-    assert mean([]) is mean([None]) is sample_std([]) is sample_std([0.3]) is sample_std([0.3, None]) is bounds([]) is None
+    assert (
+        mean([])
+        is mean([None])
+        is sample_std([])
+        is sample_std([0.3])
+        is sample_std([0.3, None])
+        is bounds([])
+        is None
+    )
     assert clustered_interval([], []) is design_effect([], []) is None
 
 
@@ -61,7 +71,9 @@ def test_clusters_of_one_give_the_textbook_error(values: list[float]) -> None:
 
 
 @given(SCORES)
-def test_the_interval_holds_the_mean_and_stays_between_0_and_1(rows: list[tuple[float, int]]) -> None:
+def test_the_interval_holds_the_mean_and_stays_between_0_and_1(
+    rows: list[tuple[float, int]],
+) -> None:
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     assume(len(set(clusters)) > 1)
     interval = clustered_interval(values, clusters)

@@ -19,7 +19,11 @@ Command = Callable[..., Done]
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMEVAL_", "OPENAI_", "MLFLOW_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MEMEVAL_", "OPENAI_", "MLFLOW_"))
+    }
     return {**kept, "MEMEVAL_HOME": str(home), "OPENAI_API_KEY": "test", **more}
 
 
@@ -37,16 +41,23 @@ def memeval(tmp_path: Path) -> Command:
 
 def records(home: Path) -> list[dict[str, Any]]:
     """The records of the newest run below `home`."""
-    newest = max((home / "outputs" / "runs").glob("*/records.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    newest = max(
+        (home / "outputs" / "runs").glob("*/records.jsonl"),
+        key=lambda path: path.stat().st_mtime_ns,
+    )
     return [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
 
 
 def without_times(rows: list[dict[str, Any]]) -> list[str]:
     """Records as bytes would compare, times aside."""
-    return [json.dumps({name: value for name, value in row.items() if name != "times"}) for row in rows]
+    return [
+        json.dumps({name: value for name, value in row.items() if name != "times"}) for row in rows
+    ]
 
 
 def summary(home: Path) -> Mapping[str, Any]:
-    newest = max((home / "outputs" / "runs").glob("*/run.json"), key=lambda path: path.stat().st_mtime_ns)
+    newest = max(
+        (home / "outputs" / "runs").glob("*/run.json"), key=lambda path: path.stat().st_mtime_ns
+    )
     loaded: Mapping[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
     return loaded

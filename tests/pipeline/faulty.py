@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from memeval.records import Answer, MemoryChunk, Query, Retrieved
-from memeval.systems.contract import MemorySystem
+from memeval.systems.base import MemorySystem
 
 NEVER = threading.Event()
 
@@ -30,7 +30,7 @@ class Sound(MemorySystem):
     """Answers with the last unit, and does nothing wrong."""
 
     @classmethod
-    def thinks_at_ingest(cls, settings: Any) -> bool:
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
     def reset(self) -> None:
@@ -157,15 +157,35 @@ for method, outcome in (
     ("ingest", "ingest_failed"),
     ("consolidate", "ingest_failed"),
 ):
-    for error in (ValueError("no"), SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError(), MemoryError()):
-        METHODS[f"{method.strip('_').title()}Raises{type(error).__name__}"] = (method, raises(error), outcome)
+    for error in (
+        ValueError("no"),
+        SystemExit(0),
+        KeyboardInterrupt(),
+        asyncio.CancelledError(),
+        MemoryError(),
+    ):
+        METHODS[f"{method.strip('_').title()}Raises{type(error).__name__}"] = (
+            method,
+            raises(error),
+            outcome,
+        )
 for error in (
     ValueError("no"), SystemExit(0), SystemExit("text"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), MemoryError(),
     StopIteration(), StopAsyncIteration(), UnspeakableError(), BaseExceptionGroup("g", [SystemExit(1)]), UnicodeError("\ud800\0"),
     OSError(28, "No space left on device"), NotImplementedError(), AssertionError(),
 ):  # fmt: skip
-    METHODS[f"AnswerRaises{type(error).__name__}{len(METHODS)}"] = ("answer", raises(error), "answer_failed")
-for error in (ValueError("no"), SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()):
+    METHODS[f"AnswerRaises{type(error).__name__}{len(METHODS)}"] = (
+        "answer",
+        raises(error),
+        "answer_failed",
+    )
+for error in (
+    ValueError("no"),
+    SystemExit(0),
+    KeyboardInterrupt(),
+    asyncio.CancelledError(),
+    GeneratorExit(),
+):
     METHODS[f"CloseRaises{type(error).__name__}"] = ("close", raises(error), "ok")
     METHODS[f"SaveRaises{type(error).__name__}"] = ("save", raises(error), "ok")
     METHODS[f"LoadRaises{type(error).__name__}"] = ("load", raises(error), "ok")
@@ -191,14 +211,26 @@ METHODS |= {
     "IngestYieldsAsync": ("ingest", async_generator, "ingest_failed"),
     "IngestTakesNothing": ("ingest", lambda self: None, "ingest_failed"),
     "AnswerTakesNothing": ("answer", lambda self: None, "answer_failed"),
-    "MutatesTheChunk": ("ingest", lambda self, chunk: object.__setattr__(chunk, "turn_ids", 5), "ok"),
+    "MutatesTheChunk": (
+        "ingest",
+        lambda self, chunk: object.__setattr__(chunk, "turn_ids", 5),
+        "ok",
+    ),
     "ChangesFolder": ("answer", changes(lambda: os.chdir("/")), "ok"),
-    "ChangesHome": ("answer", changes(lambda: os.environ.update(HOME="/nowhere", MEMEVAL_HOME="/nowhere")), "ok"),
+    "ChangesHome": (
+        "answer",
+        changes(lambda: os.environ.update(HOME="/nowhere", MEMEVAL_HOME="/nowhere")),
+        "ok",
+    ),
     "DeletesHome": ("answer", changes(lambda: os.environ.pop("MEMEVAL_HOME", None)), "ok"),
     "ChangesLocale": ("answer", changes(lambda: locale.setlocale(locale.LC_ALL, "C")), "ok"),
     "ChangesDepth": ("answer", changes(lambda: sys.setrecursionlimit(120)), "ok"),
     "ChangesSeeds": ("answer", changes(lambda: (random.seed(0), np.random.seed(0))), "ok"),
-    "IgnoresSignals": ("ingest", lambda self, chunk: signal.signal(signal.SIGINT, signal.SIG_IGN), "ingest_failed"),
+    "IgnoresSignals": (
+        "ingest",
+        lambda self, chunk: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        "ingest_failed",
+    ),
     "LeavesThreads": ("answer", changes(thread_left_behind), "ok"),
     "PrintsJunk": ("answer", changes(junk_on_stdout), "ok"),
     "DropsStdout": ("answer", changes(other_stdout), "ok"),
@@ -409,19 +441,19 @@ class StyleRaises(Sound):
 
 class WordingsUnknown(Sound):
     @classmethod
-    def ingest_wordings(cls, settings: Any) -> Any:
+    def ingest_templates(cls, settings: Any) -> Any:
         return ("nothing_such",)
 
 
 class WordingsText(Sound):
     @classmethod
-    def ingest_wordings(cls, settings: Any) -> Any:
+    def ingest_templates(cls, settings: Any) -> Any:
         return "extract"
 
 
 class ThinksRaises(Sound):
     @classmethod
-    def thinks_at_ingest(cls, settings: Any) -> Any:
+    def uses_llm_at_ingest(cls, settings: Any) -> Any:
         sys.exit(0)
 
 

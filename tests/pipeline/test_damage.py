@@ -18,7 +18,13 @@ import pytest
 
 from memeval.__main__ import main
 
-CELL = ["dataset=demo", "dataset.limit_cases=2", "dataset.limit_questions=3", "tracking=none", "system=rag"]
+CELL = [
+    "dataset=demo",
+    "dataset.limit_cases=2",
+    "dataset.limit_questions=3",
+    "tracking=none",
+    "system=rag",
+]
 OTHER = [*CELL, "system.chunk_size=300", "judge=exact_match"]
 
 KINDS = {
@@ -93,8 +99,20 @@ def append_garbage(file: Path, home: Home, kind: str) -> None:
 
 
 def append_odd_rows(file: Path, home: Home, kind: str) -> None:
-    rows: list[Any] = [{"id": 7}, {"id": "x", "status": "odd"}, {"id": "x", "status": ["ok"], "metrics": float("nan")}, [], None, 3]
-    file.write_bytes(file.read_bytes() + "".join(json.dumps(row) + "\n" for row in rows).encode() + b"[" * 5000 + b"\n")
+    rows: list[Any] = [
+        {"id": 7},
+        {"id": "x", "status": "odd"},
+        {"id": "x", "status": ["ok"], "metrics": float("nan")},
+        [],
+        None,
+        3,
+    ]
+    file.write_bytes(
+        file.read_bytes()
+        + "".join(json.dumps(row) + "\n" for row in rows).encode()
+        + b"[" * 5000
+        + b"\n"
+    )
 
 
 def drop_first_line(file: Path, home: Home, kind: str) -> None:
@@ -170,7 +188,8 @@ COMBINATIONS = [
     (kind, damage)
     for kind in KINDS
     for damage in DAMAGES
-    if kind != "memory folder" and (kind not in RARELY_READ or damage in (delete, undecodable, make_folder))
+    if kind != "memory folder"
+    and (kind not in RARELY_READ or damage in (delete, undecodable, make_folder))
 ]
 CONTINUED = [
     (kind, damage)
@@ -211,17 +230,36 @@ def keys_of(folder: Path) -> dict[str, str]:
 def figures(folder: Path) -> Any:
     """What a run tells, times aside."""
     told = json.loads((folder / "run.json").read_bytes())
-    metrics = {name: value for name, value in told["metrics"].items() if not name.startswith(("latency", "duration", "retry"))}
-    records = [json.loads(line) for line in (folder / "records.jsonl").read_bytes().split(b"\n") if line]
-    kept = [{name: value for name, value in record.items() if name != "times"} for record in records]
-    return metrics, told["statuses"], kept, (folder / "config.yaml").read_bytes(), (folder / "hypotheses.jsonl").read_bytes()
+    metrics = {
+        name: value
+        for name, value in told["metrics"].items()
+        if not name.startswith(("latency", "duration", "retry"))
+    }
+    records = [
+        json.loads(line) for line in (folder / "records.jsonl").read_bytes().split(b"\n") if line
+    ]
+    kept = [
+        {name: value for name, value in record.items() if name != "times"} for record in records
+    ]
+    return (
+        metrics,
+        told["statuses"],
+        kept,
+        (folder / "config.yaml").read_bytes(),
+        (folder / "hypotheses.jsonl").read_bytes(),
+    )
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     path = tmp_path_factory.mktemp("sound")
     with pytest.MonkeyPatch.context() as environment:
-        for name in ("MEMEVAL_DATA_DIR", "MLFLOW_TRACKING_URI", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        for name in (
+            "MEMEVAL_DATA_DIR",
+            "MLFLOW_TRACKING_URI",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+        ):
             environment.delenv(name, raising=False)
         assert run(path, environment, CELL) == 0
         (first,) = (path / "outputs" / "runs").iterdir()
@@ -238,7 +276,9 @@ def home(sound: Home, tmp_path: Path) -> Home:
     return Home(tmp_path / "home", sound.keys, sound.others)
 
 
-def check(home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+def check(
+    home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> str:
     """Runs the same command again, and returns what it said; the figures must be those of before, or the error clear."""
     capfd.readouterr()
     status = run(home.path, environment, CELL)
@@ -248,7 +288,9 @@ def check(home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytes
     if status:
         assert "memeval: " in said
     else:
-        assert figures(home.path / "outputs" / "runs" / home.keys["run"]) == figures(sound.path / "outputs" / "runs" / sound.keys["run"])
+        assert figures(home.path / "outputs" / "runs" / home.keys["run"]) == figures(
+            sound.path / "outputs" / "runs" / sound.keys["run"]
+        )
     return said
 
 
@@ -264,13 +306,19 @@ def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
 def sampled(combinations: list[tuple[str, Damage]]) -> list[Any]:
     """The combinations, one of `SHARE` for `make test` and all of them for `make test-all`."""
     return [
-        pytest.param(*combination, marks=[] if index % SHARE == 0 else pytest.mark.slow) for index, combination in enumerate(combinations)
+        pytest.param(*combination, marks=[] if index % SHARE == 0 else pytest.mark.slow)
+        for index, combination in enumerate(combinations)
     ]
 
 
 @pytest.mark.parametrize(("kind", "damage"), sampled(COMBINATIONS), ids=named)
 def test_a_damage_of_a_finished_run(
-    home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str, damage: Damage
+    home: Home,
+    sound: Home,
+    environment: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    kind: str,
+    damage: Damage,
 ) -> None:
     file = home.file(kind)
     before = file.read_bytes()
@@ -282,16 +330,29 @@ def test_a_damage_of_a_finished_run(
     told = capfd.readouterr()
     assert "Traceback" not in told.out + told.err
     if not unseen:
-        assert verified == 1 or (kind, damage) == ("answers", double) or (kind, damage) == ("verdicts", double)
+        assert (
+            verified == 1
+            or (kind, damage) == ("answers", double)
+            or (kind, damage) == ("verdicts", double)
+        )
 
     said = check(home, sound, environment, capfd)
-    if not unseen and kind in ("run.json", "records", "hypotheses", "config") and damage not in (delete, make_dangling_link):
+    if (
+        not unseen
+        and kind in ("run.json", "records", "hypotheses", "config")
+        and damage not in (delete, make_dangling_link)
+    ):
         assert "does not fit" in said or "memeval: " in said
 
 
 @pytest.mark.parametrize(("kind", "damage"), sampled(CONTINUED), ids=named)
 def test_a_damage_of_a_run_that_is_continued(
-    home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str, damage: Damage
+    home: Home,
+    sound: Home,
+    environment: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    kind: str,
+    damage: Damage,
 ) -> None:
     file = home.file(kind)
     before = file.read_bytes()
@@ -304,7 +365,11 @@ def test_a_damage_of_a_run_that_is_continued(
     said = check(home, sound, environment, capfd)
 
     # Rows that lost no more than their header are all sound still: each one's seal tells the key.
-    if kind in ("answers", "verdicts") and not unseen and damage not in (delete, empty, double, drop_first_line):
+    if (
+        kind in ("answers", "verdicts")
+        and not unseen
+        and damage not in (delete, empty, double, drop_first_line)
+    ):
         assert "left out" in said or "memeval: " in said
 
 
@@ -350,7 +415,14 @@ def test_a_verdict_of_another_answer_is_made_again(
         if "hypothesis" in row:
             file.write_bytes(
                 file.read_bytes()
-                + sealed_line(header, {**row, "hypothesis": "something else entirely", "metrics": dict.fromkeys(row["metrics"], 0.0)})
+                + sealed_line(
+                    header,
+                    {
+                        **row,
+                        "hypothesis": "something else entirely",
+                        "metrics": dict.fromkeys(row["metrics"], 0.0),
+                    },
+                )
             )
     shutil.rmtree(home.path / "outputs" / "runs" / home.keys["run"])
 

@@ -13,9 +13,13 @@ FILE_LIMIT = 8_000
 """Bytes that a file may grow to in the run on the full disk."""
 
 
-def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(memeval: Command, tmp_path: Path) -> None:
+def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
+    memeval: Command, tmp_path: Path
+) -> None:
     limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_LIMIT}, {FILE_LIMIT})); "
-    limited += "sys.argv = ['memeval', *sys.argv[1:]]; runpy.run_module('memeval', run_name='__main__')"
+    limited += (
+        "sys.argv = ['memeval', *sys.argv[1:]]; runpy.run_module('memeval', run_name='__main__')"
+    )
     home = tmp_path / "home"
     done = subprocess.run(
         [sys.executable, "-c", limited, *SMALL, "num_runs=2"],
@@ -30,14 +34,18 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(memeval: Com
     assert "same command" in done.stderr
     assert "Traceback" not in done.stderr
     kept = (home / "outputs" / "answers").glob("*.jsonl")
-    finished = sum(b'"hypothesis"' in line for path in kept for line in path.read_bytes().splitlines())
+    finished = sum(
+        b'"hypothesis"' in line for path in kept for line in path.read_bytes().splitlines()
+    )
     assert 0 < finished < 2 * QUESTIONS
     memeval(*SMALL, "num_runs=2", home=home)
     memeval(*SMALL, "num_runs=2", home=tmp_path / "other")
     assert without_times(records(home)) == without_times(records(tmp_path / "other"))
 
 
-def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_logs_later(memeval: Command, tmp_path: Path) -> None:
+def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_logs_later(
+    memeval: Command, tmp_path: Path
+) -> None:
     cell = [word for word in SMALL if not word.startswith("tracking")]
     away = memeval(*cell, MLFLOW_TRACKING_URI="http://127.0.0.1:9")
     assert "not logged" in away.stderr
@@ -66,10 +74,18 @@ def test_an_offline_run_asks_for_no_outside_host(memeval: Command, tmp_path: Pat
     cell = [word for word in SMALL if not word.startswith("tracking")]
     memeval("-m", *cell, "system=mem0,rag", PYTHONPATH=str(hooks))
     calls = [json.loads(line) for line in seen.read_text().splitlines()] if seen.exists() else []
-    outside = [call for call in calls if not any(own in call[1] for own in ("127.0.0.1", "'localhost'", "'::1'"))]
+    outside = [
+        call
+        for call in calls
+        if not any(own in call[1] for own in ("127.0.0.1", "'localhost'", "'::1'"))
+    ]
     assert outside == []
     probe = subprocess.run(
-        [sys.executable, "-c", "import socket\ntry: socket.getaddrinfo('example.invalid', 80)\nexcept OSError: pass"],
+        [
+            sys.executable,
+            "-c",
+            "import socket\ntry: socket.getaddrinfo('example.invalid', 80)\nexcept OSError: pass",
+        ],
         env=environment(tmp_path, PYTHONPATH=str(hooks)),
         check=False,
     )

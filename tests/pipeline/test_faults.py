@@ -28,7 +28,9 @@ def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", LASTING)
-def test_lasting_faults_become_statuses_and_are_not_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
+def test_lasting_faults_become_statuses_and_are_not_tried_again(
+    memeval: Command, tmp_path: Path, kind: str
+) -> None:
     with ScriptedEndpoint(faults=Faults({kind: 0.4}, seed=5)) as endpoint:
         memeval(*model(endpoint))
         assert endpoint.count(CHAT) == QUESTIONS
@@ -42,8 +44,14 @@ def test_lasting_faults_become_statuses_and_are_not_tried_again(memeval: Command
     assert told["metrics"]["coverage"] == pytest.approx(1 - failed / QUESTIONS)
     assert told["valid"] is False
     assert told["statuses"]["answer_failed"] == failed
-    scored = [row["verdict"]["label"] == "correct" for row in rows if row["status"] == "ok" and row["category"] != 5]
-    assert told["metrics"]["accuracy"] == pytest.approx(sum(scored) / len(scored)), "failures are in no mean"
+    scored = [
+        row["verdict"]["label"] == "correct"
+        for row in rows
+        if row["status"] == "ok" and row["category"] != 5
+    ]
+    assert told["metrics"]["accuracy"] == pytest.approx(sum(scored) / len(scored)), (
+        "failures are in no mean"
+    )
 
 
 def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path: Path) -> None:
@@ -59,16 +67,24 @@ def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
 
 
-def test_a_judge_without_a_label_leaves_the_answer_unscored(memeval: Command, tmp_path: Path) -> None:
+def test_a_judge_without_a_label_leaves_the_answer_unscored(
+    memeval: Command, tmp_path: Path
+) -> None:
     def reply(body: object) -> str:
         return "I would say CORRECT" if "Reference answer" in str(body) else "7 May 2023"
 
     with ScriptedEndpoint(reply) as endpoint:
-        memeval(*model(endpoint, "judge=llm", "dataset.categories=[4]", "dataset.limit_questions=6"), check=False)
+        memeval(
+            *model(endpoint, "judge=llm", "dataset.categories=[4]", "dataset.limit_questions=6"),
+            check=False,
+        )
     assert {row["status"] for row in records(tmp_path)} == {"unparsed"}
     told = summary(tmp_path)
     assert told["metrics"]["accuracy"] is None
-    assert (told["metrics"]["accuracy_worst_case"], told["metrics"]["accuracy_best_case"]) == (0.0, 1.0)
+    assert (told["metrics"]["accuracy_worst_case"], told["metrics"]["accuracy_best_case"]) == (
+        0.0,
+        1.0,
+    )
 
 
 def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> None:
@@ -84,14 +100,20 @@ def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> Non
         assert endpoint.peak == 3
 
 
-def test_usage_and_cost_are_reported_or_marked_as_estimated(memeval: Command, tmp_path: Path) -> None:
+def test_usage_and_cost_are_reported_or_marked_as_estimated(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint(usage=False) as endpoint:
         memeval(*model(endpoint, "llm.model=gpt-4o-mini"))
     assert all(usage["estimated"] for row in records(tmp_path) for usage in row["usage"])
     assert summary(tmp_path)["metrics"]["cost_usd/total"] > 0
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint, "llm.model=nobody-knows-it"))
-        sent = sum(len(str(message["content"]).split()) for _, body in endpoint.requests for message in body["messages"])
+        sent = sum(
+            len(str(message["content"]).split())
+            for _, body in endpoint.requests
+            for message in body["messages"]
+        )
     assert not any(usage["estimated"] for row in records(tmp_path) for usage in row["usage"])
     metrics = summary(tmp_path)["metrics"]
     assert metrics["tokens/answer/prompt"] == sent

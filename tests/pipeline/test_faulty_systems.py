@@ -26,7 +26,13 @@ from memeval.results import RunSummary
 
 HERE = Path(__file__).parent
 ASKED = 2
-WORDS = ["system=no_memory", "dataset=demo", "dataset.limit_cases=1", f"dataset.limit_questions={ASKED}", "tracking=none"]
+WORDS = [
+    "system=no_memory",
+    "dataset=demo",
+    "dataset.limit_cases=1",
+    f"dataset.limit_questions={ASKED}",
+    "tracking=none",
+]
 TIMEOUT = "system.timeout_s=0.3"
 
 
@@ -59,11 +65,15 @@ def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     return summary, [json.loads(line) for line in lines]
 
 
-def check(name: str, method: str, outcome: str, summary: RunSummary, rows: list[dict[str, Any]]) -> None:
+def check(
+    name: str, method: str, outcome: str, summary: RunSummary, rows: list[dict[str, Any]]
+) -> None:
     assert [row["status"] for row in rows] == [outcome] * ASKED, rows[0].get("error")
     if outcome != "ok":
         assert f" in {method}: " in rows[0]["error"] and "\n" not in rows[0]["error"]
-        assert rows[0]["error"].startswith(("faulty.py", "numpy", "threading", "warnings", "locale")), rows[0]["error"]
+        assert rows[0]["error"].startswith(
+            ("faulty.py", "numpy", "threading", "warnings", "locale")
+        ), rows[0]["error"]
     assert all(note.isprintable() for note in summary.notes)
 
 
@@ -103,7 +113,9 @@ def test_a_memory_that_fails_to_load_is_built_again() -> None:
     assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _, rows = played("AnswersNone")
     assert {row["status"] for row in rows} == {"answer_failed"}
     monkeypatch.setattr(faulty.AnswersNone, "answer", faulty.Sound.answer)  # type: ignore[attr-defined]
@@ -132,8 +144,8 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("faulty:StyleUnknown", "baroque"),
         ("faulty:StyleRaises", "in answer_style: KeyError"),
         ("faulty:WordingsUnknown", "nothing_such"),
-        ("faulty:WordingsText", "ingest_wordings() must return names of wordings"),
-        ("faulty:ThinksRaises", "in thinks_at_ingest: SystemExit: 0"),
+        ("faulty:WordingsText", "ingest_templates() must return names of templates"),
+        ("faulty:ThinksRaises", "in uses_llm_at_ingest: SystemExit: 0"),
         ("faulty:not_a_class", "is no subclass of"),
         ("faulty:Nothing", "has no class 'Nothing'"),
         ("faulty", "must read package.module:Class"),
@@ -148,9 +160,11 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("broken_hint:X", "the settings of this system can't be read"),
     ],
 )
-def test_a_class_that_is_none_is_one_line(path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_is_none_is_one_line(
+    path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = (
-        "from dataclasses import dataclass\nfrom faulty import Sound\nfrom memeval.systems.contract import SystemSettings\n"
+        "from dataclasses import dataclass\nfrom faulty import Sound\nfrom memeval.systems.base import SystemSettings\n"
         "@dataclass(frozen=True)\nclass S(SystemSettings):\n"
     )
     sources = {
@@ -181,7 +195,14 @@ def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() ->
 def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
     environ = environment(home) | {"PYTHONPATH": str(HERE)}
     line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"+system.class=faulty:{name}", *words]
-    return subprocess.Popen(line, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", cwd=home)
+    return subprocess.Popen(
+        line,
+        env=environ,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        cwd=home,
+    )
 
 
 def waited_for(process: subprocess.Popen[str], what: str) -> str:
@@ -195,14 +216,26 @@ def waited_for(process: subprocess.Popen[str], what: str) -> str:
     raise AssertionError(f"ended with {process.wait()}: {said}")
 
 
-@pytest.mark.parametrize("name", ["IngestHangs", "AnswerHangs", "CloseHangs", "BlocksTheLoop", "SpinsOnTheLoop", "SwallowsEverything"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IngestHangs",
+        "AnswerHangs",
+        "CloseHangs",
+        "BlocksTheLoop",
+        "SpinsOnTheLoop",
+        "SwallowsEverything",
+    ],
+)
 def test_the_second_ctrl_c_ends_the_process_within_a_second(name: str, home: Path) -> None:
     process = command(name, home)
     waited_for(process, "no_memory turn")
     time.sleep(1.5)  # until the system is called
     process.send_signal(signal.SIGINT)
     said = waited_for(process, "Ctrl-C again to stop now")
-    method = {"IngestHangs": "ingest", "BlocksTheLoop": "ingest", "CloseHangs": "close"}.get(name, "answer")
+    method = {"IngestHangs": "ingest", "BlocksTheLoop": "ingest", "CloseHangs": "close"}.get(
+        name, "answer"
+    )
     assert f"waiting for case demo-1: faulty.{method}" in said
     began = time.monotonic()
     process.send_signal(signal.SIGINT)

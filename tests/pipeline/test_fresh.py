@@ -26,7 +26,9 @@ def made(stderr: str) -> set[str]:
         ("fresh=judge", {"judge"}),
     ],
 )
-def test_a_stage_is_run_again_on_demand(memeval: Command, tmp_path: Path, option: str, stages: set[str]) -> None:
+def test_a_stage_is_run_again_on_demand(
+    memeval: Command, tmp_path: Path, option: str, stages: set[str]
+) -> None:
     assert made(memeval(*SMALL, "system=bm25").stderr) == {"prepare", "answer", "judge"}
     before = records(tmp_path)
     assert made(memeval(*SMALL, "system=bm25").stderr) == set()
@@ -42,7 +44,11 @@ def test_a_stage_is_run_again_on_demand(memeval: Command, tmp_path: Path, option
 def test_cells_that_share_a_memory_build_it_once(memeval: Command) -> None:
     memeval("-m", *SMALL, "system=bm25", "top_k=2,3")
     again = memeval("-m", *SMALL, "system=bm25", "top_k=2,3", "--fresh")
-    prepared = [int(total) - int(reused or 0) for stage, total, reused in STAGES.findall(again.stderr) if stage == "prepare"]
+    prepared = [
+        int(total) - int(reused or 0)
+        for stage, total, reused in STAGES.findall(again.stderr)
+        if stage == "prepare"
+    ]
     assert len(prepared) == 2
     assert prepared[0] > 0
     assert prepared[1] == 0
@@ -54,7 +60,9 @@ def test_a_stage_that_there_is_not_is_refused(memeval: Command) -> None:
     assert "unknown fresh 'answers'. Did you mean: answer?" in done.stderr
 
 
-def test_the_command_that_repeats_a_run_repeats_no_fresh_start(memeval: Command, tmp_path: Path) -> None:
+def test_the_command_that_repeats_a_run_repeats_no_fresh_start(
+    memeval: Command, tmp_path: Path
+) -> None:
     memeval(*SMALL, "system=bm25", "--fresh=judge")
     [run] = (tmp_path / "outputs" / "runs").glob("*/run.json")
     assert "fresh" not in run.read_text(encoding="utf-8")

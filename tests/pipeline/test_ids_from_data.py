@@ -42,12 +42,17 @@ CONVERSATION = {
         "session_1_date_time": "1:56 pm on 8 May, 2023",
         "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I bought a kayak."}],
     },
-    "qa": [{"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4}],
+    "qa": [
+        {"question": "What did Ann buy?", "answer": "a kayak", "evidence": ["D1:1"], "category": 4}
+    ],
 }
 
 
 def locomo_file(path: Path, ids: list[str]) -> Path:
-    path.write_text(json.dumps([{**copy.deepcopy(CONVERSATION), "sample_id": case_id} for case_id in ids]), encoding="utf-8")
+    path.write_text(
+        json.dumps([{**copy.deepcopy(CONVERSATION), "sample_id": case_id} for case_id in ids]),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -57,7 +62,13 @@ def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_
     kept.parent.mkdir(parents=True)
     kept.write_text("kept")
     file = locomo_file(tmp_path / "evil.json", HOSTILE)
-    cell = ("dataset=locomo", f"dataset.path={file}", "dataset.allow_unpinned=true", "system=rag", "tracking=none")
+    cell = (
+        "dataset=locomo",
+        f"dataset.path={file}",
+        "dataset.allow_unpinned=true",
+        "system=rag",
+        "tracking=none",
+    )
     before = sorted(path for path in tmp_path.rglob("*") if home not in path.parents)
 
     memeval(*cell, home=home)
@@ -71,9 +82,17 @@ def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_
     assert f"{len(HOSTILE)} found" in memeval("prepare", *cell, home=home).stdout
 
 
-def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(memeval: Command, tmp_path: Path) -> None:
+def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
+    memeval: Command, tmp_path: Path
+) -> None:
     file = locomo_file(tmp_path / "data.json", ["conv-1"])
-    cell = ("dataset=locomo", f"dataset.path={file}", "dataset.allow_unpinned=true", "system=rag", "tracking=none")
+    cell = (
+        "dataset=locomo",
+        f"dataset.path={file}",
+        "dataset.allow_unpinned=true",
+        "system=rag",
+        "tracking=none",
+    )
     memeval("prepare", *cell)
     (memory,) = (path.parent for path in (tmp_path / "data" / "prepared").glob("*/*/memory.json"))
     old = memory.rename(memory.with_name("conv-1"))
@@ -83,11 +102,23 @@ def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(memeval: Co
 
 
 @pytest.mark.parametrize("case_id", ["\ud800", " ", ""])
-def test_an_id_that_cannot_be_stored_is_one_clear_line(memeval: Command, tmp_path: Path, case_id: str) -> None:
+def test_an_id_that_cannot_be_stored_is_one_clear_line(
+    memeval: Command, tmp_path: Path, case_id: str
+) -> None:
     file = locomo_file(tmp_path / "data.json", [case_id])
-    done = memeval("dataset=locomo", f"dataset.path={file}", "dataset.allow_unpinned=true", "tracking=none", check=False)
+    done = memeval(
+        "dataset=locomo",
+        f"dataset.path={file}",
+        "dataset.allow_unpinned=true",
+        "tracking=none",
+        check=False,
+    )
     assert done.returncode == 2
-    assert done.stderr.count("\n") <= 2 and "sample_id" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.stderr.count("\n") <= 2
+        and "sample_id" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def question(question_id: str) -> EvalQuestion:
@@ -104,14 +135,18 @@ def question(question_id: str) -> EvalQuestion:
         ([("a\udc80", ["q"])], "surrogate"),
     ],
 )
-def test_ids_that_meet_in_one_store_are_refused(cases: list[tuple[str, list[str]]], told: str) -> None:
+def test_ids_that_meet_in_one_store_are_refused(
+    cases: list[tuple[str, list[str]]], told: str
+) -> None:
     taken: set[str] = set()
     with pytest.raises(UserError, match=told):
         for case_id, questions in cases:
             take_ids(EvalCase(case_id, (), tuple(map(question, questions)), ()), taken)
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, "", "\ud800", "con", "nul", "com1", "Locomo", "locomo.", "a b"])
+@pytest.mark.parametrize(
+    "name", [*HOSTILE, "", "\ud800", "con", "nul", "com1", "Locomo", "locomo.", "a b"]
+)
 def test_a_name_in_a_path_is_plain(name: str) -> None:
     assert file_name(name) == digest_name(name)
     assert file_name("my_tickets-2") == "my_tickets-2"

@@ -18,7 +18,7 @@ from memeval.pipeline.cell import open_cell
 from memeval.pipeline.prepare import prepare
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
 from memeval.systems.asking import asked
@@ -26,8 +26,18 @@ from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.http import Request, send
 
 ASKED = 2
-WORDS = ["dataset=demo", "dataset.limit_cases=1", f"dataset.limit_questions={ASKED}", "tracking=none", "llm=openai", "llm.model=scripted"]
-ANSWERS = shipped("answer_short").user.partition("{")[0][:20] or shipped("answer_short").system[:40]
+WORDS = [
+    "dataset=demo",
+    "dataset.limit_cases=1",
+    f"dataset.limit_questions={ASKED}",
+    "tracking=none",
+    "llm=openai",
+    "llm.model=scripted",
+]
+ANSWERS = (
+    load_builtin("answer_short").user.partition("{")[0][:20]
+    or load_builtin("answer_short").system[:40]
+)
 SOUND = {
     "cogcanvas_nocot": "[]",
     "mem0": '{"memory": [{"text": "Somebody said something."}]}',
@@ -89,13 +99,21 @@ def replies(system: str, ingest: Callable[[int, Mapping[str, Any]], str | None])
 def sound(system: str, body: Mapping[str, Any]) -> str:
     if system != "working_memory":
         return SOUND[system]
-    names = [line for line in shipped("working_memory_template").user.splitlines() if line.startswith("- ")]
+    names = [
+        line
+        for line in load_builtin("working_memory_template").user.splitlines()
+        if line.startswith("- ")
+    ]
     return "\n".join(f"{name} somebody" for name in names)
 
 
-def played(endpoint: ScriptedEndpoint, system: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
+def played(
+    endpoint: ScriptedEndpoint, system: str, *words: str
+) -> tuple[RunSummary, list[dict[str, Any]]]:
     options = ["system.infer=true"] if system == "mem0" else []
-    config = composed([*WORDS, f"system={system}", f"llm.base_url={endpoint.base_url}", *options, *words])
+    config = composed(
+        [*WORDS, f"system={system}", f"llm.base_url={endpoint.base_url}", *options, *words]
+    )
     cell = open_cell(config, "")
     summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
@@ -103,11 +121,16 @@ def played(endpoint: ScriptedEndpoint, system: str, *words: str) -> tuple[RunSum
 
 
 def manifests(home: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text(encoding="utf-8")) for path in home.glob("data/prepared/*/*/memory.json")]
+    return [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in home.glob("data/prepared/*/*/memory.json")
+    ]
 
 
 @pytest.mark.parametrize("system", SOUND)
-def test_a_sound_ingest_has_lost_nothing(endpoint: ScriptedEndpoint, home: Path, system: str) -> None:
+def test_a_sound_ingest_has_lost_nothing(
+    endpoint: ScriptedEndpoint, home: Path, system: str
+) -> None:
     endpoint.reply = replies(system, lambda number, body: None)
     summary, rows = played(endpoint, system)
     assert {row["status"] for row in rows} == {"ok"}
@@ -119,7 +142,9 @@ def test_a_sound_ingest_has_lost_nothing(endpoint: ScriptedEndpoint, home: Path,
 
 @pytest.mark.parametrize("garbage", GARBAGE[:4])
 @pytest.mark.parametrize("system", SOUND)
-def test_garbage_once_is_asked_again_and_leaves_no_trace(endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str) -> None:
+def test_garbage_once_is_asked_again_and_leaves_no_trace(
+    endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str
+) -> None:
     endpoint.reply = replies(system, lambda number, body: garbage if number == 1 else None)
     summary, rows = played(endpoint, system)
     assert {row["status"] for row in rows} == {"ok"}, rows[0].get("error")
@@ -141,11 +166,15 @@ def test_garbage_throughout_fails_the_case_until_the_model_is_sound(
 
     endpoint.reply = replies(system, lambda number, body: None)
     summary, rows = played(endpoint, system)
-    assert {row["status"] for row in rows} == {"ok"}, "the same command asks again: no garbage is in the cache"
+    assert {row["status"] for row in rows} == {"ok"}, (
+        "the same command asks again: no garbage is in the cache"
+    )
     assert summary.metrics["ingest_lost"] == 0
 
 
-def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(endpoint: ScriptedEndpoint, home: Path) -> None:
+def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(
+    endpoint: ScriptedEndpoint, home: Path
+) -> None:
     endpoint.reply = replies("cogcanvas_nocot", unlucky())
     limits = ("max_ingest_loss=0.5", "system.gleaning=false")
     summary, rows = played(endpoint, "cogcanvas_nocot", *limits)
@@ -158,7 +187,9 @@ def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(endpoint: Scr
 
     endpoint.reply = replies("cogcanvas_nocot", lambda number, body: None)
     again, _ = played(endpoint, "cogcanvas_nocot", *limits, f"dataset.limit_questions={ASKED + 1}")
-    assert again.metrics["ingest_lost"] == summary.metrics["ingest_lost"], "the memory is found, and its health with it"
+    assert again.metrics["ingest_lost"] == summary.metrics["ingest_lost"], (
+        "the memory is found, and its health with it"
+    )
     strict, rows = played(endpoint, "cogcanvas_nocot", "system.gleaning=false")
     assert strict.metrics["ingest_lost"] == 0, "another limit builds anew"
 
@@ -182,12 +213,19 @@ def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, 
         endpoint.refusals = refusals
         facts = {3: '{"memory": [{"text": "a poison was named"}, {"text": "and a cure"}]}'}
         endpoint.reply = replies("mem0", lambda number, body: facts.get(number, '{"memory": []}'))
-        words = ("embedder=openai", "embedder.model=scripted", f"embedder.base_url={endpoint.base_url}", "embedder.max_retries=0")
+        words = (
+            "embedder=openai",
+            "embedder.model=scripted",
+            f"embedder.base_url={endpoint.base_url}",
+            "embedder.max_retries=0",
+        )
         summary, rows = played(endpoint, "mem0", *words, "max_ingest_loss=0.5")
     assert {row["status"] for row in rows} == {"ok"}, rows[0].get("error")
     units = manifests(home)[0]["chunks"]
     assert summary.metrics["ingest_lost"] == pytest.approx(lost / units)
-    memories = json.loads(next(home.glob("data/prepared/*/*/memories.json")).read_text(encoding="utf-8"))["memories"]
+    memories = json.loads(
+        next(home.glob("data/prepared/*/*/memories.json")).read_text(encoding="utf-8")
+    )["memories"]
     texts = {row["payload"]["data"] for row in memories}
     assert ("a poison was named" in texts) is (lost == 0)
     assert "and a cure" in texts
@@ -195,7 +233,12 @@ def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, 
 
 def test_prepare_tells_what_was_lost(endpoint: ScriptedEndpoint, home: Path) -> None:
     endpoint.reply = replies("cogcanvas_nocot", unlucky())
-    words = [*WORDS, "system=cogcanvas_nocot", f"llm.base_url={endpoint.base_url}", "max_ingest_loss=0.5"]
+    words = [
+        *WORDS,
+        "system=cogcanvas_nocot",
+        f"llm.base_url={endpoint.base_url}",
+        "max_ingest_loss=0.5",
+    ]
     done = run_loop(prepare(open_cell(composed(words), ""), Silent()))
     assert done.counts["built"] == 1
     assert any("ingest lost" in note for note in done.notes)
@@ -228,7 +271,9 @@ class Repeating(LanguageModel):
         (["bad", "fine"], True, None, ["bad"]),
     ],
 )
-def test_a_reply_of_no_use_is_asked_for_once_more(said: list[str], deterministic: bool, found: str | None, forgotten: list[str]) -> None:
+def test_a_reply_of_no_use_is_asked_for_once_more(
+    said: list[str], deterministic: bool, found: str | None, forgotten: list[str]
+) -> None:
     model = Repeating(*((text, None) for text in said), deterministic=deterministic)
     read = lambda completion: completion.text if completion.text == "fine" else None  # noqa: E731
     assert asyncio.run(asked(model, ChatPrompt(()), seed=0, read=read)) == found

@@ -16,7 +16,13 @@ from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, w
 from memeval.testing.endpoint import ScriptedEndpoint
 
 CONCURRENCY = 4
-CELL = (*SMALL, "llm=openai", "llm.model=gpt-4o-mini", "judge=llm", f"llm.max_concurrency={CONCURRENCY}")
+CELL = (
+    *SMALL,
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "judge=llm",
+    f"llm.max_concurrency={CONCURRENCY}",
+)
 
 
 def arguments(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
@@ -35,14 +41,20 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[s
     home = tmp_path_factory.mktemp("whole")
     with ScriptedEndpoint(port=port) as endpoint:
         done = subprocess.run(
-            [sys.executable, "-m", "memeval", *arguments(endpoint)], env=environment(home), capture_output=True, timeout=300, check=False
+            [sys.executable, "-m", "memeval", *arguments(endpoint)],
+            env=environment(home),
+            capture_output=True,
+            timeout=300,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
     return without_times(records(home))
 
 
 @pytest.mark.parametrize("after", [1, 7, QUESTIONS // 2, QUESTIONS + 3])
-def test_sigkill(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int) -> None:
+def test_sigkill(
+    memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int
+) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", *arguments(endpoint)],
@@ -57,12 +69,16 @@ def test_sigkill(memeval: Command, tmp_path: Path, port: int, uninterrupted: lis
         memeval(*arguments(endpoint))
         asked = Counter(repr(body) for _, body in endpoint.requests)
         repeated = sum(count - 1 for count in asked.values())
-        assert repeated <= CONCURRENCY, "only calls under way when the process died may be asked twice"
+        assert repeated <= CONCURRENCY, (
+            "only calls under way when the process died may be asked twice"
+        )
         assert max(asked.values()) <= 2
     assert without_times(records(tmp_path)) == uninterrupted
 
 
-def test_ctrl_c_says_what_is_kept_and_how_to_go_on(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]) -> None:
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
+    memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
+) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", *arguments(endpoint)],
@@ -82,7 +98,9 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(memeval: Command, tmp_path: P
     assert without_times(records(tmp_path)) == uninterrupted
 
 
-def test_a_torn_line_is_dropped_and_made_anew(memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]) -> None:
+def test_a_torn_line_is_dropped_and_made_anew(
+    memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
+) -> None:
     with ScriptedEndpoint(port=port) as endpoint:
         memeval(*arguments(endpoint))
         (answers,) = (tmp_path / "outputs" / "answers").glob("*.jsonl")
@@ -96,7 +114,11 @@ def test_a_torn_line_is_dropped_and_made_anew(memeval: Command, tmp_path: Path, 
     assert without_times(records(tmp_path)) == uninterrupted
 
 
-def wait_until(endpoint: ScriptedEndpoint, requests: int, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+def wait_until(
+    endpoint: ScriptedEndpoint,
+    requests: int,
+    process: subprocess.Popen[str] | subprocess.Popen[bytes],
+) -> None:
     """Until so many requests have come, or the process ended before."""
     deadline = time.monotonic() + 60
     while endpoint.count() < requests and process.poll() is None and time.monotonic() < deadline:

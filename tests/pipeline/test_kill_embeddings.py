@@ -35,13 +35,22 @@ CELL = (
 
 
 def arguments(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
-    return (*CELL, f"llm.base_url={endpoint.base_url}", f"embedder.base_url={endpoint.base_url}", *more)
+    return (
+        *CELL,
+        f"llm.base_url={endpoint.base_url}",
+        f"embedder.base_url={endpoint.base_url}",
+        *more,
+    )
 
 
 def spent(home: Path) -> dict[str, Any]:
     """What a run says that it moved and paid."""
     metrics = summary(home)["metrics"]
-    return {name: value for name, value in metrics.items() if name.startswith(("tokens/", "calls/", "cost_usd"))}
+    return {
+        name: value
+        for name, value in metrics.items()
+        if name.startswith(("tokens/", "calls/", "cost_usd"))
+    }
 
 
 def paid_twice(endpoint: ScriptedEndpoint) -> int:
@@ -76,7 +85,9 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
 
 
 @pytest.mark.parametrize("after", [1, 3, 6, 12, 24])
-def test_sigkill(memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int) -> None:
+def test_sigkill(
+    memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int
+) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", *arguments(endpoint)],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, records
 
-from memeval.datasets.locomo_schema import parse_date
+from memeval.datasets.locomo.schema import parse_date
 from memeval.records import format_time
 from memeval.systems.registry import BUILT_IN
 from memeval.testing.endpoint import ScriptedEndpoint
@@ -19,7 +19,9 @@ from memeval.testing.endpoint import ScriptedEndpoint
 OUTSIDE = {"letta", "oracle"}
 """`letta` asks its own server; `oracle` is the control that is handed the evidence (as text, without its ids)."""
 SYSTEMS = ",".join(sorted(set(BUILT_IN) - OUTSIDE))
-TELLTALE = re.compile(r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE)
+TELLTALE = re.compile(
+    r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
+)
 
 
 def reply(body: Mapping[str, Any]) -> str:
@@ -29,16 +31,30 @@ def reply(body: Mapping[str, Any]) -> str:
 
 
 def prompts(endpoint: ScriptedEndpoint) -> list[str]:
-    return ["\n".join(str(message["content"]) for message in body["messages"]) for _, body in endpoint.requests]
+    return [
+        "\n".join(str(message["content"]) for message in body["messages"])
+        for _, body in endpoint.requests
+    ]
 
 
 def what_is_said(sample: Mapping[str, Any]) -> str:
     """All that a system may know: the turns, their captions, the sessions' dates as they are shown, the questions. No ids."""
     talk = sample["conversation"]
     turns = [turn for value in talk.values() if isinstance(value, list) for turn in value]
-    dates = [format_time(time) for name, value in talk.items() if name.endswith("date_time") and (time := parse_date(value))]
+    dates = [
+        format_time(time)
+        for name, value in talk.items()
+        if name.endswith("date_time") and (time := parse_date(value))
+    ]
     captions = [turn.get("blip_caption", "") for turn in turns]
-    return "\n".join([*(turn["text"] for turn in turns), *captions, *dates, *(qa["question"] for qa in sample["qa"])])
+    return "\n".join(
+        [
+            *(turn["text"] for turn in turns),
+            *captions,
+            *dates,
+            *(qa["question"] for qa in sample["qa"]),
+        ]
+    )
 
 
 def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
@@ -46,30 +62,71 @@ def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
     assert sent
     for prompt in sent:
         found = TELLTALE.search(prompt)
-        assert not (found and found.group().lower() not in said.lower()), f"{found and found.group()!r} in a prompt: {prompt[:300]}"
-    unsaid = {gold for row in rows for gold in row["gold"] if len(gold) > 8 and gold.lower() not in said.lower()}
+        assert not (found and found.group().lower() not in said.lower()), (
+            f"{found and found.group()!r} in a prompt: {prompt[:300]}"
+        )
+    unsaid = {
+        gold
+        for row in rows
+        for gold in row["gold"]
+        if len(gold) > 8 and gold.lower() not in said.lower()
+    }
     for gold in unsaid:
         told = [prompt for prompt in sent if gold.lower() in prompt.lower()]
-        assert not told, f"{gold!r} is nowhere in the conversation and yet in a prompt: {told[0][:300]}"
+        assert not told, (
+            f"{gold!r} is nowhere in the conversation and yet in a prompt: {told[0][:300]}"
+        )
     return len(unsaid)
 
 
 @pytest.mark.parametrize("style", ["short", "cot"])
 def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str) -> None:
-    demo = json.loads((Path(__file__).parents[2] / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))
+    demo = json.loads(
+        (Path(__file__).parents[2] / "data" / "demo" / "demo.json").read_text(encoding="utf-8")
+    )
     with ScriptedEndpoint(reply) as endpoint:
-        cell = ("dataset.limit_cases=1", "llm=openai", f"llm.base_url={endpoint.base_url}", "tracking=none", f"prompt={style}")
-        memeval("-m", f"system={SYSTEMS}", *cell, "compression_turn=middle", "dataset.categories=[1,2,3,4]", check=False)
+        cell = (
+            "dataset.limit_cases=1",
+            "llm=openai",
+            f"llm.base_url={endpoint.base_url}",
+            "tracking=none",
+            f"prompt={style}",
+        )
+        memeval(
+            "-m",
+            f"system={SYSTEMS}",
+            *cell,
+            "compression_turn=middle",
+            "dataset.categories=[1,2,3,4]",
+            check=False,
+        )
         said = what_is_said(demo[0])
-        assert look_through(prompts(endpoint), records(tmp_path), said) >= 5, "too few golds that could leak for the test to mean anything"
+        assert look_through(prompts(endpoint), records(tmp_path), said) >= 5, (
+            "too few golds that could leak for the test to mean anything"
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_prompts_over_a_locomo_conversation(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
+def test_prompts_over_a_locomo_conversation(
+    memeval: Command, tmp_path: Path, data_dir: Path
+) -> None:
     locomo = json.loads((data_dir / "locomo" / "locomo10.json").read_text(encoding="utf-8"))
     with ScriptedEndpoint(reply) as endpoint:
-        cell = ("dataset=locomo", "dataset.limit_cases=1", "llm=openai", f"llm.base_url={endpoint.base_url}", "tracking=none")
-        memeval("-m", f"system={SYSTEMS}", *cell, "llm.max_concurrency=32", MEMEVAL_DATA_DIR=str(data_dir), check=False)
+        cell = (
+            "dataset=locomo",
+            "dataset.limit_cases=1",
+            "llm=openai",
+            f"llm.base_url={endpoint.base_url}",
+            "tracking=none",
+        )
+        memeval(
+            "-m",
+            f"system={SYSTEMS}",
+            *cell,
+            "llm.max_concurrency=32",
+            MEMEVAL_DATA_DIR=str(data_dir),
+            check=False,
+        )
         said = what_is_said(locomo[0])
         assert look_through(prompts(endpoint), records(tmp_path), said) >= 20

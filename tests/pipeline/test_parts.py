@@ -21,7 +21,14 @@ from memeval.pipeline.window import Window
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), min_size=1, max_size=8), st.data())
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
+)
 def test_whatever_the_file_is_cut_to_whole_rows_survive(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Any], data: st.DataObject
 ) -> None:
@@ -121,7 +128,10 @@ def test_a_window_bounds_the_text_that_is_open_and_lets_a_larger_case_in_alone()
             await window.enter(1, size)
             seen.append(name)
 
-        tasks = [asyncio.create_task(enter(name, size)) for name, size in (("a", 6), ("b", 4), ("c", 1), ("d", 99))]
+        tasks = [
+            asyncio.create_task(enter(name, size))
+            for name, size in (("a", 6), ("b", 4), ("c", 1), ("d", 99))
+        ]
         await asyncio.sleep(0.01)
         assert seen == ["a", "b"], "10 characters are open"
         window.leave(1, 6)
@@ -134,14 +144,18 @@ def test_a_window_bounds_the_text_that_is_open_and_lets_a_larger_case_in_alone()
     assert asyncio.run(play()) == ["a", "b", "c", "d"]
 
 
-def record(label: str | None, category: int = 4, case: str = "c1", number: int = 0) -> dict[str, Any]:
+def record(
+    label: str | None, category: int = 4, case: str = "c1", number: int = 0
+) -> dict[str, Any]:
     return {
         "question_id": f"{case}/q{number}",
         "case_id": case,
         "category": category,
         "category_name": {4: "single_hop", 5: "adversarial"}[category],
         "status": "ok" if label else "answer_failed",
-        "verdict": {"judge": "keyword", "label": label, "score": None, "reason": ""} if label else None,
+        "verdict": {"judge": "keyword", "label": label, "score": None, "reason": ""}
+        if label
+        else None,
         "metrics": {"token_f1": 1.0 if label == "correct" else 0.0} if label else {},
         "hypothesis": "x" if label else None,
         "answerable": category != 5,
@@ -164,7 +178,12 @@ def test_nothing_measured_is_none_and_never_zero() -> None:
 
 
 def test_category_5_never_enters_accuracy() -> None:
-    rows = [record("correct"), record("wrong", number=1), record("correct", 5, number=2), record("correct", 5, number=3)]
+    rows = [
+        record("correct"),
+        record("wrong", number=1),
+        record("correct", 5, number=2),
+        record("correct", 5, number=3),
+    ]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["accuracy"] == 0.5
     assert metrics["accuracy/adversarial"] == 1.0
@@ -188,7 +207,12 @@ def test_one_repeat_has_no_deviation_and_equal_ones_have_none_either() -> None:
 def test_intervals_need_two_cases() -> None:
     rows = [record("correct", number=n) for n in range(3)] + [record("wrong", number=9)]
     assert measure_cell([{}], rows, HEADLINE)["accuracy_ci95_low"] is None
-    assert measure_cell([{}], [*rows, record("wrong", case="c2", number=1)], HEADLINE)["accuracy_ci95_low"] is not None
+    assert (
+        measure_cell([{}], [*rows, record("wrong", case="c2", number=1)], HEADLINE)[
+            "accuracy_ci95_low"
+        ]
+        is not None
+    )
 
 
 def test_percentiles() -> None:

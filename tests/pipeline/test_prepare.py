@@ -23,7 +23,13 @@ def memories(home: Path) -> list[Path]:
 
 
 def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
-    return (*QUICK, "system=summarization", "compression_turn=20", "llm=openai", f"llm.base_url={endpoint.base_url}")
+    return (
+        *QUICK,
+        "system=summarization",
+        "compression_turn=20",
+        "llm=openai",
+        f"llm.base_url={endpoint.base_url}",
+    )
 
 
 def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None:
@@ -38,7 +44,9 @@ def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None
         assert endpoint.count(CHAT) == thought + 3, "only the answers were asked for"
 
 
-def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(memeval: Command, tmp_path: Path) -> None:
+def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
         memeval("prepare", *thinking(endpoint))
         thought = endpoint.count(CHAT)
@@ -57,7 +65,11 @@ def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damag
     memeval(*QUICK, "system=rag")
     before = without_times(records(tmp_path))
     (memory,) = memories(tmp_path)
-    victim = next(path for path in sorted(memory.iterdir()) if (path.name == "memory.json") == (damage == "manifest"))
+    victim = next(
+        path
+        for path in sorted(memory.iterdir())
+        if (path.name == "memory.json") == (damage == "manifest")
+    )
     if damage == "missing":
         victim.unlink()
     else:
@@ -71,15 +83,26 @@ def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damag
 
 
 def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None:
-    for change in ((), ("granularity=session",), ("dataset.images=none",), ("compression_turn=middle",), ("system.chunk_size=300",)):
+    for change in (
+        (),
+        ("granularity=session",),
+        ("dataset.images=none",),
+        ("compression_turn=middle",),
+        ("system.chunk_size=300",),
+    ):
         assert "1 built" in memeval("prepare", *QUICK, "system=rag", *change).stdout
-    assert "1 found" in memeval("prepare", *QUICK, "system=rag", "top_k=3", "judge=exact_match").stdout
+    assert (
+        "1 found" in memeval("prepare", *QUICK, "system=rag", "top_k=3", "judge=exact_match").stdout
+    )
     assert len(memories(tmp_path)) == 5
 
 
 def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.", latency_s=0.1) as endpoint:
-        cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + ["compression_turn=rolling", "llm.max_concurrency=1"]
+        cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + [
+            "compression_turn=rolling",
+            "llm.max_concurrency=1",
+        ]
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", "prepare", *cell],
             env=environment(tmp_path),
@@ -101,7 +124,9 @@ def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -
 def test_a_case_that_fails_is_named_and_the_same_command_tries_it_again(memeval: Command) -> None:
     from memeval.testing.endpoint import Faults
 
-    with ScriptedEndpoint(lambda body: "A short summary.", faults=Faults({"bad_request": 1.0})) as endpoint:
+    with ScriptedEndpoint(
+        lambda body: "A short summary.", faults=Faults({"bad_request": 1.0})
+    ) as endpoint:
         failed = memeval("prepare", *thinking(endpoint), check=False)
         assert failed.returncode == 1
         assert "demo-1" in failed.stderr

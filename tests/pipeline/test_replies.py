@@ -47,7 +47,9 @@ def finish_of(reason: Any, content: Any = "7 May") -> Any:
     ],
     ids=["text", "negative", "digits", "details"],
 )
-def test_an_odd_usage_ends_no_run_and_is_said_once(memeval: Command, tmp_path: Path, usage: Any) -> None:
+def test_an_odd_usage_ends_no_run_and_is_said_once(
+    memeval: Command, tmp_path: Path, usage: Any
+) -> None:
     with ScriptedEndpoint(edit=usage_of(usage)) as endpoint:
         done = memeval(*model(endpoint))
         again = memeval(*model(endpoint))
@@ -60,7 +62,9 @@ def test_an_odd_usage_ends_no_run_and_is_said_once(memeval: Command, tmp_path: P
 def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint))
-        caches = list((tmp_path / "home").rglob("responses.sqlite")) or list(tmp_path.rglob("responses.sqlite"))
+        caches = list((tmp_path / "home").rglob("responses.sqlite")) or list(
+            tmp_path.rglob("responses.sqlite")
+        )
         with sqlite3.connect(caches[0]) as connection:
             (count,) = connection.execute("SELECT COUNT(*) FROM entries").fetchone()
             entry = {"text": "x", "usage": {"prompt_tokens": "7"}, "latency_s": 0.1, "wait_s": 0.0}
@@ -84,7 +88,9 @@ def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_pa
         ("content_filter", None, "answer_filtered"),
     ],
 )
-def test_an_answer_that_is_not_whole_is_no_score(memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str) -> None:
+def test_an_answer_that_is_not_whole_is_no_score(
+    memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str
+) -> None:
     with ScriptedEndpoint(edit=finish_of(reason, content)) as endpoint:
         memeval(*model(endpoint), check=False)
         asked = endpoint.count(CHAT)
@@ -116,9 +122,17 @@ def test_thinking_is_kept_in_the_row_and_said(memeval: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", VECTOR_FAULTS)
-def test_unsound_vectors_are_asked_for_again_and_never_kept(memeval: Command, tmp_path: Path, kind: str) -> None:
+def test_unsound_vectors_are_asked_for_again_and_never_kept(
+    memeval: Command, tmp_path: Path, kind: str
+) -> None:
     def run(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
-        memeval(*FEW, "system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}", home=home)
+        memeval(
+            *FEW,
+            "system=embedding_only",
+            "embedder=openai",
+            f"embedder.base_url={endpoint.base_url}",
+            home=home,
+        )
         return [row["retrieved"] for row in records(home)]
 
     with ScriptedEndpoint() as endpoint:
@@ -136,12 +150,20 @@ def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Pa
     assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
 
 
-def test_an_endpoint_that_is_not_there_ends_within_the_patience_and_says_why(memeval: Command, tmp_path: Path) -> None:
+def test_an_endpoint_that_is_not_there_ends_within_the_patience_and_says_why(
+    memeval: Command, tmp_path: Path
+) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     began = time.monotonic()
-    done = memeval(*FEW, "llm=openai", f"llm.base_url=http://127.0.0.1:{port}/v1", "llm.patience_s=2", check=False)
+    done = memeval(
+        *FEW,
+        "llm=openai",
+        f"llm.base_url=http://127.0.0.1:{port}/v1",
+        "llm.patience_s=2",
+        check=False,
+    )
     assert done.returncode == 1
     assert time.monotonic() - began < 60
     assert all("connection refused" in row["error"] for row in records(tmp_path))

@@ -44,7 +44,11 @@ def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> 
 
 def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
-        embedder = ("system=embedding_only", "embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        embedder = (
+            "system=embedding_only",
+            "embedder=openai",
+            f"embedder.base_url={endpoint.base_url}",
+        )
         memeval(*SMALL, *embedder, "top_k=3")
         first = endpoint.count(EMBED)
         assert first > 0
@@ -66,7 +70,9 @@ def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
         assert endpoint.count(CHAT) <= first + 2, "only the two answers may be asked anew"
 
 
-def test_repeats_are_end_to_end_runs_under_their_own_seeds(memeval: Command, tmp_path: Path) -> None:
+def test_repeats_are_end_to_end_runs_under_their_own_seeds(
+    memeval: Command, tmp_path: Path
+) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint), "num_runs=3", "seed=7")
         assert endpoint.count(CHAT) == 3 * QUESTIONS

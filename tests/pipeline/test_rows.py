@@ -11,13 +11,25 @@ from typing import Any
 import pytest
 
 from memeval.pipeline.imported import read_hypotheses
-from memeval.pipeline.rows import answer_digest, check_answer_row, check_verdict_row, is_about, problem_of
+from memeval.pipeline.rows import (
+    answer_digest,
+    check_answer_row,
+    check_verdict_row,
+    is_about,
+    problem_of,
+)
 from memeval.pipeline.store import RowStore, read_rows, sealed_line
 from memeval.private import make_folder
 from memeval.results import RunSummary, as_json, is_sealed, sealed, write_atomically
 
 HEADER = {"answer": "0123456789abcdef", "seed": 0}
-USAGE = {"role": "answer", "model": "m", "provider": "offline", "prompt_tokens": 3, "completion_tokens": None}
+USAGE = {
+    "role": "answer",
+    "model": "m",
+    "provider": "offline",
+    "prompt_tokens": 3,
+    "completion_tokens": None,
+}
 ANSWER = {
     "id": "q",
     "status": "ok",
@@ -31,7 +43,15 @@ ANSWER = {
     "times": {"answer_ms": None, "wait_s": 0.0},
     "origin": "run",
 }
-INGEST = {"id": "ingest c", "status": "ok", "chunks": 3, "compressions": 0, "usage": [], "origin": "run", "times": {"ingest_ms": 1.0}}
+INGEST = {
+    "id": "ingest c",
+    "status": "ok",
+    "chunks": 3,
+    "compressions": 0,
+    "usage": [],
+    "origin": "run",
+    "times": {"ingest_ms": 1.0},
+}
 VERDICT = {
     "id": "q",
     "status": "ok",
@@ -103,7 +123,11 @@ def is_taken(row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None])
 
 
 def test_sound_rows_are_taken() -> None:
-    assert is_taken(ANSWER, check_answer_row) and is_taken(INGEST, check_answer_row) and is_taken(VERDICT, check_verdict_row)
+    assert (
+        is_taken(ANSWER, check_answer_row)
+        and is_taken(INGEST, check_answer_row)
+        and is_taken(VERDICT, check_verdict_row)
+    )
     assert is_taken({"id": "q", "status": "answer_failed", "error": "no reply"}, check_answer_row)
     assert is_taken({"id": "q", "status": "judge_failed", "error": "no reply"}, check_verdict_row)
 
@@ -121,10 +145,14 @@ def test_odd_verdicts_are_left_out_and_counted(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["status", "hypothesis", "metrics"])
 def test_a_missing_field_is_odd_too(name: str) -> None:
-    assert not is_taken({key: value for key, value in ANSWER.items() if key != name}, check_answer_row)
+    assert not is_taken(
+        {key: value for key, value in ANSWER.items() if key != name}, check_answer_row
+    )
 
 
-@pytest.mark.parametrize("value", [{"notes": {"x": object()}}, {"context_tokens": object()}, {"hypothesis": b"x"}])
+@pytest.mark.parametrize(
+    "value", [{"notes": {"x": object()}}, {"context_tokens": object()}, {"hypothesis": b"x"}]
+)
 def test_what_json_does_not_hold_is_told(value: dict[str, Any]) -> None:
     assert "can't be stored" in str(problem_of({**ANSWER, **value}, check_answer_row))
     assert problem_of(ANSWER, check_answer_row) is None
@@ -148,7 +176,10 @@ def test_rows_of_another_key_are_not_taken() -> None:
 
 
 def test_rows_of_an_earlier_version_are_taken_below_their_header_only() -> None:
-    header, row = json.dumps({"header": HEADER}).encode() + b"\n", json.dumps(ANSWER).encode() + b"\n"
+    header, row = (
+        json.dumps({"header": HEADER}).encode() + b"\n",
+        json.dumps(ANSWER).encode() + b"\n",
+    )
     found = read_rows(header + row, HEADER, check_answer_row)
     assert (list(found.rows), found.unsealed, found.dropped) == (["q"], 1, 0)
     assert read_rows(row, HEADER, check_answer_row).dropped == 1
@@ -169,14 +200,19 @@ def test_a_file_of_another_key_is_continued_under_its_own_header(tmp_path: Path)
         assert store.rows["q"]["hypothesis"] == "7 May"
 
 
-@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"])
+@pytest.mark.parametrize(
+    "mark", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
+)
 def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
     with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
         store.append({"id": f"a{mark}b", "text": mark})
     with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
         assert list(store.rows) == [f"a{mark}b"] and not store.dropped
     answers = tmp_path / "answers.jsonl"
-    answers.write_bytes(json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False).encode() + b"\r\n")
+    answers.write_bytes(
+        json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False).encode()
+        + b"\r\n"
+    )
     assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
 
 
@@ -191,12 +227,27 @@ def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
 def test_a_verdict_is_about_one_answer() -> None:
     verdict = {"judged": answer_digest("7 May")}
     assert is_about(verdict, {"hypothesis": "7 May"}) and is_about({}, {"hypothesis": "x"})
-    assert not is_about(verdict, {"hypothesis": "8 May"}) and not is_about(None, {"hypothesis": "x"})
+    assert not is_about(verdict, {"hypothesis": "8 May"}) and not is_about(
+        None, {"hypothesis": "x"}
+    )
 
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", "3", "null", "{}", '{"categories": 5}', "[" * 100_000, '{"run_key": ["x"]}', "\x00", "\ufeff{}", '{"digest": "x"}'],
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"categories": 5}',
+        "[" * 100_000,
+        '{"run_key": ["x"]}',
+        "\x00",
+        "\ufeff{}",
+        '{"digest": "x"}',
+    ],
 )
 def test_a_damaged_summary_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content, encoding="utf-8")
@@ -221,7 +272,11 @@ def test_what_is_created_is_its_owners_alone_whatever_the_umask(tmp_path: Path) 
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "theirs").rglob("*")}
-    assert {mode for name, mode in modes.items() if (tmp_path / "theirs" / "ours" / name).is_dir() or name == "ours"} == {0o700}
+    assert {
+        mode
+        for name, mode in modes.items()
+        if (tmp_path / "theirs" / "ours" / name).is_dir() or name == "ours"
+    } == {0o700}
     assert modes["run.json"] == modes["a.jsonl"] == modes["a.jsonl.lock"] == 0o600
     assert (tmp_path / "theirs").stat().st_mode & 0o777 == 0o755
 

@@ -16,7 +16,10 @@ SYSTEMS = sorted(set(BUILT_IN) - {"letta"})
 
 def runs(home: Path) -> dict[str, dict[str, Any]]:
     """Summaries by system."""
-    read = (json.loads(path.read_text(encoding="utf-8")) for path in (home / "outputs" / "runs").glob("*/run.json"))
+    read = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (home / "outputs" / "runs").glob("*/run.json")
+    )
     return {run["params"]["system"]: run for run in read}
 
 
@@ -26,10 +29,15 @@ def check_order(found: dict[str, dict[str, Any]]) -> None:
     for name, run in found.items():
         for metric in ("recall_at_20", "session_recall_at_20", "hit_at_20"):
             value = run["metrics"].get(metric)
-            assert value is None or value <= oracle[metric] + 1e-9, f"{name} beats the oracle in {metric}"
+            assert value is None or value <= oracle[metric] + 1e-9, (
+                f"{name} beats the oracle in {metric}"
+            )
     accuracy = {name: run["metrics"]["accuracy"] for name, run in found.items()}
     assert accuracy["long_context"] >= accuracy["no_memory"]
-    assert all(accuracy["oracle"] >= accuracy[name] for name in ("no_memory", "bm25", "embedding_only", "long_context"))
+    assert all(
+        accuracy["oracle"] >= accuracy[name]
+        for name in ("no_memory", "bm25", "embedding_only", "long_context")
+    )
 
 
 def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path) -> None:
@@ -44,21 +52,36 @@ def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path) -> None:
 def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
     ladder = "no_memory,oracle,long_context,bm25,embedding_only,native,cogcanvas"
     limits = ("dataset.limit_cases=2", "dataset.limit_questions=60")
-    memeval("-m", f"system={ladder}", "dataset=locomo", *limits, "tracking=none", MEMEVAL_DATA_DIR=str(data_dir))
+    memeval(
+        "-m",
+        f"system={ladder}",
+        "dataset=locomo",
+        *limits,
+        "tracking=none",
+        MEMEVAL_DATA_DIR=str(data_dir),
+    )
     check_order(runs(tmp_path))
 
 
-def test_native_under_middle_loses_the_first_half_and_nothing_else(memeval: Command, tmp_path: Path) -> None:
+def test_native_under_middle_loses_the_first_half_and_nothing_else(
+    memeval: Command, tmp_path: Path
+) -> None:
     """Told by the answers: on evidence in the second half native answers as with the whole conversation's second half before it."""
     cell = ("dataset=demo", "tracking=none", "dataset.categories=[4]", "dataset.images=none")
     memeval(*cell, "system=native", "compression_turn=middle")
     (records_file,) = (tmp_path / "outputs" / "runs").glob("*/records.jsonl")
     rows = [json.loads(line) for line in records_file.read_text(encoding="utf-8").splitlines()]
-    demo = {sample["sample_id"]: sample for sample in json.loads((Path("data") / "demo" / "demo.json").read_text(encoding="utf-8"))}
+    demo = {
+        sample["sample_id"]: sample
+        for sample in json.loads((Path("data") / "demo" / "demo.json").read_text(encoding="utf-8"))
+    }
     early, late = [], []
     for row in rows:
         talk = demo[row["case_id"]]["conversation"]
-        names = sorted((name for name in talk if isinstance(talk[name], list)), key=lambda name: int(name.split("_")[1]))
+        names = sorted(
+            (name for name in talk if isinstance(talk[name], list)),
+            key=lambda name: int(name.split("_")[1]),
+        )
         turns = [turn["dia_id"] for name in names for turn in talk[name]]
         kept = set(turns[len(turns) // 2 - 5 :])
         right = row["verdict"]["label"] == "correct"

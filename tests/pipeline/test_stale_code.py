@@ -38,10 +38,14 @@ def made_again(checkout: Path) -> set[str]:
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     environment = {name: value for name, value in environment.items() if "MEMEVAL" not in name}
     command = [sys.executable, "-m", "memeval", *RUN]
-    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=True
+    )
     if "finished before" in done.stderr:
         return set()
-    counts = {stage: int(total) - int(reused or 0) for stage, total, reused in STAGES.findall(done.stderr)}
+    counts = {
+        stage: int(total) - int(reused or 0) for stage, total, reused in STAGES.findall(done.stderr)
+    }
     assert set(counts) == {"prepare", "answer", "judge"}, done.stderr
     return {"figures", *(stage for stage, count in counts.items() if count)}
 
@@ -73,5 +77,5 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     assert made_again(checkout) == {"figures"}
 
     edit(checkout, "report/markdown.py")
-    edit(checkout, "systems/rag.py")
+    edit(checkout, "systems/retrieval/rag.py")
     assert made_again(checkout) == set(), "this cell runs through neither"

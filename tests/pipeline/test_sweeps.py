@@ -52,7 +52,9 @@ def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
 
 
 @pytest.mark.real_data
-def test_bm25_through_the_command_line_is_the_reference(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
+def test_bm25_through_the_command_line_is_the_reference(
+    memeval: Command, tmp_path: Path, data_dir: Path
+) -> None:
     import json
 
     memeval(
@@ -64,8 +66,16 @@ def test_bm25_through_the_command_line_is_the_reference(memeval: Command, tmp_pa
         "tracking=none",
         MEMEVAL_DATA_DIR=str(data_dir),
     )
-    reference = (data_dir.parent / "reference" / "locomo_bm25_conv26.jsonl").read_text(encoding="utf-8").splitlines()
-    expected = {row["question_id"]: row for row in map(json.loads, reference) if row["granularity"] == "turn"}
+    reference = (
+        (data_dir.parent / "reference" / "locomo_bm25_conv26.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    expected = {
+        row["question_id"]: row
+        for row in map(json.loads, reference)
+        if row["granularity"] == "turn"
+    }
     rows = records(tmp_path)
     assert len(rows) == len(expected) == 199
     for row in rows:

@@ -10,12 +10,40 @@ from pathlib import Path
 
 from memeval.results import CONFIG_FILE, RECORDS_FILE, CategoryResult, RepeatResult, RunSummary
 
-LOCOMO = (("1", "multi_hop", 282), ("2", "temporal", 321), ("3", "open_domain", 96), ("4", "single_hop", 841), ("5", "adversarial", 446))
-CONTEXT = {"no_memory": 0, "bm25": 640, "rag": 910, "mem0": 410, "embedding_only": 655, "long_context": 16300, "oracle": 85}
-SKILL = {"no_memory": 0.04, "bm25": 0.31, "rag": 0.345, "mem0": 0.28, "embedding_only": 0.29, "long_context": 0.37, "oracle": 0.62}
+LOCOMO = (
+    ("1", "multi_hop", 282),
+    ("2", "temporal", 321),
+    ("3", "open_domain", 96),
+    ("4", "single_hop", 841),
+    ("5", "adversarial", 446),
+)
+CONTEXT = {
+    "no_memory": 0,
+    "bm25": 640,
+    "rag": 910,
+    "mem0": 410,
+    "embedding_only": 655,
+    "long_context": 16300,
+    "oracle": 85,
+}
+SKILL = {
+    "no_memory": 0.04,
+    "bm25": 0.31,
+    "rag": 0.345,
+    "mem0": 0.28,
+    "embedding_only": 0.29,
+    "long_context": 0.37,
+    "oracle": 0.62,
+}
 
 
-def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: str | None = None, **changes: object) -> RunSummary:
+def summary(
+    system: str = "bm25",
+    top_k: int = 10,
+    repeats: int = 1,
+    run_key: str | None = None,
+    **changes: object,
+) -> RunSummary:
     """A finished cell on LoCoMo."""
     rng = random.Random(f"{system}{top_k}")
     skill = SKILL[system] * (0.8 + 0.02 * top_k)
@@ -54,7 +82,10 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
     }
     if system not in {"no_memory", "long_context"}:
         found = {1: 0.24, 5: 0.45, 10: 0.53, 20: 0.6}
-        metrics |= {f"recall_at_{k}": value for k, value in found.items()} | {"mrr": 0.41, "ndcg_at_10": 0.4}
+        metrics |= {f"recall_at_{k}": value for k, value in found.items()} | {
+            "mrr": 0.41,
+            "ndcg_at_10": 0.4,
+        }
         metrics |= {f"session_recall_at_{k}": value + 0.35 for k, value in found.items()}
     made = RunSummary(
         run_key=run_key or f"{system}-{top_k}-{repeats}",
@@ -76,10 +107,18 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
             "num_runs": repeats,
             "min_coverage": 0.99,
         },
-        tags={"protocol": "locomo-keyword-v1", "deterministic": "true", "git_commit": "0fec11d", "data_sha256": "79fa87e9"},
+        tags={
+            "protocol": "locomo-keyword-v1",
+            "deterministic": "true",
+            "git_commit": "0fec11d",
+            "data_sha256": "79fa87e9",
+        },
         metrics=metrics,
         categories=categories,
-        repeats=tuple(RepeatResult(index, 42 + index, {"accuracy": value, "coverage": 1.0}) for index, value in enumerate(accuracies)),
+        repeats=tuple(
+            RepeatResult(index, 42 + index, {"accuracy": value, "coverage": 1.0})
+            for index, value in enumerate(accuracies)
+        ),
         notes=("The reader is extractive and offline: it is no language model.",),
         valid=True,
         started_at="2026-11-21T20:00:00+01:00",
@@ -89,13 +128,17 @@ def summary(system: str = "bm25", top_k: int = 10, repeats: int = 1, run_key: st
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def category(rng: random.Random, skill: float, repeats: int, row: tuple[str, str, int]) -> CategoryResult:
+def category(
+    rng: random.Random, skill: float, repeats: int, row: tuple[str, str, int]
+) -> CategoryResult:
     key, name, n = row
     accuracy = min(0.97, max(0.0, skill * rng.uniform(0.6, 1.3)))
     half = 1.4 / n**0.5
     std = 0.004 if repeats > 1 else None
     low, high = max(0.0, accuracy - half), min(1.0, accuracy + half)
-    return CategoryResult(key, name, n, n * repeats, n * repeats, key != "5", accuracy, std, low, high, accuracy * 0.8)
+    return CategoryResult(
+        key, name, n, n * repeats, n * repeats, key != "5", accuracy, std, low, high, accuracy * 0.8
+    )
 
 
 def write_folder(runs: Path, cell: RunSummary, records: int = 40) -> Path:
@@ -104,8 +147,12 @@ def write_folder(runs: Path, cell: RunSummary, records: int = 40) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     cell.write(folder)
     (folder / CONFIG_FILE).write_text("system:\n  name: bm25\n", encoding="utf-8")
-    rows = (record(index, repeat) for repeat in range(len(cell.repeats)) for index in range(records))
-    (folder / RECORDS_FILE).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    rows = (
+        record(index, repeat) for repeat in range(len(cell.repeats)) for index in range(records)
+    )
+    (folder / RECORDS_FILE).write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )
     return folder
 
 
@@ -122,7 +169,9 @@ def record(index: int, repeat: int) -> dict[str, object]:
         "gold": ["7 May 2023"],
         "hypothesis": None if failed else "7 May 2023 — über\u2028all",
         "status": "answer_failed" if failed else "ok",
-        "verdict": None if failed else {"judge": "keyword", "label": "correct", "score": 1.0, "reason": "exact"},
+        "verdict": None
+        if failed
+        else {"judge": "keyword", "label": "correct", "score": 1.0, "reason": "exact"},
         "metrics": {} if failed else {"token_f1": 0.8, "recall_at_10": 1.0, "bleu1": None},
         "retrieved": None if failed else [[f"D{turn}:3"] for turn in range(10)],
         "evidence": ["D1:3"],

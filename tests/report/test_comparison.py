@@ -24,12 +24,29 @@ def printed(cells: list[RunSummary], width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [120, 1000])
 def test_a_sweep_over_two_settings_fits_into_120_columns(width: int) -> None:
-    cells = [*(summary(system) for system in CONTEXT), summary("bm25", 5), summary("rag", 20, repeats=1, valid=False)]
+    cells = [
+        *(summary(system) for system in CONTEXT),
+        summary("bm25", 5),
+        summary("rag", 20, repeats=1, valid=False),
+    ]
     lines = printed(cells, width)
     assert len(lines) == 2 + len(cells)
     assert max(map(len, lines)) <= 120
     assert lines[3].split() == [
-        *("bm25", "10", "1,540", "30.5", "±2.9", "–", "37.0", "29.4", "26.2", "31.7", "32.9", "24.8"),
+        *(
+            "bm25",
+            "10",
+            "1,540",
+            "30.5",
+            "±2.9",
+            "–",
+            "37.0",
+            "29.4",
+            "26.2",
+            "31.7",
+            "32.9",
+            "24.8",
+        ),
         *("45.0", "53.0", "640", "1.3M", "unknown", "100"),
     ]
     assert lines[2].split()[12:14] == ["–", "–"], "no_memory exposes no retrieval"
@@ -55,7 +72,11 @@ def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> Non
     rows = list(csv.DictReader(io.StringIO(comparison_csv(cells))))
     assert [row["system.name"] for row in rows] == ["no_memory", "rag"]
     assert float(rows[1]["accuracy"]) == cells[1].metrics["accuracy"]
-    assert rows[0]["cost_usd/total"] == "" and rows[0]["recall_at_5"] == "" and rows[1]["recall_at_5"] == "0.45"
+    assert (
+        rows[0]["cost_usd/total"] == ""
+        and rows[0]["recall_at_5"] == ""
+        and rows[1]["recall_at_5"] == "0.45"
+    )
 
 
 def test_no_cells_at_all() -> None:
@@ -66,11 +87,17 @@ def test_no_cells_at_all() -> None:
 
 def test_only_settings_that_differ_are_columns() -> None:
     assert differing([summary("bm25"), summary("bm25")]) == {}
-    assert differing([summary("bm25", 5), summary("rag", 10)]) == {"system.name": "system", "top_k": "top_k"}
+    assert differing([summary("bm25", 5), summary("rag", 10)]) == {
+        "system.name": "system",
+        "top_k": "top_k",
+    }
 
 
 def test_a_setting_of_one_system_is_no_column_for_all() -> None:
-    rag = [summary("rag", params={"system.name": "rag", "system.chunk_size": size, "top_k": 10}) for size in (128, 256)]
+    rag = [
+        summary("rag", params={"system.name": "rag", "system.chunk_size": size, "top_k": 10})
+        for size in (128, 256)
+    ]
     bm25 = summary("bm25", params={"system.name": "bm25", "top_k": 10})
     assert differing([rag[0], bm25]) == {"system.name": "system"}
     assert differing([*rag, bm25]) == {"system.name": "system", "system.chunk_size": "chunk_size"}
@@ -79,7 +106,14 @@ def test_a_setting_of_one_system_is_no_column_for_all() -> None:
 
 def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     cells = [
-        summary(params={"llm.name": "openai", "llm.model": model, "embedder.name": "openai", "embedder.model": embedder})
+        summary(
+            params={
+                "llm.name": "openai",
+                "llm.model": model,
+                "embedder.name": "openai",
+                "embedder.model": embedder,
+            }
+        )
         for model, embedder in (("a", "x"), ("a", "y"), ("b", "x"))
     ]
     assert list(differing(cells).values()) == ["llm.model", "embedder.model"]
@@ -95,12 +129,18 @@ def test_data_sets_get_a_table_each() -> None:
     text = comparison_markdown(cells)
     assert [line for line in text.splitlines() if line.startswith("#")] == ["## locomo", "## memae"]
     first, second = text.split("## memae")
-    assert [len([line for line in part.splitlines() if line.startswith("|")]) for part in (first, second)] == [4, 3]
+    assert [
+        len([line for line in part.splitlines() if line.startswith("|")])
+        for part in (first, second)
+    ] == [4, 3]
     assert "#" not in comparison_markdown([summary("bm25"), summary("rag")])
 
 
 def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words() -> None:
-    assert shortened(["facts_mh_6k", "facts_sh_6k"]) == {"facts_mh_6k": "mh 6k", "facts_sh_6k": "sh 6k"}
+    assert shortened(["facts_mh_6k", "facts_sh_6k"]) == {
+        "facts_mh_6k": "mh 6k",
+        "facts_sh_6k": "sh 6k",
+    }
     assert shortened(["single-hop", "single"]) == {"single-hop": "single hop", "single": "single"}
     assert shortened(["multi_hop"]) == {"multi_hop": "multi hop"}
     assert folded("contradiction") == "contr-\nadict-\nion"

@@ -12,7 +12,9 @@ from memeval.report.confusion import confusion_plot, confusion_section, read_con
 from memeval.results import RECORDS_FILE
 
 
-def record(right: int, chosen: int | None, status: str = "ok", labels: str = "digits") -> dict[str, Any]:
+def record(
+    right: int, chosen: int | None, status: str = "ok", labels: str = "digits"
+) -> dict[str, Any]:
     return {
         "choices": [str(place) for place in range(4)],
         "choice_labels": labels,
@@ -22,7 +24,14 @@ def record(right: int, chosen: int | None, status: str = "ok", labels: str = "di
     }
 
 
-RECORDS = (record(0, 0), record(0, 0), record(0, 3), record(1, 1), record(3, None, "unparsed"), record(2, None, "answer_failed"))
+RECORDS = (
+    record(0, 0),
+    record(0, 0),
+    record(0, 3),
+    record(1, 1),
+    record(3, None, "unparsed"),
+    record(2, None, "answer_failed"),
+)
 
 
 def written(folder: Path, records: tuple[dict[str, Any], ...] = RECORDS) -> Path:
@@ -38,7 +47,9 @@ def test_replies_are_counted_by_right_and_chosen_position(tmp_path: Path) -> Non
     assert matrix.bias == pytest.approx(0.25)
 
 
-def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(tmp_path: Path) -> None:
+def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
+    tmp_path: Path,
+) -> None:
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None
     lines = [line for line in confusion_section(matrix) if line.startswith("|")]
@@ -50,7 +61,9 @@ def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
 
 
 @pytest.mark.parametrize("records", [(), ({"status": "ok"},), (record(0, 0, labels="letters"),)])
-def test_runs_without_numbered_choices_have_none(tmp_path: Path, records: tuple[dict[str, Any], ...]) -> None:
+def test_runs_without_numbered_choices_have_none(
+    tmp_path: Path, records: tuple[dict[str, Any], ...]
+) -> None:
     assert read_confusion(written(tmp_path, records)) is None
     assert read_confusion(tmp_path / "nothing.jsonl") is None
 
@@ -58,7 +71,10 @@ def test_runs_without_numbered_choices_have_none(tmp_path: Path, records: tuple[
 def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None
-    first, second = (confusion_plot(matrix, "bm25 turn k=10", tmp_path / name).read_bytes() for name in ("a.png", "b.png"))
+    first, second = (
+        confusion_plot(matrix, "bm25 turn k=10", tmp_path / name).read_bytes()
+        for name in ("a.png", "b.png")
+    )
     assert first == second and first.startswith(b"\x89PNG") and len(first) > 5_000
 
 

@@ -45,7 +45,11 @@ def test_no_mark_keeps_its_meaning(text: str) -> None:
         assert "\n" not in shown and "\x1b" not in shown
         assert not re.search(r"(?<!\\)(?:\\\\)*[\[\]`*|]", shown)
         assert "<" not in shown and ">" not in shown and "://" not in shown and "www." not in shown
-    assert code(text).count("`") == 2 and "\n" not in code(text) and not re.search(r"(?<!\\)\|", code(text))
+    assert (
+        code(text).count("`") == 2
+        and "\n" not in code(text)
+        and not re.search(r"(?<!\\)\|", code(text))
+    )
     fence, *_, last = fenced(text, "sh")
     assert last not in text and fence == f"{last}sh"
 
@@ -77,7 +81,10 @@ def test_cells_of_a_spreadsheet(value: object, written: object) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
     plain = [summary(system) for system in ("bm25", "rag")]
-    cells = [replace(cell, params={**cell.params, "llm.model": text * times}) for times, cell in enumerate(plain, 1)]
+    cells = [
+        replace(cell, params={**cell.params, "llm.model": text * times})
+        for times, cell in enumerate(plain, 1)
+    ]
     lines = comparison_markdown(cells).splitlines()
     assert len(lines) == 4 and len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
     rows = list(csv.reader(io.StringIO(comparison_csv(cells))))
@@ -106,7 +113,9 @@ def test_a_report_of_hostile_texts_is_whole(text: str, tmp_path: Path) -> None:
     )
     folder = write_folder(tmp_path, hostile)
     write_report(folder)
-    outside = re.sub(r"(?ms)^(`{3,})sh\n.*?^\1$", "", (folder / "report.md").read_text(encoding="utf-8"))
+    outside = re.sub(
+        r"(?ms)^(`{3,})sh\n.*?^\1$", "", (folder / "report.md").read_text(encoding="utf-8")
+    )
     outside = re.sub(r"`[^`\n]*`", "", outside)
     assert not re.search(r"(?<!\\)!?\[[^\]]*\]\((?!plots/)", outside)
     assert "<script" not in outside and "<img" not in outside and "://evil" not in outside

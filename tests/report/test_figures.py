@@ -28,13 +28,23 @@ def test_short_counts(value: float | None, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(None, "unknown"), (0, "0"), (0.00421, "0.00421"), (0.5, "0.5"), (1.234, "1.23"), (1234.5, "1,234.50")]
+    ("value", "said"),
+    [
+        (None, "unknown"),
+        (0, "0"),
+        (0.00421, "0.00421"),
+        (0.5, "0.5"),
+        (1.234, "1.23"),
+        (1234.5, "1,234.50"),
+    ],
 )
 def test_costs(value: float | None, said: str) -> None:
     assert figures.dollars(value) == said
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "–"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")])
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, "–"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")]
+)
 def test_durations(value: float | None, said: str) -> None:
     assert figures.milliseconds(value) == said
 
@@ -55,5 +65,13 @@ def test_half_widths() -> None:
 
 def test_flags() -> None:
     assert figures.flags(summary()) == []
-    marked = summary(valid=False, tags={"imported": "true", "own_prompt": "true", "data_pinned": "false", "deterministic": "true"})
+    marked = summary(
+        valid=False,
+        tags={
+            "imported": "true",
+            "own_prompt": "true",
+            "data_pinned": "false",
+            "deterministic": "true",
+        },
+    )
     assert figures.flags(marked) == ["INVALID", "imported", "own prompt", "unpinned"]

@@ -30,7 +30,9 @@ def test_a_whole_report(tmp_path: Path) -> None:
     ):
         assert f"\n## {heading}\n" in text
     assert "| questions | 1,540, asked 3 times |" in text
-    assert "adversarial (not in accuracy)" in text and text.index("single_hop") < text.index("adversarial (not")
+    assert "adversarial (not in accuracy)" in text and text.index("single_hop") < text.index(
+        "adversarial (not"
+    )
     assert "```sh\npython -m memeval system=rag top_k=10 dataset=locomo\n```" in text
     assert "![accuracy by category](plots/accuracy_by_category.png)" in text
     assert "INVALID" not in text
@@ -48,10 +50,21 @@ def test_tables_are_whole(tmp_path: Path) -> None:
 
 def test_an_unknown_cost_is_never_nothing() -> None:
     text = report(summary())
-    assert "| cost | unknown |" in text and "| **all** | 1,330,666 in all |  |  | **unknown** |" in text
+    assert (
+        "| cost | unknown |" in text
+        and "| **all** | 1,330,666 in all |  |  | **unknown** |" in text
+    )
     cell = summary()
     billed = report(
-        replace(cell, metrics={**cell.metrics, "cost_usd/answer": 0.31, "cost_usd/total": 0.0, "cost_usd_uncached/total": 0.31})
+        replace(
+            cell,
+            metrics={
+                **cell.metrics,
+                "cost_usd/answer": 0.31,
+                "cost_usd/total": 0.0,
+                "cost_usd_uncached/total": 0.31,
+            },
+        )
     )
     assert "| cost | $0 |" in billed and "Cost without our response cache: $0.31." in billed
 
@@ -59,13 +72,27 @@ def test_an_unknown_cost_is_never_nothing() -> None:
 def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:
     assert "| std over repeats, points | – |" in report(summary())
     cell = summary(repeats=3)
-    assert "| std over repeats, points | 0 (deterministic reader) |" in report(replace(cell, metrics={**cell.metrics, "accuracy_std": 0.0}))
+    assert "| std over repeats, points | 0 (deterministic reader) |" in report(
+        replace(cell, metrics={**cell.metrics, "accuracy_std": 0.0})
+    )
 
 
 def test_an_invalid_cell_says_so_first() -> None:
     cell = summary(valid=False)
-    text = report(replace(cell, metrics={**cell.metrics, "coverage": 0.931, "accuracy_worst_case": 0.28, "accuracy_best_case": 0.36}))
-    assert text.splitlines()[2].startswith("> **INVALID.** Only 93.1 % of the answers were scored, below the minimum of 0.99")
+    text = report(
+        replace(
+            cell,
+            metrics={
+                **cell.metrics,
+                "coverage": 0.931,
+                "accuracy_worst_case": 0.28,
+                "accuracy_best_case": 0.36,
+            },
+        )
+    )
+    assert text.splitlines()[2].startswith(
+        "> **INVALID.** Only 93.1 % of the answers were scored, below the minimum of 0.99"
+    )
     assert "| accuracy if the unscored were all wrong, all right | 28.0 to 36.0 |" in text
 
 

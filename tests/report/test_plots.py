@@ -53,7 +53,10 @@ def test_only_runs_of_the_same_data_and_protocol_are_shown_beside_a_run(tmp_path
 
 
 def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
-    rows = [replace(summary().categories[0], name=name, n=n) for name, n in zip(LONGMEMEVAL, (70, 56, 30, 133, 133, 78), strict=True)]
+    rows = [
+        replace(summary().categories[0], name=name, n=n)
+        for name, n in zip(LONGMEMEVAL, (70, 56, 30, 133, 133, 78), strict=True)
+    ]
     rows[2] = replace(rows[2], ci95_low=None, ci95_high=None)
     rows[3] = replace(rows[3], accuracy=None, ci95_low=None, ci95_high=None)
     path = category_plot(summary(categories=tuple(rows)), tmp_path / "plot.png")
@@ -61,7 +64,11 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
     assert width > 1000 and 500 < height < 700
 
 
-@pytest.mark.parametrize("cells", [[], [summary()], [summary(system) for system in CONTEXT]], ids=["none", "one", "seven"])
+@pytest.mark.parametrize(
+    "cells",
+    [[], [summary()], [summary(system) for system in CONTEXT]],
+    ids=["none", "one", "seven"],
+)
 def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
     sweep_plot(cells, tmp_path / "sweep.png")
     assert size(tmp_path / "sweep.png") == (1080, 720)
@@ -77,19 +84,26 @@ def test_names_cover_neither_each_other_nor_the_points() -> None:
     figure, axes = canvas(7, 5)
     axes.set_xlim(0, 10)
     axes.set_ylim(0, 100)
-    points = [(5 + 0.01 * index, 50 + 0.5 * index, f"system {index} top_k={index}") for index in range(12)]
+    points = [
+        (5 + 0.01 * index, 50 + 0.5 * index, f"system {index} top_k={index}") for index in range(12)
+    ]
     name_points(axes, points, [(y - 3, y + 3) for _, y, _ in points], first=3)
     extents = [text.get_window_extent().extents for text in axes.texts if text.get_text()]
     assert len(extents) >= 8, "most find a place"
     boxes = [tuple(float(edge) for edge in extent) for extent in extents]
-    assert not any(overlap(one, other) for index, one in enumerate(boxes) for other in boxes[index + 1 :])  # type: ignore[arg-type]
+    assert not any(
+        overlap(one, other) for index, one in enumerate(boxes) for other in boxes[index + 1 :]
+    )  # type: ignore[arg-type]
     places = [axes.transData.transform((x, y)) for x, y, _ in points]
     assert not any(box[0] < x < box[2] and box[1] < y < box[3] for box in boxes for x, y in places)
     assert figure is axes.get_figure()
 
 
 def test_importing_the_report_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, memeval.report; print([name for name in ('rich', 'matplotlib', 'pandas', 'numpy', 'mlflow') if name in sys.modules])"
+    code = "import sys, memeval.report; print([name for name in ('rich', 'matplotlib', 'pandas', 'numpy', 'mlflow') if name in sys.modules])"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

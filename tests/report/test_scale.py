@@ -16,21 +16,36 @@ DEPTHS = ("0-20%", "20-40%", "80-100%")
 
 
 def rows(accuracy: float, names: tuple[str, ...] = DEPTHS) -> tuple[CategoryResult, ...]:
-    return tuple(CategoryResult(name, f"depth/{name}", 20, 20, 20, True, accuracy, None, 0.1, 0.9, 0.5) for name in names)
+    return tuple(
+        CategoryResult(name, f"depth/{name}", 20, 20, 20, True, accuracy, None, 0.1, 0.9, 0.5)
+        for name in names
+    )
 
 
 def cell(system: str, tokens: int, **changes: object) -> RunSummary:
     plain = summary(system, run_key=f"{system}-{tokens}")
-    return replace(plain, params={**plain.params, "dataset.tokens": tokens}, facets={"depth": rows(0.5)}, **changes)  # type: ignore[arg-type]
+    return replace(
+        plain,
+        params={**plain.params, "dataset.tokens": tokens},
+        facets={"depth": rows(0.5)},
+        **changes,
+    )  # type: ignore[arg-type]
 
 
 def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
-    cells = [cell(system, tokens) for tokens in (1_000, 100_000) for system in ("bm25", "rag", "oracle")]
-    assert [path.name for path in scale_plots(cells, tmp_path)] == ["haystack_scale.png", "haystack_depth.png"]
+    cells = [
+        cell(system, tokens) for tokens in (1_000, 100_000) for system in ("bm25", "rag", "oracle")
+    ]
+    assert [path.name for path in scale_plots(cells, tmp_path)] == [
+        "haystack_scale.png",
+        "haystack_depth.png",
+    ]
     assert all(imread(path).std() > 0.01 for path in tmp_path.iterdir()), "something is drawn"
     before = (tmp_path / "haystack_scale.png").read_bytes()
     scale_plots(cells, tmp_path)
-    assert (tmp_path / "haystack_scale.png").read_bytes() == before, "the same cells give the same bytes"
+    assert (tmp_path / "haystack_scale.png").read_bytes() == before, (
+        "the same cells give the same bytes"
+    )
 
 
 def test_a_single_system_with_a_long_name_is_drawn(tmp_path: Path) -> None:
@@ -38,7 +53,9 @@ def test_a_single_system_with_a_long_name_is_drawn(tmp_path: Path) -> None:
 
 
 def test_one_size_has_its_depths_side_by_side(tmp_path: Path) -> None:
-    assert [path.name for path in scale_plots([cell("bm25", 1_000), cell("rag", 1_000)], tmp_path)] == ["haystack_depth.png"]
+    assert [
+        path.name for path in scale_plots([cell("bm25", 1_000), cell("rag", 1_000)], tmp_path)
+    ] == ["haystack_depth.png"]
 
 
 def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
@@ -48,27 +65,53 @@ def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
 def test_a_line_holds_the_cells_that_differ_in_size_alone() -> None:
     cells = [cell("bm25", 100_000), cell("rag", 1_000), cell("bm25", 1_000), cell("rag", 100_000)]
     lines = by_line(cells)
-    assert {name: [size(one) for one in line] for name, line in lines.items()} == {"bm25": [1_000, 100_000], "rag": [1_000, 100_000]}
+    assert {name: [size(one) for one in line] for name, line in lines.items()} == {
+        "bm25": [1_000, 100_000],
+        "rag": [1_000, 100_000],
+    }
     assert across(lines["bm25"][:1], [1_000, 100_000]) == [("1k", cells[2]), ("100k", None)]
 
 
 def test_sizes_and_depths_are_written_and_sorted() -> None:
-    assert [short(tokens) for tokens in (10, 999, 1_000, 2_500, 1_000_000, 10_000_000)] == ["10", "999", "1k", "2.5k", "1M", "10M"]
-    assert sorted(["80-100%", "unknown", "0-20%", "20-40%"], key=start) == ["0-20%", "20-40%", "80-100%", "unknown"]
+    assert [short(tokens) for tokens in (10, 999, 1_000, 2_500, 1_000_000, 10_000_000)] == [
+        "10",
+        "999",
+        "1k",
+        "2.5k",
+        "1M",
+        "10M",
+    ]
+    assert sorted(["80-100%", "unknown", "0-20%", "20-40%"], key=start) == [
+        "0-20%",
+        "20-40%",
+        "80-100%",
+        "unknown",
+    ]
 
 
 def test_a_report_has_a_table_for_each_facet() -> None:
-    run = replace(summary(), facets={"depth": rows(0.5), "ability": rows(0.25, ("TR|x",))}, facet_titles={"depth": "depth of the evidence"})
+    run = replace(
+        summary(),
+        facets={"depth": rows(0.5), "ability": rows(0.25, ("TR|x",))},
+        facet_titles={"depth": "depth of the evidence"},
+    )
     text = report(run)
     assert "## By depth of the evidence\n\n| depth of the evidence | n | scored |" in text
     assert "| 20-40% | 20 | 20 of 20 | 50.0 |" in text
     assert "## By ability\n" in text
     assert "| TR\\|x | 20 | 20 of 20 | 25.0 |" in text
-    assert text.index("## By category") < text.index("## By depth of the evidence") < text.index("## Retrieval")
+    assert (
+        text.index("## By category")
+        < text.index("## By depth of the evidence")
+        < text.index("## Retrieval")
+    )
 
 
 def test_of_very_many_values_the_largest_are_shown() -> None:
-    many = tuple(replace(row, n=index) for index, row in enumerate(rows(0.5, tuple(f"v{number:02d}" for number in range(50)))))
+    many = tuple(
+        replace(row, n=index)
+        for index, row in enumerate(rows(0.5, tuple(f"v{number:02d}" for number in range(50))))
+    )
     text = report(replace(summary(), facets={"topic": many}))
     section = text[text.index("## By topic") :].split("\n## ")[0]
     assert section.count("\n| v") == 40
@@ -77,14 +120,20 @@ def test_of_very_many_values_the_largest_are_shown() -> None:
 
 
 def test_a_summary_keeps_its_titles(tmp_path: Path) -> None:
-    run = replace(summary(), facets={"depth": rows(0.5)}, facet_titles={"depth": "depth of the evidence"})
+    run = replace(
+        summary(), facets={"depth": rows(0.5)}, facet_titles={"depth": "depth of the evidence"}
+    )
     run.write(tmp_path)
     assert RunSummary.read(tmp_path) == run
 
 
 def test_the_metrics_of_the_data_sets_protocol_stand_in_the_report() -> None:
     run = summary()
-    named = replace(run, metrics={**run.metrics, "mar": 3.25, "a_at_1": None}, protocol_metrics=("mar", "a_at_1"))
+    named = replace(
+        run,
+        metrics={**run.metrics, "mar": 3.25, "a_at_1": None},
+        protocol_metrics=("mar", "a_at_1"),
+    )
     text = report(named)
     assert "## By the data set's own protocol" in text
     assert "| `mar` | 3.25 |" in text

@@ -8,7 +8,9 @@ from rank_bm25 import BM25Okapi
 
 from memeval.retrieval.bm25 import Bm25Index, terms
 
-WORDS = st.lists(st.sampled_from("the cat dog Ann bob 7 well-known café run , !".split()), max_size=12).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from("the cat dog Ann bob 7 well-known café run , !".split()), max_size=12
+).map(" ".join)
 
 
 def reference(texts: list[str], query: str) -> np.ndarray:
@@ -54,4 +56,6 @@ def test_one_document() -> None:
 
 
 def test_an_equal_score_goes_to_the_earlier_document() -> None:
-    assert Bm25Index(["x y", "same words", "z", "same words", "t", "u"]).ranking("words")[0][:2] == [1, 3]
+    assert Bm25Index(["x y", "same words", "z", "same words", "t", "u"]).ranking("words")[0][
+        :2
+    ] == [1, 3]

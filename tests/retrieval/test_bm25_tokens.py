@@ -8,13 +8,23 @@ from rank_bm25 import BM25Okapi
 
 from memeval.retrieval.bm25 import Bm25Index
 
-TEXTS = ["The tern, a small boat.", "a small  tern", "Tern Tern", "", "the sea is cold", "no more of it", "salt and wind"]
+TEXTS = [
+    "The tern, a small boat.",
+    "a small  tern",
+    "Tern Tern",
+    "",
+    "the sea is cold",
+    "no more of it",
+    "salt and wind",
+]
 
 
 def test_space_keeps_case_punctuation_and_empty_words() -> None:
     model = BM25Okapi([text.split(" ") for text in TEXTS])
     for query in ("small tern", "Tern", "a  boat."):
-        assert Bm25Index(TEXTS, "space").scores(query) == pytest.approx(model.get_scores(query.split(" ")))
+        assert Bm25Index(TEXTS, "space").scores(query) == pytest.approx(
+            model.get_scores(query.split(" "))
+        )
     assert Bm25Index(TEXTS, "space").scores("tern")[0] == 0.0 < Bm25Index(TEXTS).scores("tern")[0]
 
 
@@ -22,7 +32,9 @@ def test_ties() -> None:
     index = Bm25Index(TEXTS)
     assert index.ranking("wind", "position")[0] == [6, 0, 1, 2, 3, 4, 5]
     assert index.ranking("wind", "reversed")[0] == np.argsort(index.scores("wind"))[::-1].tolist()
-    assert index.ranking("wind", "reversed")[0][0] == 6 and sorted(index.ranking("wind", "reversed")[0]) == list(range(7))
+    assert index.ranking("wind", "reversed")[0][0] == 6 and sorted(
+        index.ranking("wind", "reversed")[0]
+    ) == list(range(7))
 
 
 def test_no_text_but_empty_ones() -> None:

@@ -12,7 +12,12 @@ from memeval.retrieval.entity_graph import EntityGraph
 from memeval.retrieval.fusion import FusedIndex, reciprocal_rank_fusion
 
 RANKINGS = st.lists(st.lists(st.integers(0, 12), unique=True, max_size=8), max_size=4)
-TEXTS = ["a puppy called Biscuit", "hiking in Norway", "a bakery in Lisbon", "Biscuit eats bread from the bakery"]
+TEXTS = [
+    "a puppy called Biscuit",
+    "hiking in Norway",
+    "a bakery in Lisbon",
+    "Biscuit eats bread from the bakery",
+]
 
 
 def test_the_formula() -> None:
@@ -28,14 +33,18 @@ def test_ties_stand_in_order_of_position() -> None:
 @given(RANKINGS, st.integers(1, 100))
 def test_every_position_comes_once_and_scores_fall(rankings: list[list[int]], k: int) -> None:
     fused = reciprocal_rank_fusion(rankings, k)
-    assert sorted(position for position, _ in fused) == sorted({position for ranking in rankings for position in ranking})
+    assert sorted(position for position, _ in fused) == sorted(
+        {position for ranking in rankings for position in ranking}
+    )
     scores = [score for _, score in fused]
     assert scores == sorted(scores, reverse=True)
 
 
 @given(RANKINGS)
 def test_the_order_of_the_rankings_does_not_matter(rankings: list[list[int]]) -> None:
-    assert dict(reciprocal_rank_fusion(rankings)) == pytest.approx(dict(reciprocal_rank_fusion(rankings[::-1])))
+    assert dict(reciprocal_rank_fusion(rankings)) == pytest.approx(
+        dict(reciprocal_rank_fusion(rankings[::-1]))
+    )
 
 
 @given(st.lists(st.integers(0, 30), unique=True))
@@ -69,8 +78,14 @@ def test_a_text_without_a_term_of_the_query_gains_nothing_by_words() -> None:
     ("line", "names"),
     [
         ("Ann: I adopted a puppy called Biscuit", {"Ann", "puppy", "Biscuit"}),
-        ("Bob: My sister Clara is a violinist in Lisbon.", {"Bob", "sister", "Clara", "violinist", "Lisbon"}),
-        ("Rafi: We cycled through the Lake District.", {"Rafi", "Lake", "District", "Lake District"}),
+        (
+            "Bob: My sister Clara is a violinist in Lisbon.",
+            {"Bob", "sister", "Clara", "violinist", "Lisbon"},
+        ),
+        (
+            "Rafi: We cycled through the Lake District.",
+            {"Rafi", "Lake", "District", "Lake District"},
+        ),
         ("Ann: Wow, that is great!", {"Ann"}),
         ("", set()),
     ],
@@ -81,11 +96,15 @@ def test_entities_are_speakers_names_and_nouns(line: str, names: set[str]) -> No
 
 
 def test_the_words_of_a_question_meet_the_entities_of_a_line() -> None:
-    assert set(content_words("Which violinists does she know?")) & set(entities("Bob: my sister is a violinist"))
+    assert set(content_words("Which violinists does she know?")) & set(
+        entities("Bob: my sister is a violinist")
+    )
 
 
 def test_the_graph_weighs_neighbours_by_how_much_they_share() -> None:
-    graph = EntityGraph(["Ann: a puppy called Biscuit", "Ann: a bakery in Lisbon\nBob: the bakery", "Bob: a boat"])
+    graph = EntityGraph(
+        ["Ann: a puppy called Biscuit", "Ann: a bakery in Lisbon\nBob: the bakery", "Bob: a boat"]
+    )
     biscuit, puppy, ann, bakery = (key_of([name]) for name in ("Biscuit", "puppy", "Ann", "bakery"))
     weights = graph.one_hop({biscuit: 1.0})
     assert weights[biscuit] == 1.0

@@ -18,18 +18,26 @@ def turn(name: str, text: str, session: str = "s1") -> MemoryChunk:
 
 
 @given(st.text(st.sampled_from("ab c\nd"), max_size=200), st.integers(1, 40), st.data())
-def test_windows_cover_every_word_and_keep_to_the_size(text: str, size: int, data: st.DataObject) -> None:
+def test_windows_cover_every_word_and_keep_to_the_size(
+    text: str, size: int, data: st.DataObject
+) -> None:
     overlap = data.draw(st.integers(0, size - 1))
     found = list(windows(text, size, overlap))
     assert all(0 < end - start <= size for start, end in found)
-    assert all(later[0] > earlier[0] and later[1] > earlier[1] for earlier, later in pairwise(found))
+    assert all(
+        later[0] > earlier[0] and later[1] > earlier[1] for earlier, later in pairwise(found)
+    )
     covered = {position for start, end in found for position in range(start, end)}
     assert all(position in covered for position, letter in enumerate(text) if not letter.isspace())
 
 
 def test_windows_cut_between_words() -> None:
     text = "alpha beta gamma delta epsilon"
-    assert [text[start:end] for start, end in windows(text, 13, 5)] == ["alpha beta ", "beta gamma ", "delta epsilon"]
+    assert [text[start:end] for start, end in windows(text, 13, 5)] == [
+        "alpha beta ",
+        "beta gamma ",
+        "delta epsilon",
+    ]
 
 
 def test_a_word_longer_than_a_passage_is_cut() -> None:
@@ -37,7 +45,11 @@ def test_a_word_longer_than_a_passage_is_cut() -> None:
 
 
 def test_passages_know_their_turns_and_show_their_session() -> None:
-    found = passages([turn("D1:1", "one two three"), turn("D1:2", "four five six"), turn("D2:1", "seven", "s2")], 24, 0)
+    found = passages(
+        [turn("D1:1", "one two three"), turn("D1:2", "four five six"), turn("D2:1", "seven", "s2")],
+        24,
+        0,
+    )
     assert [(passage.content, passage.turn_ids, passage.session_id) for passage in found] == [
         ("Ann: one two three\nAnn:", ("D1:1", "D1:2"), "s1"),
         ("four five six", ("D1:2",), "s1"),
@@ -47,12 +59,20 @@ def test_passages_know_their_turns_and_show_their_session() -> None:
 
 
 def test_turns_of_a_larger_unit_are_told_apart_by_their_lines() -> None:
-    whole = MemoryChunk("s1", "Ann: one two\nBob: three four", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob"))
-    assert [passage.turn_ids for passage in passages([whole], 13, 0)] == [("D1:1",), ("D1:2",), ("D1:2",)]
+    whole = MemoryChunk(
+        "s1", "Ann: one two\nBob: three four", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
+    )
+    assert [passage.turn_ids for passage in passages([whole], 13, 0)] == [
+        ("D1:1",),
+        ("D1:2",),
+        ("D1:2",),
+    ]
 
 
 def test_turns_that_hold_line_breaks_count_as_one_with_their_unit() -> None:
-    whole = MemoryChunk("s1", "Ann: one\ntwo\nBob: three", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob"))
+    whole = MemoryChunk(
+        "s1", "Ann: one\ntwo\nBob: three", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
+    )
     assert {passage.turn_ids for passage in passages([whole], 9, 0)} == {("D1:1", "D1:2")}
 
 
@@ -61,5 +81,7 @@ def test_a_passage_covers_exactly_the_turns_whose_words_it_holds(size: int) -> N
     turns = [turn(f"D1:{number}", f"word{number}x and word{number}y") for number in range(1, 30)]
     for passage in passages(turns, size, size // 3):
         assert set(passage.turn_ids) >= {
-            f"D1:{n}" for n in range(1, 30) if f"word{n}x" in passage.content or f"word{n}y" in passage.content
+            f"D1:{n}"
+            for n in range(1, 30)
+            if f"word{n}x" in passage.content or f"word{n}y" in passage.content
         }

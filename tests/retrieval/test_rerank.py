@@ -18,12 +18,21 @@ def test_the_formula() -> None:
 
 
 def test_a_rare_word_of_the_question_outweighs_a_little_similarity() -> None:
-    assert [position for position, _ in LexicalReranker(CORPUS).rerank("Ann Norway", [(1, 0.5), (2, 0.5), (0, 0.4)])] == [0, 1, 2]
+    assert [
+        position
+        for position, _ in LexicalReranker(CORPUS).rerank(
+            "Ann Norway", [(1, 0.5), (2, 0.5), (0, 0.4)]
+        )
+    ] == [0, 1, 2]
 
 
 def test_without_a_known_word_the_first_order_stands() -> None:
     candidates = [(2, 0.3), (0, 0.3), (1, 0.1)]
-    assert [position for position, _ in LexicalReranker(CORPUS).rerank("zebra?", candidates)] == [2, 0, 1]
+    assert [position for position, _ in LexicalReranker(CORPUS).rerank("zebra?", candidates)] == [
+        2,
+        0,
+        1,
+    ]
 
 
 def test_similarities_outside_the_unit_range_are_cut() -> None:

@@ -17,11 +17,11 @@ from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval import rerank_endpoint
 from memeval.retrieval.rerank import LexicalReranker, Rerank, Reranker, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
-from memeval.systems.contract import Parts, ReaderReply
-from memeval.systems.hybrid import Hybrid
-from memeval.systems.hybrid import Settings as HybridSettings
-from memeval.systems.rag import Rag
-from memeval.systems.rag import Settings as RagSettings
+from memeval.systems.base import ReaderReply, SystemContext
+from memeval.systems.retrieval.hybrid import Hybrid
+from memeval.systems.retrieval.hybrid import Settings as HybridSettings
+from memeval.systems.retrieval.rag import Rag
+from memeval.systems.retrieval.rag import Settings as RagSettings
 from memeval.testing.rerank_double import RerankDouble
 
 T = TypeVar("T")
@@ -56,7 +56,9 @@ def endpoint(server: RerankDouble, **settings: Any) -> Reranker:
     return reranker
 
 
-def run(reranker: Reranker, work: Callable[[], Coroutine[Any, Any, T]], ledger: Ledger | None = None) -> T:
+def run(
+    reranker: Reranker, work: Callable[[], Coroutine[Any, Any, T]], ledger: Ledger | None = None
+) -> T:
     async def inside() -> T:
         try:
             with metered(ledger or Ledger()):
@@ -67,14 +69,24 @@ def run(reranker: Reranker, work: Callable[[], Coroutine[Any, Any, T]], ledger: 
     return asyncio.run(inside())
 
 
-def ask(reranker: Reranker, query: str = "green tea", ledger: Ledger | None = None, candidates: Any = CANDIDATES) -> list[Any]:
+def ask(
+    reranker: Reranker,
+    query: str = "green tea",
+    ledger: Ledger | None = None,
+    candidates: Any = CANDIDATES,
+) -> list[Any]:
     return run(reranker, lambda: reranker.reorder(query, candidates), ledger)
 
 
 def test_the_request_and_what_is_made_of_the_reply(server: RerankDouble) -> None:
     assert ask(endpoint(server)) == [(1, 1.0), (2, 0.5), (0, 0.0)]
     (request,) = server.requests
-    assert request.json() == {"model": "cross-encoder", "query": "green tea", "documents": CORPUS, "top_n": 3}
+    assert request.json() == {
+        "model": "cross-encoder",
+        "query": "green tea",
+        "documents": CORPUS,
+        "top_n": 3,
+    }
     assert (request.method, request.path) == ("POST", "/v1/rerank")
 
 
@@ -91,14 +103,19 @@ def test_the_address_may_name_the_path(server: RerankDouble) -> None:
 
 
 @pytest.mark.parametrize(("query", "candidates"), [("  ", CANDIDATES), ("tea", [])])
-def test_nothing_to_rank_is_sent_nowhere(server: RerankDouble, query: str, candidates: list[Any]) -> None:
+def test_nothing_to_rank_is_sent_nowhere(
+    server: RerankDouble, query: str, candidates: list[Any]
+) -> None:
     assert ask(endpoint(server), query, candidates=candidates) == candidates
     assert server.requests == []
 
 
 def test_what_was_ranked_once_is_never_paid_for_again(server: RerankDouble) -> None:
     first, second = Ledger(scope="q1"), Ledger(scope="q2")
-    answers = [ask(endpoint(server, origin="run 1"), ledger=first), ask(endpoint(server, origin="run 2"), ledger=second)]
+    answers = [
+        ask(endpoint(server, origin="run 1"), ledger=first),
+        ask(endpoint(server, origin="run 2"), ledger=second),
+    ]
     assert answers[0] == answers[1]
     assert len(server.requests) == 1
     assert (first.cached, second.cached) == (False, True)
@@ -114,7 +131,12 @@ def test_what_the_same_run_paid_for_stays_billed_to_it(server: RerankDouble) -> 
 
 
 @pytest.mark.parametrize(
-    "other", [{"query": "black tea"}, {"candidates": CANDIDATES[:2]}, {"candidates": [CANDIDATES[1], CANDIDATES[0], CANDIDATES[2]]}]
+    "other",
+    [
+        {"query": "black tea"},
+        {"candidates": CANDIDATES[:2]},
+        {"candidates": [CANDIDATES[1], CANDIDATES[0], CANDIDATES[2]]},
+    ],
 )
 def test_another_request_is_another_entry(server: RerankDouble, other: dict[str, Any]) -> None:
     ask(endpoint(server))
@@ -126,7 +148,12 @@ def test_tokens_are_the_endpoints_own_where_it_tells_them(server: RerankDouble) 
     ledger = Ledger()
     ask(endpoint(server), ledger=ledger)
     (usage,) = ledger.usages
-    assert (usage.role, usage.model, usage.prompt_tokens, usage.completion_tokens) == (Role.EMBED, "cross-encoder", 17, 0)
+    assert (usage.role, usage.model, usage.prompt_tokens, usage.completion_tokens) == (
+        Role.EMBED,
+        "cross-encoder",
+        17,
+        0,
+    )
     assert not usage.estimated
 
 
@@ -158,13 +185,19 @@ def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble)
         ({}, "no list of scores"),
         ({"results": None}, "no list of scores"),
         ({"results": [{"index": index} for index in range(3)]}, "not a finite number"),
-        ({"results": [{"index": index, "relevance_score": "high"} for index in range(3)]}, "not a finite number"),
+        (
+            {"results": [{"index": index, "relevance_score": "high"} for index in range(3)]},
+            "not a finite number",
+        ),
         ({"results": [{"index": 0, "relevance_score": 0.5}]}, "1 scores for 3 documents"),
         (
             {"results": [{"index": index, "relevance_score": 0.5} for index in (0, 1, 3)]},
             "indices of the reply are not those of 3 documents",
         ),
-        ({"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]}, "not a finite number"),
+        (
+            {"results": [{"index": index, "relevance_score": float("nan")} for index in range(3)]},
+            "not a finite number",
+        ),
     ],
 )
 def test_a_reply_without_a_whole_ranking_is_a_fault(
@@ -184,7 +217,10 @@ def test_rerankers_of_one_address_share_its_limit_and_close_on_their_own() -> No
 
         async def work() -> list[Any]:
             queries = [f"tea {number}" for number in range(60)]
-            asked = (rerankers[number % 3].reorder(query, CANDIDATES) for number, query in enumerate(queries))
+            asked = (
+                rerankers[number % 3].reorder(query, CANDIDATES)
+                for number, query in enumerate(queries)
+            )
             replies = await asyncio.gather(*asked)
             rerankers[1].close()
             return [*replies, await rerankers[2].reorder("tea", CANDIDATES)]
@@ -205,11 +241,19 @@ def test_a_closed_reranker_opens_again(server: RerankDouble) -> None:
     ("choice", "told"),
     [
         (Choice(), r"system\.rerank=endpoint needs system\.rerank_url"),
-        (Choice(rerank_url="https://x.test/v1", rerank_model=None), r"system\.rerank=endpoint needs system\.rerank_model"),
-        (Choice(rerank_url="https://x.test/v1"), r"needs a key for https://x\.test/v1: .* RERANK_API_KEY is not set"),
+        (
+            Choice(rerank_url="https://x.test/v1", rerank_model=None),
+            r"system\.rerank=endpoint needs system\.rerank_model",
+        ),
+        (
+            Choice(rerank_url="https://x.test/v1"),
+            r"needs a key for https://x\.test/v1: .* RERANK_API_KEY is not set",
+        ),
     ],
 )
-def test_what_is_missing_is_named(choice: Choice, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named(
+    choice: Choice, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RERANK_API_KEY", raising=False)
     with pytest.raises(UserError, match=told):
         build_reranker(choice, CORPUS)
@@ -233,23 +277,33 @@ class ContextReader:
         return ReaderReply(" | ".join(context), None, 0)
 
 
-def parts(top_k: int) -> Parts:
-    return Parts(ContextReader(), None, CharTfidfEmbedder(width=256), top_k, 0, "case", lambda _: None)  # type: ignore[arg-type]
+def parts(top_k: int) -> SystemContext:
+    return SystemContext(
+        ContextReader(), None, CharTfidfEmbedder(width=256), top_k, 0, "case", lambda _: None
+    )  # type: ignore[arg-type]
 
 
 def rag(server: RerankDouble, top_k: int) -> Rag:
-    return Rag(RagSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"), parts(top_k))
+    return Rag(
+        RagSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"),
+        parts(top_k),
+    )
 
 
 def hybrid(server: RerankDouble, top_k: int) -> Hybrid:
-    return Hybrid(HybridSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"), parts(top_k))
+    return Hybrid(
+        HybridSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"),
+        parts(top_k),
+    )
 
 
 def remembered(system: Rag | Hybrid, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     async def inside() -> T:
         try:
             for number, text in enumerate([*CORPUS, "Bob plays chess", "Ann sings"]):
-                system.ingest(MemoryChunk(f"{number}", text, None, f"s{number}", (f"D1:{number}",), ()))
+                system.ingest(
+                    MemoryChunk(f"{number}", text, None, f"s{number}", (f"D1:{number}",), ())
+                )
             await system.consolidate()
             return await work()
         finally:
@@ -259,7 +313,9 @@ def remembered(system: Rag | Hybrid, work: Callable[[], Coroutine[Any, Any, T]])
 
 
 @pytest.mark.parametrize("build", [rag, hybrid])
-def test_it_reorders_twice_top_k_and_keeps_the_rest(server: RerankDouble, build: Callable[[RerankDouble, int], Rag | Hybrid]) -> None:
+def test_it_reorders_twice_top_k_and_keeps_the_rest(
+    server: RerankDouble, build: Callable[[RerankDouble, int], Rag | Hybrid]
+) -> None:
     system = build(server, 1)
     answer = remembered(system, lambda: system.answer(Query("likes green tea")))
     assert answer.text == CORPUS[1]

@@ -23,7 +23,9 @@ def exact(rows: np.ndarray, query: np.ndarray, depth: int) -> list[int]:
     return np.argsort(-(rows @ query), kind="stable")[:depth].tolist()
 
 
-@pytest.mark.parametrize(("count", "width", "kept"), [(700, 1024, 0.03), (700, 64, 1.0), (2000, 32, 1.0)])
+@pytest.mark.parametrize(
+    ("count", "width", "kept"), [(700, 1024, 0.03), (700, 64, 1.0), (2000, 32, 1.0)]
+)
 def test_small_indexes_find_what_an_exact_search_finds(count: int, width: int, kept: float) -> None:
     rows, queries = unit_rows(count, width, 0, kept), unit_rows(40, width, 1, kept)
     index = ChromaIndex(rows)
@@ -56,7 +58,9 @@ def test_depth_is_cut_to_the_size_and_empty_indexes_answer_nothing() -> None:
     assert len(index.query(np.eye(3, dtype=np.float32)[0], 50)[0]) == 3
     assert index.query(np.eye(3, dtype=np.float32)[0], 0) == ([], [])
     index.close()
-    assert ChromaIndex(np.zeros((0, 3), dtype=np.float32)).query(np.zeros(3, dtype=np.float32), 5) == ([], [])
+    assert ChromaIndex(np.zeros((0, 3), dtype=np.float32)).query(
+        np.zeros(3, dtype=np.float32), 5
+    ) == ([], [])
 
 
 def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
@@ -65,7 +69,9 @@ def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
     index.save(tmp_path / "rows.npy")
     loaded = ChromaIndex.load(tmp_path / "rows.npy")
     assert np.array_equal(loaded.vectors(), rows)
-    assert [loaded.query(query, 10) for query in queries] == [index.query(query, 10) for query in queries]
+    assert [loaded.query(query, 10) for query in queries] == [
+        index.query(query, 10) for query in queries
+    ]
     index.close()
     loaded.close()
 
@@ -105,7 +111,9 @@ print(*sizes)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_a_dropped_index_gives_its_memory_back() -> None:
-    done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=120
+    )
     sizes = [int(word) for word in done.stdout.split()]
     grown = (sizes[-1] - sizes[2]) / 1e6
     assert grown < 6 * 4, f"six indexes of 4 MB left {grown:.0f} MB behind: {sizes}"
@@ -115,7 +123,9 @@ def test_indexes_of_several_threads_do_not_mix() -> None:
     def found(seed: int) -> bool:
         rows = unit_rows(200, 64, seed)
         index = ChromaIndex(rows)
-        right = all(index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10))
+        right = all(
+            index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10)
+        )
         index.close()
         return right
 

@@ -16,7 +16,7 @@ from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
-from memeval.systems.contract import MemorySystem, Parts, ReaderReply
+from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
 from memeval.systems.registry import build_system, system_class
 
 DATES = [datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 20, 9, 5)]
@@ -40,7 +40,14 @@ SESSIONS = [
 def conversation() -> list[MemoryChunk]:
     """One chunk a turn, two sessions, one text that occurs twice."""
     return [
-        MemoryChunk(f"D{s}:{t}", f"{speaker}: {text}", DATES[s - 1], f"session_{s}", (f"D{s}:{t}",), (speaker,))
+        MemoryChunk(
+            f"D{s}:{t}",
+            f"{speaker}: {text}",
+            DATES[s - 1],
+            f"session_{s}",
+            (f"D{s}:{t}",),
+            (speaker,),
+        )
         for s, turns in enumerate(SESSIONS, 1)
         for t, (speaker, text) in enumerate(turns, 1)
     ]
@@ -65,7 +72,11 @@ class StubReader:
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         self.contexts.append(list(context))
-        return ReaderReply(text=" | ".join(context), raw=None, context_tokens=sum(len(unit.split()) for unit in context))
+        return ReaderReply(
+            text=" | ".join(context),
+            raw=None,
+            context_tokens=sum(len(unit.split()) for unit in context),
+        )
 
 
 class ScriptedModel(LanguageModel):
@@ -100,7 +111,9 @@ class Driver:
         result = method(*args)
         return await result if inspect.isawaitable(result) else result
 
-    def remember(self, chunks: Sequence[MemoryChunk], compress_after: int | None = None, retain: int = 2) -> None:
+    def remember(
+        self, chunks: Sequence[MemoryChunk], compress_after: int | None = None, retain: int = 2
+    ) -> None:
         self.call("reset")
         for number, chunk in enumerate(chunks, 1):
             self.call("ingest", chunk)
@@ -114,7 +127,9 @@ class Driver:
 
     def ask_at_once(self, queries: Sequence[Query]) -> list[Answer]:
         async def all_of_them() -> list[Answer]:
-            return list(await asyncio.gather(*(self._call(self.system.answer, query) for query in queries)))
+            return list(
+                await asyncio.gather(*(self._call(self.system.answer, query) for query in queries))
+            )
 
         return self._runner.run(all_of_them())
 
@@ -122,7 +137,7 @@ class Driver:
 def offline_model(name: str, settings: Mapping[str, Any]) -> LanguageModel:
     """The offline model for a system that thinks at ingest; for any other, one that must not be asked."""
     kind = system_class(name)
-    if kind.thinks_at_ingest(read_settings(kind.settings_type, settings)):
+    if kind.uses_llm_at_ingest(read_settings(kind.settings_type, settings)):
         return ExtractiveModel()
     return ScriptedModel(lambda messages: pytest.fail("no model should be asked"))
 
@@ -142,9 +157,16 @@ def build() -> Iterator[Builder]:
 
             return asyncio.run_coroutine_threadsafe(wait(), runner.get_loop()).result()
 
-        def make(name: str, *, top_k: int = 3, case_id: str = "conv 26", model: LanguageModel | None = None, **settings: Any) -> Driver:
+        def make(
+            name: str,
+            *,
+            top_k: int = 3,
+            case_id: str = "conv 26",
+            model: LanguageModel | None = None,
+            **settings: Any,
+        ) -> Driver:
             reader = StubReader()
-            parts = Parts(
+            parts = SystemContext(
                 reader=reader,
                 model=model or offline_model(name, settings),
                 embedder=CharTfidfEmbedder(width=512),

@@ -15,8 +15,8 @@ from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
+from memeval.systems.chat.summarization import batches, shortened
 from memeval.systems.registry import settings_of, system_class
-from memeval.systems.summarization import batches, shortened
 
 from .conftest import Builder, Driver, ScriptedModel, conversation
 
@@ -28,13 +28,19 @@ def demo() -> tuple[EvalCase, list[MemoryChunk]]:
     return case, chunks(case, Granularity("turn"))
 
 
-def evidence_in(questions: Sequence[EvalQuestion], units: Sequence[MemoryChunk]) -> list[EvalQuestion]:
+def evidence_in(
+    questions: Sequence[EvalQuestion], units: Sequence[MemoryChunk]
+) -> list[EvalQuestion]:
     """Questions all of whose evidence is said in these units."""
     held = {turn for unit in units for turn in unit.turn_ids}
-    return [question for question in questions if question.evidence and set(question.evidence) <= held]
+    return [
+        question for question in questions if question.evidence and set(question.evidence) <= held
+    ]
 
 
-def rolling(driver: Driver, units: Sequence[MemoryChunk], every: int, retain: int = 5) -> list[list[str]]:
+def rolling(
+    driver: Driver, units: Sequence[MemoryChunk], every: int, retain: int = 5
+) -> list[list[str]]:
     """Ingests with a compression after every so many units; returns the context right after each."""
     driver.call("reset")
     contexts = []
@@ -88,7 +94,10 @@ def test_native_cuts_its_window_at_the_old_end_and_says_so(build: Builder) -> No
 def test_a_second_compression_cuts_what_joined_since(build: Builder, retain: int) -> None:
     _, units = demo()
     contexts = rolling(build("native"), units, 20, retain)
-    assert contexts == [[unit.text for unit in units[number - retain : number]] for number in range(20, len(units) + 1, 20)]
+    assert contexts == [
+        [unit.text for unit in units[number - retain : number]]
+        for number in range(20, len(units) + 1, 20)
+    ]
 
 
 def test_the_summary_never_exceeds_its_budget_and_keeps_what_came_first(build: Builder) -> None:
@@ -102,7 +111,9 @@ def test_the_summary_never_exceeds_its_budget_and_keeps_what_came_first(build: B
         assert 0 < count_tokens(context[0]) <= BUDGET
         assert any(sentence in context[0] for sentence in first)
     dates = [unit.text.split("]")[0] + "]" for unit in units[:95]]
-    assert all(date in contexts[-1][0] for date in dates), "a summary that keeps the dates lets none of its sessions go"
+    assert all(date in contexts[-1][0] for date in dates), (
+        "a summary that keeps the dates lets none of its sessions go"
+    )
     assert driver.ask(Query("Who?")).notes == {}
 
 
@@ -113,14 +124,21 @@ def test_each_compression_hands_the_earlier_summary_over(build: Builder) -> None
     rolling(driver, units, 4, retain=1)
     prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
     assert [prompt.previous for prompt in prompts] == ["", "Summary 1."]
-    assert [prompt.units for prompt in prompts] == [tuple(u.text for u in units[:3]), tuple(u.text for u in units[3:7])]
+    assert [prompt.units for prompt in prompts] == [
+        tuple(u.text for u in units[:3]),
+        tuple(u.text for u in units[3:7]),
+    ]
     assert {(role, seed) for _, role, seed in model.calls} == {(Role.INGEST, 7)}
     driver.ask(Query("Who?"))
     assert driver.reader.contexts[-1] == ["Summary 2.", *(unit.text for unit in units[7:])]
 
 
 def test_a_reply_beyond_the_budget_is_cut_at_a_sentence_and_noted(build: Builder) -> None:
-    driver = build("summarization", model=ScriptedModel(lambda messages: "One fact here. " * 40), summary_tokens=10)
+    driver = build(
+        "summarization",
+        model=ScriptedModel(lambda messages: "One fact here. " * 40),
+        summary_tokens=10,
+    )
     driver.remember(conversation(), compress_after=6)
     answer = driver.ask(Query("Who?"))
     assert driver.reader.contexts[-1][0] == "One fact here. One fact here."
@@ -162,7 +180,10 @@ def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:
     driver = build("summarization")
     driver.remember(conversation(), compress_after=6)
     driver.call("save", folder)
-    loaded = build("summarization", model=ScriptedModel(lambda messages: pytest.fail("no model should be asked")))
+    loaded = build(
+        "summarization",
+        model=ScriptedModel(lambda messages: pytest.fail("no model should be asked")),
+    )
     loaded.call("load", folder)
     assert loaded.ask(Query("Norway")) == driver.ask(Query("Norway"))
     assert loaded.reader.contexts == driver.reader.contexts
@@ -171,8 +192,10 @@ def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:
 def test_only_what_thinks_names_its_wording() -> None:
     for name in ("native", "memgpt_lite", "graphrag_lite", "summarization"):
         kind, settings = system_class(name), settings_of(name)()
-        assert kind.thinks_at_ingest(settings) == (name == "summarization")
-        assert kind.ingest_wordings(settings) == (("summarise",) if name == "summarization" else ())
+        assert kind.uses_llm_at_ingest(settings) == (name == "summarization")
+        assert kind.ingest_templates(settings) == (
+            ("summarise",) if name == "summarization" else ()
+        )
 
 
 def test_memgpt_still_finds_what_native_lost(build: Builder) -> None:
@@ -182,7 +205,10 @@ def test_memgpt_still_finds_what_native_lost(build: Builder) -> None:
     driver.remember(units, compress_after=half, retain=retain)
     lost = evidence_in(case.questions, units[: half - retain])
     answers = [driver.ask(Query(question.text)) for question in lost]
-    found = [set(q.evidence) <= {turn for unit in a.retrieved or () for turn in unit.turn_ids} for q, a in zip(lost, answers, strict=True)]
+    found = [
+        set(q.evidence) <= {turn for unit in a.retrieved or () for turn in unit.turn_ids}
+        for q, a in zip(lost, answers, strict=True)
+    ]
     assert sum(found) >= 0.6 * len(lost)
     place = {unit.text: number for number, unit in enumerate(units)}
     for answer, context in zip(answers, driver.reader.contexts, strict=True):
@@ -212,7 +238,9 @@ def test_memgpt_shows_no_retrieval_before_a_compression(build: Builder) -> None:
 
 
 @pytest.mark.parametrize("name", ["memgpt_lite", "graphrag_lite", "native", "summarization"])
-def test_a_compressed_memory_answers_identically_when_loaded(build: Builder, folder: Path, name: str) -> None:
+def test_a_compressed_memory_answers_identically_when_loaded(
+    build: Builder, folder: Path, name: str
+) -> None:
     driver = build(name)
     rolling(driver, conversation(), 3, retain=1)
     driver.call("save", folder)
@@ -262,8 +290,12 @@ def test_undated_summaries_carry_no_date(build: Builder) -> None:
 
 
 def test_the_offline_model_summarises_as_the_system_asks_it() -> None:
-    prompt = SummarisePrompt("", tuple(unit.text for unit in conversation()), 60, "", "{previous} {units} {budget}")
+    prompt = SummarisePrompt(
+        "", tuple(unit.text for unit in conversation()), 60, "", "{previous} {units} {budget}"
+    )
     reply = asyncio.run(ExtractiveModel().complete(prompt, role=Role.INGEST))
     assert 0 < count_tokens(reply.text) <= 60
     assert reply.usage.role is Role.INGEST
-    assert reply.usage.prompt_tokens == sum(count_tokens(message["content"]) for message in prompt.messages())
+    assert reply.usage.prompt_tokens == sum(
+        count_tokens(message["content"]) for message in prompt.messages()
+    )

@@ -10,7 +10,7 @@ import pytest
 from memeval.llm.form import field_names
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import Query, Role
 from memeval.systems.registry import settings_of, system_class
 
@@ -34,7 +34,10 @@ def filled(**fields: str) -> str:
 
 
 def test_full_history_shows_everything_in_order_and_cuts_the_old_end(build: Builder) -> None:
-    whole, cut = build("full_history"), build("full_history", max_context_tokens=sum(map(count_tokens, TEXTS[-2:])))
+    whole, cut = (
+        build("full_history"),
+        build("full_history", max_context_tokens=sum(map(count_tokens, TEXTS[-2:]))),
+    )
     for driver in (whole, cut):
         driver.remember(conversation(), compress_after=5)
     assert whole.ask(Query("Who?")).notes == {}
@@ -44,7 +47,9 @@ def test_full_history_shows_everything_in_order_and_cuts_the_old_end(build: Buil
 
 
 @pytest.mark.parametrize(("last", "shown"), [(1, TEXTS[-1:]), (6, TEXTS[-6:]), (50, TEXTS)])
-def test_last_k_shows_the_last_messages_of_all_threads(build: Builder, last: int, shown: list[str]) -> None:
+def test_last_k_shows_the_last_messages_of_all_threads(
+    build: Builder, last: int, shown: list[str]
+) -> None:
     driver = build("last_k", last_messages=last, top_k=1)
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
@@ -53,8 +58,12 @@ def test_last_k_shows_the_last_messages_of_all_threads(build: Builder, last: int
     assert answer.ranking is None
 
 
-@pytest.mark.parametrize(("reach", "shown"), [(0, [3]), (1, [2, 3, 4]), (2, [1, 2, 3, 4]), (9, [0, 1, 2, 3, 4])])
-def test_neighbours_come_from_the_same_session(build: Builder, reach: int, shown: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("reach", "shown"), [(0, [3]), (1, [2, 3, 4]), (2, [1, 2, 3, 4]), (9, [0, 1, 2, 3, 4])]
+)
+def test_neighbours_come_from_the_same_session(
+    build: Builder, reach: int, shown: list[int]
+) -> None:
     driver = build("semantic_recall", top_k=1, recall={"message_range": reach})
     driver.remember(conversation())
     answer = driver.ask(Query("Which violinist is in Lisbon?"))
@@ -89,11 +98,16 @@ def test_the_scope_of_a_new_thread_recalls_nothing_and_warns(build: Builder, nam
     answer = driver.ask(Query("puppy"))
     assert answer.retrieved == ()
     assert answer.ranking == ()
-    assert answer.notes == {"recall": "recall.scope=thread recalls nothing: every question opens a new thread"}
+    assert answer.notes == {
+        "recall": "recall.scope=thread recalls nothing: every question opens a new thread"
+    }
 
 
 def test_the_scope_is_no_part_of_what_is_stored(build: Builder, folder: Path) -> None:
-    resource, thread = build("semantic_recall"), build("semantic_recall", recall={"scope": "thread"})
+    resource, thread = (
+        build("semantic_recall"),
+        build("semantic_recall", recall={"scope": "thread"}),
+    )
     thread.remember(conversation())
     thread.call("save", folder)
     resource.call("load", folder)
@@ -101,8 +115,14 @@ def test_the_scope_is_no_part_of_what_is_stored(build: Builder, folder: Path) ->
 
 
 def test_the_form_is_filled_after_each_session(build: Builder) -> None:
-    model = ScriptedModel(lambda messages: filled(Pets="Ann: a puppy", Plans="Bob: a bakery" if len(model.calls) > 1 else ""))
-    driver = build("working_memory", model=model, working_memory={"template": TEMPLATE}, last_messages=2)
+    model = ScriptedModel(
+        lambda messages: filled(
+            Pets="Ann: a puppy", Plans="Bob: a bakery" if len(model.calls) > 1 else ""
+        )
+    )
+    driver = build(
+        "working_memory", model=model, working_memory={"template": TEMPLATE}, last_messages=2
+    )
     driver.remember(conversation())
     prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, WorkingMemoryPrompt)]
     assert [prompt.units for prompt in prompts] == [tuple(TEXTS[:5]), tuple(TEXTS[5:])]
@@ -116,19 +136,31 @@ def test_the_form_is_filled_after_each_session(build: Builder) -> None:
 
 
 def test_a_reply_can_lose_neither_the_template_nor_what_a_field_held(build: Builder) -> None:
-    replies = [filled(Pets="Ann: a puppy", Work="Bob: a bank"), "Sure! Here it is:\n- **Work:** Bob: a bakery\n# Notes\nnothing else"]
+    replies = [
+        filled(Pets="Ann: a puppy", Work="Bob: a bank"),
+        "Sure! Here it is:\n- **Work:** Bob: a bakery\n# Notes\nnothing else",
+    ]
     model = ScriptedModel(lambda messages: replies[len(model.calls) - 1])
-    driver = build("working_memory", model=model, working_memory={"template": TEMPLATE}, last_messages=1)
+    driver = build(
+        "working_memory", model=model, working_memory={"template": TEMPLATE}, last_messages=1
+    )
     driver.remember(conversation())
     answer = driver.ask(Query("Who?"))
-    assert driver.reader.contexts[-1][0] == "# People\n- Pets:\nAnn: a puppy\n- Work:\nBob: a bakery\n# Ahead\n- Plans:"
-    assert answer.notes == {"working memory": "1 of 2 replies left fields out, which kept what they held"}
+    assert (
+        driver.reader.contexts[-1][0]
+        == "# People\n- Pets:\nAnn: a puppy\n- Work:\nBob: a bakery\n# Ahead\n- Plans:"
+    )
+    assert answer.notes == {
+        "working memory": "1 of 2 replies left fields out, which kept what they held"
+    }
 
 
 @pytest.mark.parametrize("name", ["working_memory", "combined"])
 @pytest.mark.parametrize("granularity", ["turn", "session"])
-def test_our_template_keeps_its_headings_offline(build: Builder, name: str, granularity: str) -> None:
-    template = shipped("working_memory_template").user
+def test_our_template_keeps_its_headings_offline(
+    build: Builder, name: str, granularity: str
+) -> None:
+    template = load_builtin("working_memory_template").user
     driver = build(name)
     driver.remember(conversation() if granularity == "turn" else by_session(conversation()))
     driver.ask(Query("Who?"))
@@ -142,7 +174,9 @@ def test_a_loaded_form_asks_no_model(build: Builder, folder: Path) -> None:
     driver = build("combined")
     driver.remember(conversation())
     driver.call("save", folder)
-    loaded = build("combined", model=ScriptedModel(lambda messages: pytest.fail("no model should be asked")))
+    loaded = build(
+        "combined", model=ScriptedModel(lambda messages: pytest.fail("no model should be asked"))
+    )
     loaded.call("load", folder)
     assert loaded.ask(Query("puppy")) == driver.ask(Query("puppy"))
     assert loaded.reader.contexts == driver.reader.contexts
@@ -161,15 +195,22 @@ def test_combined_shows_form_recall_and_last_messages_once_each(build: Builder) 
 def test_an_override_of_a_group_keeps_the_rest_of_its_defaults() -> None:
     kind: Any = settings_of("combined")
     assert (kind().recall.top_k, kind().recall.message_range, kind().last_messages) == (5, 1, 20)
-    assert (settings_of("semantic_recall")().recall.top_k, settings_of("semantic_recall")().recall.message_range) == (None, 2)  # type: ignore[attr-defined]
+    assert (
+        settings_of("semantic_recall")().recall.top_k,
+        settings_of("semantic_recall")().recall.message_range,
+    ) == (None, 2)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["full_history", "last_k", "semantic_recall", "working_memory", "combined"])
+@pytest.mark.parametrize(
+    "name", ["full_history", "last_k", "semantic_recall", "working_memory", "combined"]
+)
 def test_only_what_fills_a_form_thinks(name: str) -> None:
     kind, settings = system_class(name), settings_of(name)()
     thinks = name in ("working_memory", "combined")
-    assert kind.thinks_at_ingest(settings) == thinks
-    assert kind.ingest_wordings(settings) == (("working_memory", "working_memory_template") if thinks else ())
+    assert kind.uses_llm_at_ingest(settings) == thinks
+    assert kind.ingest_templates(settings) == (
+        ("working_memory", "working_memory_template") if thinks else ()
+    )
 
 
 @pytest.mark.parametrize("name", ["last_k", "semantic_recall", "working_memory", "combined"])

@@ -20,15 +20,15 @@ from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
-from memeval.systems.cogcanvas import Settings
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import day_of, resolved
 from memeval.systems.cogcanvas.extraction import Extractor, Reply, batches, read_reply
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.quotes import nearest, verbatim
 from memeval.systems.cogcanvas.retrieval import hybrid, shares
+from memeval.systems.cogcanvas.system import Settings
 from memeval.testing.model import ScriptedModel
 
 from .conftest import Builder, by_session, conversation
@@ -40,14 +40,15 @@ SAID = datetime(2023, 5, 8, 13, 56)
 @cache
 def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
     return tuple(
-        tuple(chunks(case, Granularity(granularity))) for case in dataset_of("locomo", Path(), path=str(DEMO), allow_unpinned=True).cases()
+        tuple(chunks(case, Granularity(granularity)))
+        for case in dataset_of("locomo", Path(), path=str(DEMO), allow_unpinned=True).cases()
     )
 
 
 def extracted(
     units: Sequence[MemoryChunk], *, gleaning: bool = True, model: ScriptedModel | None = None
 ) -> tuple[list[Artifact], Extractor]:
-    extractor = Extractor(model or ScriptedModel(), shipped("extract"), 0, gleaning)
+    extractor = Extractor(model or ScriptedModel(), load_builtin("extract"), 0, gleaning)
     return asyncio.run(extractor.extract(batches(units, 10, 1000))), extractor
 
 
@@ -56,7 +57,15 @@ def replying(*items: Any) -> ScriptedModel:
 
 
 def item(quote: str, unit: Any = 1, **more: Any) -> dict[str, Any]:
-    return {"type": "key_fact", "content": "Something.", "quote": quote, "unit": unit, "date": "", "people": [], **more}
+    return {
+        "type": "key_fact",
+        "content": "Something.",
+        "quote": quote,
+        "unit": unit,
+        "date": "",
+        "people": [],
+        **more,
+    }
 
 
 def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
@@ -77,8 +86,14 @@ def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
 
 
 @pytest.mark.parametrize("granularity", ["turn", "exchange", "session"])
-def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(granularity: str) -> None:
-    turns = {(number, unit.turn_ids[0]): unit for number, case in enumerate(demo("turn")) for unit in case}
+def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
+    granularity: str,
+) -> None:
+    turns = {
+        (number, unit.turn_ids[0]): unit
+        for number, case in enumerate(demo("turn"))
+        for unit in case
+    }
     for number, units in enumerate(demo(granularity)):
         found, extractor = extracted(units)
         assert len(found) > len(demo("turn")[number]) / 2
@@ -96,7 +111,9 @@ def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(g
 def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said() -> None:
     found, _ = extracted(conversation())
     assert next(one for one in found if "Biscuit yesterday" in one.quote).dates == ("7 May 2023",)
-    assert next(one for one in found if "last week" in one.quote).dates == ("The week before 8 May 2023",)
+    assert next(one for one in found if "last week" in one.quote).dates == (
+        "The week before 8 May 2023",
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +126,9 @@ def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said()
         ("I left at last", "", ()),
     ],
 )
-def test_a_models_date_counts_only_where_the_quote_has_none(quote: str, claimed: str, dates: tuple[str, ...]) -> None:
+def test_a_models_date_counts_only_where_the_quote_has_none(
+    quote: str, claimed: str, dates: tuple[str, ...]
+) -> None:
     assert resolved(quote, SAID, claimed) == dates
     assert resolved("yesterday", None, "") == ()
 
@@ -158,7 +177,10 @@ def test_a_wrong_unit_and_a_loose_quote_are_repaired_and_an_invented_one_is_drop
 
 
 def test_what_is_there_already_is_not_taken_twice() -> None:
-    found, extractor = extracted(conversation(), model=replying(item("I quit my job at the bank", 6), item("my job at the bank", 6)))
+    found, extractor = extracted(
+        conversation(),
+        model=replying(item("I quit my job at the bank", 6), item("my job at the bank", 6)),
+    )
     assert len(found) == 1
     assert extractor.counts["repeated"] == 3
 
@@ -205,11 +227,15 @@ def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
 
     def reply(prompt: Prompt) -> str:
         assert isinstance(prompt, ExtractPrompt)
-        whole = json.dumps([item(unit.split(": ", 1)[1], number) for number, unit in enumerate(prompt.units, 1)])
+        whole = json.dumps(
+            [item(unit.split(": ", 1)[1], number) for number, unit in enumerate(prompt.units, 1)]
+        )
         return whole if len(whole) < 700 else whole[:700]
 
     found, extractor = extracted(units, gleaning=False, model=ScriptedModel(reply))
-    assert {turn for one in found for turn in one.turn_ids} == {turn for unit in units for turn in unit.turn_ids}
+    assert {turn for one in found for turn in one.turn_ids} == {
+        turn for unit in units for turn in unit.turn_ids
+    }
     assert extractor.counts["cut"] == extractor.counts["calls"] - 1 > 0
 
 
@@ -236,7 +262,7 @@ def test_batches_are_asked_for_at_once_and_a_failure_is_the_ingests() -> None:
 
     slow = Slow()
     cut = batches(demo("turn")[0], 10, 1000)
-    asyncio.run(Extractor(slow, shipped("extract"), 0, True).extract(cut))
+    asyncio.run(Extractor(slow, load_builtin("extract"), 0, True).extract(cut))
     assert slow.peak == len(cut) > 5
     with pytest.raises(ModelError):
         extracted(conversation(), model=ScriptedModel(fails=True))
@@ -269,7 +295,9 @@ def test_edges_by_type() -> None:
     found = kinds(canvas)
     assert {(1, 0, "causes"), (2, 1, "causes"), (3, 0, "causes"), (5, 4, "person")} <= found
     assert (1, 0, "references") in found
-    assert not [edge for edge in found if edge[0] == 6 or (edge[2] == "causes" and edge[0] in (0, 4, 5))]
+    assert not [
+        edge for edge in found if edge[0] == 6 or (edge[2] == "causes" and edge[0] in (0, 4, 5))
+    ]
 
 
 def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
@@ -280,12 +308,18 @@ def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
         artifact("Otto came back", people=("Otto",), dates=("July 2023",)),
         threshold=1.0,
     )
-    assert {edge for edge in kinds(canvas) if edge[2] == "temporal"} == {(1, 0, "temporal"), (0, 3, "temporal")}
+    assert {edge for edge in kinds(canvas) if edge[2] == "temporal"} == {
+        (1, 0, "temporal"),
+        (0, 3, "temporal"),
+    }
     assert day_of(("The week before 9 June 2023",), None) == datetime(2023, 6, 2).date()
 
 
 def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
-    chain = [artifact(name, people=("Otto",), dates=(f"{day} May 2023",)) for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)]
+    chain = [
+        artifact(name, people=("Otto",), dates=(f"{day} May 2023",))
+        for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)
+    ]
     canvas = canvas_of(*chain, threshold=1.0)
     for seeds, hops, temporal, reached in (
         ([1, 0, 0, 0], 2, True, [1, 0.8, 0.64, 0]),
@@ -293,7 +327,9 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
         ([1, 0, 0, 0], 3, False, [1, 0, 0, 0]),
         ([0, 0, 0, 0], 3, True, [0, 0, 0, 0]),
     ):
-        assert canvas.expand(np.array(seeds, dtype=float), hops, temporal=temporal).tolist() == pytest.approx(reached)
+        assert canvas.expand(
+            np.array(seeds, dtype=float), hops, temporal=temporal
+        ).tolist() == pytest.approx(reached)
 
 
 # Retrieval and what is shown
@@ -307,7 +343,11 @@ def test_scores_are_mixed_in_shares_of_the_best() -> None:
 
 
 def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds() -> None:
-    one = artifact("I adopted a puppy yesterday", content="Ann adopted Biscuit the puppy", dates=("7 May 2023",))
+    one = artifact(
+        "I adopted a puppy yesterday",
+        content="Ann adopted Biscuit the puppy",
+        dates=("7 May 2023",),
+    )
     assert one.text == (
         "[1:56 pm on 8 May 2023] event told by Ann: I adopted a puppy yesterday (7 May 2023: Ann adopted Biscuit the puppy)"
     )
@@ -326,7 +366,9 @@ def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None
     answer = driver.ask(Query("the puppy Biscuit that Ann adopted"))
     assert answer.retrieved is not None
     assert answer.retrieved[0].turn_ids == ("D1:1",), "what left the window lives on as an artifact"
-    assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved] + [unit.text for unit in units[4:]]
+    assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved] + [
+        unit.text for unit in units[4:]
+    ]
 
 
 def test_without_a_compression_there_is_no_window(build: Builder) -> None:
@@ -336,14 +378,24 @@ def test_without_a_compression_there_is_no_window(build: Builder) -> None:
     assert len(driver.reader.contexts[-1]) == 2
 
 
-def test_a_loaded_canvas_answers_identically_and_asks_no_model(build: Builder, folder: Path) -> None:
+def test_a_loaded_canvas_answers_identically_and_asks_no_model(
+    build: Builder, folder: Path
+) -> None:
     driver = build("cogcanvas", model=ExtractiveModel())
     driver.remember(demo("turn")[0], compress_after=60)
     driver.call("save", folder)
-    assert {path.name for path in folder.iterdir()} == {"artifacts.json", "chunks.json", "vectors.npy"}
+    assert {path.name for path in folder.iterdir()} == {
+        "artifacts.json",
+        "chunks.json",
+        "vectors.npy",
+    }
     loaded = build("cogcanvas")
     loaded.call("load", folder)
-    queries = [Query("When did Gustav move in?"), Query("Which food does Gustav refuse?"), Query("zzz")]
+    queries = [
+        Query("When did Gustav move in?"),
+        Query("Which food does Gustav refuse?"),
+        Query("zzz"),
+    ]
     assert [loaded.ask(query) for query in queries] == [driver.ask(query) for query in queries]
 
 
@@ -363,6 +415,6 @@ def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], message: 
 
 
 def test_the_wording_holds_no_example() -> None:
-    wording = shipped("extract")
-    assert '"quote": "..."' in wording.system, "few-shot examples of the original held test items"
-    assert {kind for kind in KINDS if f"- {kind}:" in wording.system} == set(KINDS)
+    template = load_builtin("extract")
+    assert '"quote": "..."' in template.system, "few-shot examples of the original held test items"
+    assert {kind for kind in KINDS if f"- {kind}:" in template.system} == set(KINDS)

@@ -27,15 +27,24 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.pipeline.cell import Cell, open_cell
 from memeval.pipeline.memory import ingest
 from memeval.pipeline.reader import CellReader
-from memeval.prompts import shipped
+from memeval.prompts import load_builtin
 from memeval.records import Query
-from memeval.systems.cogcanvas import CogCanvas, Settings
-from memeval.systems.contract import Parts
+from memeval.systems.base import SystemContext
+from memeval.systems.cogcanvas.system import CogCanvas, Settings
 from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.model import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
-COLUMNS = ("graph", "graph_hops", "temporal_edges", "retrieval", "cot", "rerank", "gleaning", "top_k")
+COLUMNS = (
+    "graph",
+    "graph_hops",
+    "temporal_edges",
+    "retrieval",
+    "cot",
+    "rerank",
+    "gleaning",
+    "top_k",
+)
 TABLE: Mapping[str, tuple[Any, ...]] = {
     "cogcanvas": (True, 3, True, "hybrid", True, "lexical", True, None),
     "cogcanvas_nograph": (False, 3, True, "hybrid", True, "lexical", True, None),
@@ -58,7 +67,10 @@ GLEANS = [name for name in VARIANTS if TABLE[name][COLUMNS.index("gleaning")]]
 @cache
 def cell(name: str) -> Cell:
     """The variant's cell as Hydra composes it from conf/."""
-    return open_cell(composed([f"system={name}", "dataset=demo", "tracking=none", "compression_turn=middle"]), "test")
+    return open_cell(
+        composed([f"system={name}", "dataset=demo", "tracking=none", "compression_turn=middle"]),
+        "test",
+    )
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -68,7 +80,9 @@ def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     assert resolved.config.system == {"name": name, **asdict(resolved.settings)}
     assert resolved.system is CogCanvas
     assert resolved.style == ("cot" if TABLE[name][COLUMNS.index("cot")] else "short")
-    assert replace(resolved.config, system={}) == replace(cell("cogcanvas").config, system={}), "nothing but the system differs"
+    assert replace(resolved.config, system={}) == replace(cell("cogcanvas").config, system={}), (
+        "nothing but the system differs"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "cogcanvas"])
@@ -92,9 +106,13 @@ def test_variants_that_differ_only_in_retrieval_or_prompt_share_one_memory() -> 
 
 
 def test_the_sweep_holds_every_variant_beside_the_other_agents() -> None:
-    sweep = yaml.safe_load((ROOT / "sweeps" / "cogcanvas_ablation.yaml").read_text(encoding="utf-8"))
+    sweep = yaml.safe_load(
+        (ROOT / "sweeps" / "cogcanvas_ablation.yaml").read_text(encoding="utf-8")
+    )
     systems = sweep["hydra"]["sweeper"]["params"]["system"].split(",")
-    assert sorted(systems) == sorted([*TABLE, "native", "summarization", "rag", "memgpt_lite", "graphrag_lite"])
+    assert sorted(systems) == sorted(
+        [*TABLE, "native", "summarization", "rag", "memgpt_lite", "graphrag_lite"]
+    )
     assert sweep["retain_recent"] == 5
 
 
@@ -108,8 +126,16 @@ def sent(name: str) -> Sent:
     model, resolved = ScriptedModel(), cell(name)
 
     async def play() -> None:
-        reader = CellReader(model, shipped(f"answer_{resolved.style}"), resolved.style, 0)
-        parts = Parts(reader, model, CharTfidfEmbedder(), 10, 0, "case", lambda awaitable: pytest.fail("nothing is called in a thread"))
+        reader = CellReader(model, load_builtin(f"answer_{resolved.style}"), resolved.style, 0)
+        parts = SystemContext(
+            reader,
+            model,
+            CharTfidfEmbedder(),
+            10,
+            0,
+            "case",
+            lambda awaitable: pytest.fail("nothing is called in a thread"),
+        )
         system = resolved.system(resolved.settings, parts)
         units = chunks(case, Granularity("turn"))
         await ingest(system, units, [len(units) // 2], 5)
@@ -118,7 +144,9 @@ def sent(name: str) -> Sent:
 
     asyncio.run(play())
     prompts = [prompt for _, prompt in model.prompts]
-    return [p for p in prompts if isinstance(p, ExtractPrompt)], [p for p in prompts if isinstance(p, AnswerPrompt)]
+    return [p for p in prompts if isinstance(p, ExtractPrompt)], [
+        p for p in prompts if isinstance(p, AnswerPrompt)
+    ]
 
 
 def contexts(name: str) -> list[tuple[str, ...]]:
@@ -136,7 +164,9 @@ def test_without_gleaning_only_the_first_pass_is_sent(name: str) -> None:
     assert 2 * len(sent(name)[0]) == len(sent("cogcanvas")[0])
 
 
-@pytest.mark.parametrize(("name", "other"), [("cogcanvas_nocot", "cogcanvas"), ("cogcanvas_cot", "cogcanvas_baseline")])
+@pytest.mark.parametrize(
+    ("name", "other"), [("cogcanvas_nocot", "cogcanvas"), ("cogcanvas_cot", "cogcanvas_baseline")]
+)
 def test_the_prompt_switch_changes_the_wording_and_nothing_else(name: str, other: str) -> None:
     assert contexts(name) == contexts(other)
     for one, two in zip(sent(name)[1], sent(other)[1], strict=True):
@@ -167,7 +197,9 @@ def test_minimal_shows_ten_artifacts_at_most() -> None:
     assert contexts("cogcanvas_minimal") == contexts("cogcanvas_baseline"), "at a top_k of 10"
     settings = replace(Settings(), top_k=10)
     for asked, shown in ((3, 3), (10, 10), (20, 10)):
-        parts: Any = Parts(None, None, CharTfidfEmbedder(), asked, 0, "case", lambda _: None)  # type: ignore[arg-type]
+        parts: Any = SystemContext(
+            None, None, CharTfidfEmbedder(), asked, 0, "case", lambda _: None
+        )  # type: ignore[arg-type]
         assert CogCanvas(settings, parts).parts.top_k == shown
 
 
@@ -179,11 +211,16 @@ def reply(body: Mapping[str, Any]) -> str:
     if "already:\n(nothing)" not in words:
         return "[]"
     turns = re.findall(r"(?m)^(\d+)\. (?:\[.*?\] )?\w+: (.*)$", words)
-    return json.dumps([{"type": "event", "content": quote, "quote": quote, "unit": int(number)} for number, quote in turns])
+    return json.dumps(
+        [
+            {"type": "event", "content": quote, "quote": quote, "unit": int(number)}
+            for number, quote in turns
+        ]
+    )
 
 
 def extracts(body: Mapping[str, Any]) -> bool:
-    return body["messages"][0]["content"] == shipped("extract").system
+    return body["messages"][0]["content"] == load_builtin("extract").system
 
 
 def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Path) -> None:
@@ -193,9 +230,19 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
             """Calls of the extraction so far."""
             model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "tracking=none")
             small = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
-            kept = {key: value for key, value in os.environ.items() if not key.startswith(("MEMEVAL_", "OPENAI_"))}
+            kept = {
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith(("MEMEVAL_", "OPENAI_"))
+            }
             command = [sys.executable, "-m", "memeval", *words, *small, *model]
-            done = subprocess.run(command, env={**kept, "MEMEVAL_HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command,
+                env={**kept, "MEMEVAL_HOME": str(tmp_path)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
             return sum(extracts(body) for _, body in endpoint.requests)
 
@@ -207,7 +254,11 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
             )
         )
         assert units / 10 * 2 <= calls <= units / 10 * 2 + 20, "two passes over batches of ten"
-        shutil.rmtree(tmp_path / "data" / "cache")  # what is not asked again now is not asked because it was saved
+        shutil.rmtree(
+            tmp_path / "data" / "cache"
+        )  # what is not asked again now is not asked because it was saved
         assert run("system=cogcanvas_norerank") == calls
         assert len(list((tmp_path / "data" / "prepared").iterdir())) == 1
-        assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, "another ingest: the first pass alone"
+        assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, (
+            "another ingest: the first pass alone"
+        )

@@ -7,7 +7,7 @@ from typing import Any
 
 from memeval.cli.compose import composed
 from memeval.config.settings import NOT_SETTINGS
-from memeval.systems.contract import MemorySystem, Parts
+from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import BUILT_IN, build_system
 from memeval.testing.contract import MemorySystemContract
 
@@ -26,7 +26,7 @@ def suite(name: str) -> type[MemorySystemContract]:
     class Suite(MemorySystemContract):
         bound_by_top_k = name != "oracle"
 
-        def build(self, parts: Parts) -> MemorySystem:
+        def build(self, parts: SystemContext) -> MemorySystem:
             return build_system(name, settings_in_yaml(name), parts)
 
     Suite.__name__ = Suite.__qualname__ = f"Test{''.join(word.title() for word in name.split('_'))}"

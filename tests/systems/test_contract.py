@@ -12,8 +12,18 @@ from memeval.systems.registry import BUILT_IN
 
 from .conftest import DATES, Builder, by_session, conversation
 
-ALL = sorted(set(BUILT_IN) - {"letta"})  # letta answers from a server: its own tests run against a double of it
-UNSEARCHED = ["full_history", "last_k", "long_context", "native", "no_memory", "summarization", "working_memory"]
+ALL = sorted(
+    set(BUILT_IN) - {"letta"}
+)  # letta answers from a server: its own tests run against a double of it
+UNSEARCHED = [
+    "full_history",
+    "last_k",
+    "long_context",
+    "native",
+    "no_memory",
+    "summarization",
+    "working_memory",
+]
 """Systems that show what they have, whatever the question."""
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
@@ -63,7 +73,9 @@ def test_same_input_gives_same_output(build: Builder, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(build: Builder, name: str) -> None:
+def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(
+    build: Builder, name: str
+) -> None:
     driver = build(name)
     driver.remember(conversation())
     alone = [driver.ask(query) for query in OTHERS]
@@ -83,7 +95,9 @@ def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> N
 
 @pytest.mark.parametrize("name", RETRIEVES)
 @pytest.mark.parametrize("granularity", ["turn", "session"])
-def test_turn_ids_of_what_is_retrieved_are_true(build: Builder, name: str, granularity: str) -> None:
+def test_turn_ids_of_what_is_retrieved_are_true(
+    build: Builder, name: str, granularity: str
+) -> None:
     turns = {chunk.turn_ids[0]: chunk for chunk in conversation()}
     driver = build(name)
     driver.remember(conversation() if granularity == "turn" else by_session(conversation()))
@@ -94,7 +108,10 @@ def test_turn_ids_of_what_is_retrieved_are_true(build: Builder, name: str, granu
         assert unit.turn_ids
         for turn in unit.turn_ids:
             content = turns[turn].content
-            assert any(shown[start : start + 8] in content for start in range(len(shown) - 7)) or content in shown
+            assert (
+                any(shown[start : start + 8] in content for start in range(len(shown) - 7))
+                or content in shown
+            )
 
 
 @pytest.mark.parametrize("name", RANKS)
@@ -110,7 +127,9 @@ def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
         assert {unit.text for unit in answer.retrieved} <= set(driver.reader.contexts[-1])
     else:
         assert driver.reader.contexts[-1] == [unit.text for unit in answer.retrieved]
-    assert answer.ranking[: len(answer.retrieved)] == tuple(unit.turn_ids for unit in answer.retrieved)
+    assert answer.ranking[: len(answer.retrieved)] == tuple(
+        unit.turn_ids for unit in answer.retrieved
+    )
     assert "Clara" in answer.retrieved[0].text
 
 
@@ -155,7 +174,9 @@ def test_a_damaged_memory_is_refused(build: Builder, folder: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_empty_conversation_is_answered_from_nothing(build: Builder, folder: Path, name: str) -> None:
+def test_an_empty_conversation_is_answered_from_nothing(
+    build: Builder, folder: Path, name: str
+) -> None:
     driver = build(name)
     driver.remember([])
     assert driver.ask(QUESTION).text == ""
@@ -168,7 +189,10 @@ def test_an_empty_conversation_is_answered_from_nothing(build: Builder, folder: 
 @pytest.mark.parametrize("name", ALL)
 def test_a_conversation_without_dates_shows_none(build: Builder, name: str) -> None:
     undated = [
-        type(chunk)(chunk.chunk_id, chunk.content, None, chunk.session_id, chunk.turn_ids, chunk.speakers) for chunk in conversation()
+        type(chunk)(
+            chunk.chunk_id, chunk.content, None, chunk.session_id, chunk.turn_ids, chunk.speakers
+        )
+        for chunk in conversation()
     ]
     driver = build(name)
     driver.remember(undated)

@@ -22,7 +22,9 @@ def test_the_oracle_shows_exactly_the_evidence_in_order_of_time(build: Builder) 
     driver.remember(conversation())
     answer = driver.ask(OracleQuery("What about Biscuit?", evidence=("D2:3", "D1:1")))
     assert answer.ranking == (("D1:1",), ("D2:3",))
-    assert driver.reader.contexts[-1] == [chunk.text for chunk in conversation() if chunk.turn_ids[0] in ("D1:1", "D2:3")]
+    assert driver.reader.contexts[-1] == [
+        chunk.text for chunk in conversation() if chunk.turn_ids[0] in ("D1:1", "D2:3")
+    ]
 
 
 def test_the_oracle_works_on_larger_units(build: Builder) -> None:

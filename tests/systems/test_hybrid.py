@@ -19,7 +19,9 @@ def test_it_finds_a_rare_word_and_another_form_of_one(build: Builder) -> None:
 def test_scores_fall_and_ties_stand_in_order(build: Builder) -> None:
     driver = build("hybrid", top_k=9)
     driver.remember(conversation())
-    scores = [unit.score or 0.0 for unit in driver.ask(Query("the bakery and Biscuit")).retrieved or ()]
+    scores = [
+        unit.score or 0.0 for unit in driver.ask(Query("the bakery and Biscuit")).retrieved or ()
+    ]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] <= 2 / 61
 
@@ -50,5 +52,7 @@ def test_the_constant_is_a_matter_of_answering(build: Builder, folder: Path) -> 
     driver.call("save", folder)
     other.call("load", folder)
     query = Query("the bakery and Biscuit")
-    steep, flat = ([unit.score or 0.0 for unit in one.ask(query).retrieved or ()] for one in (driver, other))
+    steep, flat = (
+        [unit.score or 0.0 for unit in one.ask(query).retrieved or ()] for one in (driver, other)
+    )
     assert steep[0] > 10 * flat[0]

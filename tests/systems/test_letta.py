@@ -20,10 +20,11 @@ from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
-from memeval.systems import registry, remote
-from memeval.systems.contract import ANSWER, INGEST, RUNTIME, MemorySystem, Parts
-from memeval.systems.letta import Letta, Settings
-from memeval.systems.letta_server import TRIES, Agent, Hit, hits_of
+from memeval.systems import registry
+from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
+from memeval.systems.external import remote
+from memeval.systems.external.letta import Letta, Settings
+from memeval.systems.external.letta_server import TRIES, Agent, Hit, hits_of
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.http import Events
 from memeval.testing.letta_double import DATE, LettaDouble
@@ -36,7 +37,7 @@ REAL = os.environ.get("LETTA_BASE_URL")
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.letta:Letta")
+    monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.external.letta:Letta")
     monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
 
 
@@ -90,7 +91,9 @@ def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: 
     assert answer.notes == {"letta_calls": "not cached: the server makes them"}
 
 
-def test_the_agent_can_search_its_archive_and_change_nothing(server: LettaDouble, build: Builder) -> None:
+def test_the_agent_can_search_its_archive_and_change_nothing(
+    server: LettaDouble, build: Builder
+) -> None:
     remembering(build, top_k=7, agent_model="letta/letta-free", embedding="letta/other")
     (agent,) = server.agents.values()
     assert (agent["model"], agent["embedding"]) == ("letta/letta-free", "letta/other")
@@ -104,7 +107,9 @@ def test_passages_are_dated_by_the_conversation(server: LettaDouble, build: Buil
     driver = build("letta")
     driver.remember([*conversation()[:1], replace(conversation()[5], time=None)])
     dated, undated = next(iter(server.archives.values()))
-    assert datetime.fromisoformat(dated["created_at"]) == datetime.fromisoformat("2023-05-08T13:56:00+00:00")
+    assert datetime.fromisoformat(dated["created_at"]) == datetime.fromisoformat(
+        "2023-05-08T13:56:00+00:00"
+    )
     assert dated["text"] == conversation()[0].text
     assert "created_at" not in undated
 
@@ -113,14 +118,19 @@ def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder)
     driver = remembering(build)
     driver.ask(Query("Who sings?", datetime(2023, 7, 1, 12, 0)))
     (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
-    assert sent["messages"] == [{"role": "user", "content": "The question is asked at 12:00 pm on 1 July 2023.\nWho sings?"}]
+    assert sent["messages"] == [
+        {"role": "user", "content": "The question is asked at 12:00 pm on 1 July 2023.\nWho sings?"}
+    ]
 
 
 def test_choices_are_shown(server: LettaDouble, build: Builder) -> None:
     driver = remembering(build)
     driver.ask(Query("Who sings?", choices=("Ann", "Bob")))
     (sent,) = (request.json() for request in server.requests if request.path.endswith("/messages"))
-    assert sent["messages"][0]["content"] == "Who sings?\n0. Ann\n1. Bob\nReply with the label of the right choice alone."
+    assert (
+        sent["messages"][0]["content"]
+        == "Who sings?\n0. Ann\n1. Bob\nReply with the label of the right choice alone."
+    )
 
 
 def test_questions_do_not_leak_into_each_other(server: LettaDouble, build: Builder) -> None:
@@ -130,10 +140,15 @@ def test_questions_do_not_leak_into_each_other(server: LettaDouble, build: Build
     assert all("earlier:" not in answer.text for answer in alone)
     assert server.conversations == {}
     assert server.count("POST", "/messages") == 4
-    assert len({request.path for request in server.requests if request.path.endswith("/messages")}) == 4
+    assert (
+        len({request.path for request in server.requests if request.path.endswith("/messages")})
+        == 4
+    )
 
 
-def test_questions_asked_at_once_are_answered_as_if_alone(server: LettaDouble, build: Builder) -> None:
+def test_questions_asked_at_once_are_answered_as_if_alone(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = remembering(build)
     queries = [QUESTION, Query("bakery"), Query("Bye")]
     assert driver.ask_at_once(queries * 5) == [driver.ask(query) for query in queries] * 5
@@ -150,7 +165,9 @@ def test_two_cases_do_not_mix_and_a_reset_forgets(server: LettaDouble, build: Bu
     assert len(server.agents) == len(server.archives) == 2
 
 
-def test_texts_that_read_alike_are_told_apart_by_their_order(server: LettaDouble, build: Builder) -> None:
+def test_texts_that_read_alike_are_told_apart_by_their_order(
+    server: LettaDouble, build: Builder
+) -> None:
     chunks = [replace(chunk, content="Bob: Bye!", time=None) for chunk in conversation()[:3]]
     driver = build("letta", top_k=3)
     driver.remember(chunks)
@@ -162,12 +179,18 @@ def test_what_two_searches_found_counts_once() -> None:
     for chunk in conversation():
         system.ingest(chunk)
     text, other = conversation()[3].text, conversation()[0].text
-    units = system._units([Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")])
+    units = system._units(
+        [Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")]
+    )
     assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]
 
 
-def test_what_the_server_cut_out_of_a_chunk_is_still_known(server: LettaDouble, build: Builder) -> None:
-    server.tool_return = lambda rows: str([{**row, "content": row["content"][30:60]} for row in rows])
+def test_what_the_server_cut_out_of_a_chunk_is_still_known(
+    server: LettaDouble, build: Builder
+) -> None:
+    server.tool_return = lambda rows: str(
+        [{**row, "content": row["content"][30:60]} for row in rows]
+    )
     answer = remembering(build, top_k=1).ask(QUESTION)
     assert answer.ranking == (("D1:4",),)
 
@@ -205,28 +228,54 @@ def test_results_are_read_as_any_release_writes_them(returned: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "expected"), [("[]", []), ("None", []), ("no", None), ("", None), ("[{'text': 'x'}]", None), ("7", None)]
+    ("returned", "expected"),
+    [("[]", []), ("None", []), ("no", None), ("", None), ("[{'text': 'x'}]", None), ("7", None)],
 )
 def test_results_without_passages(returned: str, expected: Any) -> None:
     assert hits_of(returned) == expected
 
 
-def test_usage_is_the_servers_and_embeddings_are_estimated(server: LettaDouble, build: Builder) -> None:
+def test_usage_is_the_servers_and_embeddings_are_estimated(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = remembering(build)
     system = driver.system
     _, (embedded,) = metered_by(lambda: asyncio.to_thread(system.consolidate))
     _, (said, searched) = metered_by(lambda: system.answer(QUESTION))
-    assert (embedded.role, embedded.model, embedded.provider) == (Role.EMBED, "text-embedding-3-small", "openai")
+    assert (embedded.role, embedded.model, embedded.provider) == (
+        Role.EMBED,
+        "text-embedding-3-small",
+        "openai",
+    )
     assert (embedded.calls, embedded.estimated) == (9, True)
-    assert (said.role, said.model, said.provider, said.estimated) == (Role.ANSWER, "gpt-4o-mini", "openai", False)
-    assert (said.prompt_tokens, said.completion_tokens, said.cached_tokens, said.calls) == (100, 10, 40, 2)
+    assert (said.role, said.model, said.provider, said.estimated) == (
+        Role.ANSWER,
+        "gpt-4o-mini",
+        "openai",
+        False,
+    )
+    assert (said.prompt_tokens, said.completion_tokens, said.cached_tokens, said.calls) == (
+        100,
+        10,
+        40,
+        2,
+    )
     assert (searched.role, searched.calls, searched.estimated) == (Role.EMBED, 1, True)
 
 
-def test_a_server_that_reports_no_usage_leaves_it_unknown(server: LettaDouble, build: Builder) -> None:
+def test_a_server_that_reports_no_usage_leaves_it_unknown(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = remembering(build)
     server.events = Events(
-        [{"message_type": "assistant_message", "id": "m", "date": DATE, "content": [{"type": "text", "text": "in Lisbon"}]}]
+        [
+            {
+                "message_type": "assistant_message",
+                "id": "m",
+                "date": DATE,
+                "content": [{"type": "text", "text": "in Lisbon"}],
+            }
+        ]
     )
     answer, usages = metered_by(lambda: driver.system.answer(QUESTION))
     assert answer.text == "in Lisbon"
@@ -238,15 +287,30 @@ def test_a_server_that_reports_no_usage_leaves_it_unknown(server: LettaDouble, b
     ("events", "told"),
     [
         (
-            [{"message_type": "error_message", "error_type": "llm_error", "message": "no credit", "run_id": "r"}],
+            [
+                {
+                    "message_type": "error_message",
+                    "error_type": "llm_error",
+                    "message": "no credit",
+                    "run_id": "r",
+                }
+            ],
             "the Letta server failed: no credit",
         ),
-        ([{"message_type": "stop_reason", "stop_reason": "max_steps"}], r"gave no answer \(stop_reason: max_steps\)"),
-        ([{"message_type": "assistant_message", "id": "m", "date": DATE, "content": " "}], "gave no answer"),
+        (
+            [{"message_type": "stop_reason", "stop_reason": "max_steps"}],
+            r"gave no answer \(stop_reason: max_steps\)",
+        ),
+        (
+            [{"message_type": "assistant_message", "id": "m", "date": DATE, "content": " "}],
+            "gave no answer",
+        ),
         ([], "gave no answer"),
     ],
 )
-def test_no_answer_is_a_fault_and_not_an_answer(server: LettaDouble, build: Builder, events: list[dict[str, Any]], told: str) -> None:
+def test_no_answer_is_a_fault_and_not_an_answer(
+    server: LettaDouble, build: Builder, events: list[dict[str, Any]], told: str
+) -> None:
     driver = remembering(build)
     server.events = Events(events)
     with pytest.raises(ModelError, match=told):
@@ -255,7 +319,9 @@ def test_no_answer_is_a_fault_and_not_an_answer(server: LettaDouble, build: Buil
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])
-def test_what_may_pass_is_tried_again_in_a_new_conversation(server: LettaDouble, build: Builder, status: int) -> None:
+def test_what_may_pass_is_tried_again_in_a_new_conversation(
+    server: LettaDouble, build: Builder, status: int
+) -> None:
     driver = remembering(build)
     server.failures = [("POST", "/messages", status)] * 2
     assert "earlier:" not in driver.ask(QUESTION).text
@@ -279,7 +345,9 @@ def test_what_does_not_pass_is_given_up(server: LettaDouble) -> None:
     agent.close()
 
 
-def test_the_agent_and_its_archive_are_deleted_when_the_case_is_done(server: LettaDouble, build: Builder) -> None:
+def test_the_agent_and_its_archive_are_deleted_when_the_case_is_done(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = remembering(build)
     driver.ask(QUESTION)
     assert server.agents
@@ -314,13 +382,18 @@ def test_the_agent_is_deleted_when_nobody_closed_the_system(server: LettaDouble)
     assert server.agents == {}
 
 
-def test_an_agent_that_cannot_be_deleted_is_named(server: LettaDouble, build: Builder, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_agent_that_cannot_be_deleted_is_named(
+    server: LettaDouble, build: Builder, caplog: pytest.LogCaptureFixture
+) -> None:
     driver = remembering(build)
     (agent,) = server.agents
     server.failures = [("DELETE", "/v1/agents/", 403)]
     with caplog.at_level(logging.WARNING):
         let_go(driver)
-    assert f"Letta agent {agent} at {server.address} could not be deleted and is left behind" in caplog.text
+    assert (
+        f"Letta agent {agent} at {server.address} could not be deleted and is left behind"
+        in caplog.text
+    )
 
 
 def test_closing_twice_deletes_once(server: LettaDouble, build: Builder) -> None:
@@ -335,13 +408,17 @@ def test_such_a_memory_is_not_saved(server: LettaDouble, build: Builder, folder:
         remembering(build).call("save", folder)
 
 
-def test_an_empty_conversation_is_answered_from_nothing(server: LettaDouble, build: Builder) -> None:
+def test_an_empty_conversation_is_answered_from_nothing(
+    server: LettaDouble, build: Builder
+) -> None:
     driver = build("letta")
     driver.remember([])
     assert driver.ask(QUESTION).retrieved == ()
 
 
-def test_without_an_address_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_address_one_line_says_so(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
     with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL names one"):
         build("letta")
@@ -350,13 +427,17 @@ def test_without_an_address_one_line_says_so(build: Builder, monkeypatch: pytest
 def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:
     driver = build("letta", base_url="http://127.0.0.1:9")
     agent_tries = pytest.MonkeyPatch()
-    agent_tries.setattr("memeval.systems.letta_server.TRIES", 1)
-    with pytest.raises(UserError, match=r"no answer from the Letta server at http://127\.0\.0\.1:9"):
+    agent_tries.setattr("memeval.systems.external.letta_server.TRIES", 1)
+    with pytest.raises(
+        UserError, match=r"no answer from the Letta server at http://127\.0\.0\.1:9"
+    ):
         driver.remember(conversation()[:1])
     agent_tries.undo()
 
 
-def test_a_handle_that_the_server_does_not_know_is_the_users_to_mend(server: LettaDouble, build: Builder) -> None:
+def test_a_handle_that_the_server_does_not_know_is_the_users_to_mend(
+    server: LettaDouble, build: Builder
+) -> None:
     with pytest.raises(UserError, match="refused: HTTP 400: Handle gpt not found, must be one of"):
         remembering(build, agent_model="gpt")
     assert server.count("POST", "/archival-memory") == 0
@@ -369,7 +450,9 @@ def test_the_same_later_on_is_a_fault_of_the_world(server: LettaDouble, build: B
         remembering(build)
 
 
-def test_the_token_is_sent_and_no_other(server: LettaDouble, build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_sent_and_no_other(
+    server: LettaDouble, build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LETTA_API_KEY", "of the cloud")
     monkeypatch.setenv("MY_TOKEN", "secret")
     server.token = "secret"
@@ -377,7 +460,9 @@ def test_the_token_is_sent_and_no_other(server: LettaDouble, build: Builder, mon
     monkeypatch.delenv("MY_TOKEN")
     server.token = None
     remembering(build, token_env="MY_TOKEN")
-    assert "of the cloud" not in {request.headers.get("authorization", "") for request in server.requests}
+    assert "of the cloud" not in {
+        request.headers.get("authorization", "") for request in server.requests
+    }
     assert "authorization" not in server.requests[-1].headers
 
 
@@ -388,7 +473,12 @@ def test_a_refused_token_is_the_users_to_mend(server: LettaDouble, build: Builde
 
 
 def test_the_yaml_holds_the_defaults() -> None:
-    text = Path(__file__).parents[2].joinpath("conf", "system", "letta.yaml").read_text(encoding="utf-8")
+    text = (
+        Path(__file__)
+        .parents[2]
+        .joinpath("conf", "system", "letta.yaml")
+        .read_text(encoding="utf-8")
+    )
     given = yaml.safe_load(text)
     assert read_settings(Settings, given) == Settings()
     assert set(given) - {"name"} == {entry.name for entry in fields(Settings)}
@@ -398,7 +488,7 @@ def test_the_yaml_holds_the_defaults() -> None:
 def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() -> None:
     assert Letta.own_prompt
     assert not Letta.needs_language_model(Settings())
-    assert not Letta.thinks_at_ingest(Settings())
+    assert not Letta.uses_llm_at_ingest(Settings())
 
 
 class TestLettaContract(MemorySystemContract):
@@ -413,7 +503,7 @@ class TestLettaContract(MemorySystemContract):
         join_discards()
         assert server.agents == {}
 
-    def build(self, parts: Parts) -> MemorySystem:
+    def build(self, parts: SystemContext) -> MemorySystem:
         self.built.append(Letta(Settings(), parts))
         return self.built[-1]
 

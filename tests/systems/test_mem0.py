@@ -20,7 +20,17 @@ from .conftest import Builder, ScriptedModel, conversation
 def extraction(messages: list[dict[str, str]]) -> str:
     """One memory a call: the last words of the new message, as a model would reword them."""
     new = messages[-1]["content"].split("## New Messages\n")[1].split("\n##")[0]
-    return json.dumps({"memory": [{"id": "0", "text": f"It is known that {new.strip()[-30:]}", "attributed_to": "user"}]})
+    return json.dumps(
+        {
+            "memory": [
+                {
+                    "id": "0",
+                    "text": f"It is known that {new.strip()[-30:]}",
+                    "attributed_to": "user",
+                }
+            ]
+        }
+    )
 
 
 def test_stored_verbatim_no_model_is_asked_and_chunks_come_back(build: Builder) -> None:
@@ -128,7 +138,9 @@ def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:
     assert driver.ask(Query("What is the puppy called?")) == first
 
 
-def test_without_the_library_one_line_says_what_to_install(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_one_line_says_what_to_install(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "mem0", None)
     with pytest.raises(UserError, match="needs the mem0ai library") as raised:
         build("mem0")
@@ -148,7 +160,7 @@ sys.addaudithook(watch)
 
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.records import MemoryChunk, Query
-from memeval.systems.contract import Parts, ReaderReply
+from memeval.systems.base import SystemContext, ReaderReply
 from memeval.systems.registry import build_system
 
 class Reader:
@@ -161,7 +173,7 @@ async def main():
         async def wait():
             return await awaitable
         return asyncio.run_coroutine_threadsafe(wait(), loop).result()
-    parts = Parts(Reader(), None, CharTfidfEmbedder(width=256), 2, 0, "case 1", run_sync)
+    parts = SystemContext(Reader(), None, CharTfidfEmbedder(width=256), 2, 0, "case 1", run_sync)
     system = build_system("mem0", {"infer": False}, parts)
     await system.ingest(MemoryChunk("D1:1", "Ann: I have a puppy", None, "s1", ("D1:1",), ("Ann",)))
     await asyncio.to_thread(system.consolidate)
@@ -176,9 +188,17 @@ assert not asked, asked
 """
 
 
-def test_a_verbatim_run_asks_for_no_host_writes_nothing_home_and_warns_of_nothing(tmp_path: Path) -> None:
+def test_a_verbatim_run_asks_for_no_host_writes_nothing_home_and_warns_of_nothing(
+    tmp_path: Path,
+) -> None:
     place = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", OFFLINE], capture_output=True, text=True, env=place, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", OFFLINE],
+        capture_output=True,
+        text=True,
+        env=place,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "Ann: I have a puppy"
     assert done.stderr == ""

@@ -14,10 +14,16 @@ import pytest
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer, Query, Role, Usage, format_time
-from memeval.systems import mem0_cloud, remote
-from memeval.systems.contract import MemorySystem, Parts
-from memeval.systems.mem0 import Mem0, Settings, prepare_import
-from memeval.systems.mem0_cloud import FIRST_POLL_S, LONGEST_S, SLOWEST_POLL_S, TRIES, CloudMemory
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.external import mem0_cloud, remote
+from memeval.systems.external.mem0 import Mem0, Settings, prepare_import
+from memeval.systems.external.mem0_cloud import (
+    FIRST_POLL_S,
+    LONGEST_S,
+    SLOWEST_POLL_S,
+    TRIES,
+    CloudMemory,
+)
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.mem0_double import Mem0Double
 
@@ -83,16 +89,21 @@ def test_what_is_extracted_shows_the_date_of_its_chunk(host: Mem0Double, build: 
     assert retrieved[0].text == f"[{format_time(DATES[0])}] {conversation()[3].text.upper()}"
 
 
-def test_where_memories_are_extracted_each_waits_for_the_one_before(host: Mem0Double, build: Builder) -> None:
+def test_where_memories_are_extracted_each_waits_for_the_one_before(
+    host: Mem0Double, build: Builder
+) -> None:
     driver = build("mem0", mode="cloud", host=host.address, infer=True)
     driver.remember(conversation()[:3])
-    assert [request.path.split("/")[2] for request in host.requests[1:]] == ["memories", "event"] * 3
+    assert [request.path.split("/")[2] for request in host.requests[1:]] == [
+        "memories",
+        "event",
+    ] * 3
 
 
 def test_the_cells_model_is_not_asked_and_not_part_of_the_memory() -> None:
     hosted = Settings(mode="cloud", infer=True)
     assert not Mem0.needs_language_model(hosted)
-    assert not Mem0.thinks_at_ingest(hosted)
+    assert not Mem0.uses_llm_at_ingest(hosted)
     assert Mem0.needs_language_model(Settings(infer=True))
 
 
@@ -145,7 +156,9 @@ def test_memories_are_deleted_when_the_ingest_fails(host: Mem0Double, build: Bui
     assert host.users == []
 
 
-def test_memories_that_cannot_be_deleted_are_named(host: Mem0Double, build: Builder, caplog: pytest.LogCaptureFixture) -> None:
+def test_memories_that_cannot_be_deleted_are_named(
+    host: Mem0Double, build: Builder, caplog: pytest.LogCaptureFixture
+) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
     driver.remember(conversation()[:1])
     (user,) = host.users
@@ -169,11 +182,16 @@ def test_an_empty_conversation_is_answered_from_nothing(host: Mem0Double, build:
 
 def test_without_a_key_one_line_says_so(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEM0_API_KEY", raising=False)
-    with pytest.raises(UserError, match=r"needs a key for https://api\.mem0\.ai: the environment variable MEM0_API_KEY is not set"):
+    with pytest.raises(
+        UserError,
+        match=r"needs a key for https://api\.mem0\.ai: the environment variable MEM0_API_KEY is not set",
+    ):
         build("mem0", mode="cloud")
 
 
-def test_a_refused_key_is_the_users_to_mend(host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_key_is_the_users_to_mend(
+    host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEM0_API_KEY", "another")
     driver = build("mem0", mode="cloud", host=host.address)
     with pytest.raises(UserError, match="refused the key"):
@@ -252,6 +270,6 @@ class TestMem0CloudContract(MemorySystemContract):
         join_discards()
         assert host.users == []
 
-    def build(self, parts: Parts) -> MemorySystem:
+    def build(self, parts: SystemContext) -> MemorySystem:
         self.built.append(Mem0(Settings(mode="cloud", host=self.address), parts))
         return self.built[-1]

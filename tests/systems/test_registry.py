@@ -15,8 +15,8 @@ from memeval.config.identity import field_stages
 from memeval.config.settings import read_settings
 from memeval.errors import UserError
 from memeval.systems import registry
-from memeval.systems.contract import ANSWER, INGEST, RUNTIME, SystemSettings
-from memeval.systems.no_memory import NoMemory
+from memeval.systems.base import ANSWER, INGEST, RUNTIME, SystemSettings
+from memeval.systems.controls.no_memory import NoMemory
 from memeval.systems.registry import BUILT_IN, available, settings_of, system_class
 
 CONF = Path(__file__).parents[2] / "conf" / "system"
@@ -34,7 +34,9 @@ class Own(NoMemory):
     """A system of a user's own."""
 
 
-@pytest.mark.parametrize("name", sorted(name for name in BUILT_IN if not name.startswith("cogcanvas_")))  # diffs, tested as such
+@pytest.mark.parametrize(
+    "name", sorted(name for name in BUILT_IN if not name.startswith("cogcanvas_"))
+)  # diffs, tested as such
 def test_each_system_has_a_documented_yaml_with_its_defaults(name: str) -> None:
     text = (CONF / f"{name}.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)
@@ -52,7 +54,11 @@ def test_every_yaml_is_a_system() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
-    assert set(field_stages(settings_of(name)).values()) <= {INGEST["stage"], ANSWER["stage"], RUNTIME["stage"]}
+    assert set(field_stages(settings_of(name)).values()) <= {
+        INGEST["stage"],
+        ANSWER["stage"],
+        RUNTIME["stage"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,10 @@ def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
         ({"chunk_size": True}, "system.chunk_size must be a whole number"),
         ({"chunk_size": None}, "system.chunk_size must be a whole number"),
         ({"chunk_size": 0}, "system.chunk_size must be positive, but is 0"),
-        ({"chunk_size": 100, "overlap": 100}, "system.overlap must be at least 0 and below system.chunk_size (100), but is 100"),
+        (
+            {"chunk_size": 100, "overlap": 100},
+            "system.overlap must be at least 0 and below system.chunk_size (100), but is 100",
+        ),
         ({"overlap": -1}, "system.overlap must be at least 0"),
         ({"rerank": "lexicol"}, "unknown value of system.rerank 'lexicol'. Did you mean: lexical?"),
         ({"rerank": ["none"]}, "unknown value of system.rerank"),
@@ -79,18 +88,46 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("long_context", {"max_context_tokens": 0}, "system.max_context_tokens must be positive, but is 0"),
+        (
+            "long_context",
+            {"max_context_tokens": 0},
+            "system.max_context_tokens must be positive, but is 0",
+        ),
         ("bm25", {"index_date": "yes"}, "system.index_date must be true or false, but is 'yes'"),
         ("mem0", {"infer": 1}, "system.infer must be true or false"),
         ("mem0", {"threshold": 1.5}, "system.threshold must be between 0 and 1, but is 1.5"),
-        ("native", {"max_context_tokens": 0}, "system.max_context_tokens must be positive, but is 0"),
-        ("summarization", {"summary_tokens": 0}, "system.summary_tokens must be positive, but is 0"),
+        (
+            "native",
+            {"max_context_tokens": 0},
+            "system.max_context_tokens must be positive, but is 0",
+        ),
+        (
+            "summarization",
+            {"summary_tokens": 0},
+            "system.summary_tokens must be positive, but is 0",
+        ),
         ("hybrid", {"rrf_k": 0}, "system.rrf_k must be positive, but is 0"),
         ("last_k", {"last_messages": 0}, "system.last_messages must be positive, but is 0"),
-        ("semantic_recall", {"recall": {"top_k": 0}}, "system.recall.top_k must be positive, but is 0"),
-        ("combined", {"recall": {"message_range": -1}}, "system.recall.message_range must be at least 0, but is -1"),
-        ("combined", {"recall": {"scope": "case"}}, "unknown value of system.recall.scope 'case'. Available: resource, thread"),
-        ("working_memory", {"working_memory": {"template": "Anything"}}, "system.working_memory.template needs lines `- Name:`"),
+        (
+            "semantic_recall",
+            {"recall": {"top_k": 0}},
+            "system.recall.top_k must be positive, but is 0",
+        ),
+        (
+            "combined",
+            {"recall": {"message_range": -1}},
+            "system.recall.message_range must be at least 0, but is -1",
+        ),
+        (
+            "combined",
+            {"recall": {"scope": "case"}},
+            "unknown value of system.recall.scope 'case'. Available: resource, thread",
+        ),
+        (
+            "working_memory",
+            {"working_memory": {"template": "Anything"}},
+            "system.working_memory.template needs lines `- Name:`",
+        ),
         ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "each name once"),
         ("no_memory", {"top": 1}, "unknown option 'system.top': there are no settings here"),
     ],
@@ -102,7 +139,10 @@ def test_other_systems_check_theirs(name: str, given: Mapping[str, Any], message
 
 
 def test_settings_are_converted_without_guessing() -> None:
-    read = read_settings(Sample, {"name": "sample", "class": "x:Y", "share": 1, "limit": 3, "mode": "hard", "title": "t"})
+    read = read_settings(
+        Sample,
+        {"name": "sample", "class": "x:Y", "share": 1, "limit": 3, "mode": "hard", "title": "t"},
+    )
     assert read == Sample(1.0, 3, "hard", "t")
     assert isinstance(read.share, float)
     assert read_settings(Sample, {"limit": None}) == Sample()
@@ -124,12 +164,19 @@ class Nested(SystemSettings):
 
 
 def test_a_group_of_settings_is_read_over_its_own_default() -> None:
-    assert read_settings(Nested, {"search": {"width": 1}, "spare": {"depth": 3}}) == Nested(Inner(5, 1), Inner(3, 9))
+    assert read_settings(Nested, {"search": {"width": 1}, "spare": {"depth": 3}}) == Nested(
+        Inner(5, 1), Inner(3, 9)
+    )
     assert read_settings(Nested, {}) == Nested()
 
 
 def test_each_setting_of_a_group_has_its_own_stage() -> None:
-    expected = {"search.depth": "answer", "search.width": "prepare", "spare.depth": "answer", "spare.width": "prepare"}
+    expected = {
+        "search.depth": "answer",
+        "search.width": "prepare",
+        "spare.depth": "answer",
+        "spare.width": "prepare",
+    }
     assert field_stages(Nested) == expected
 
 
@@ -137,8 +184,14 @@ def test_each_setting_of_a_group_has_its_own_stage() -> None:
     ("given", "message"),
     [
         ({"search": 5}, "system.search is a group of settings, but is '5'"),
-        ({"search": {"dept": 5}}, "unknown option 'system.search.dept'. Did you mean: system.search.depth"),
-        ({"search": {"depth": "deep"}}, "system.search.depth must be a whole number, but is 'deep'"),
+        (
+            {"search": {"dept": 5}},
+            "unknown option 'system.search.dept'. Did you mean: system.search.depth",
+        ),
+        (
+            {"search": {"depth": "deep"}},
+            "system.search.depth must be a whole number, but is 'deep'",
+        ),
     ],
 )
 def test_a_wrong_setting_of_a_group_is_named(given: Mapping[str, Any], message: str) -> None:
@@ -161,8 +214,8 @@ def test_a_class_of_ones_own_is_taken_from_its_path() -> None:
     [
         ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
         (f"{__name__}:Missing", "has no class 'Missing'"),
-        (f"{__name__}:Sample", "is no subclass of memeval.systems.contract.MemorySystem"),
-        ("memeval.systems.rag", "system.class must read package.module:Class"),
+        (f"{__name__}:Sample", "is no subclass of memeval.systems.base.MemorySystem"),
+        ("memeval.systems.retrieval.rag", "system.class must read package.module:Class"),
     ],
 )
 def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
@@ -171,8 +224,15 @@ def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
 
 
 def test_an_installed_package_brings_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("mine", f"{__name__}:Own", registry.GROUP), EntryPoint("rag", f"{__name__}:Own", registry.GROUP)]
-    monkeypatch.setattr(registry, "entry_points", lambda group, name=None: [point for point in points if name in (None, point.name)])
+    points = [
+        EntryPoint("mine", f"{__name__}:Own", registry.GROUP),
+        EntryPoint("rag", f"{__name__}:Own", registry.GROUP),
+    ]
+    monkeypatch.setattr(
+        registry,
+        "entry_points",
+        lambda group, name=None: [point for point in points if name in (None, point.name)],
+    )
     assert "mine" in available()
     assert system_class("mine") is Own
     assert system_class("rag") is not Own

@@ -16,7 +16,10 @@ from .conftest import DATES, Builder, by_session, conversation
 
 SHARED = Path(os.environ.get("MEMEVAL_DATA_DIR", "data"))
 LOCOMO = SHARED / "locomo" / "locomo10.json"
-REFERENCE = Path(os.environ.get("MEMEVAL_REFERENCE_DIR", SHARED.parent / "reference")) / "locomo_bm25_conv26.jsonl"
+REFERENCE = (
+    Path(os.environ.get("MEMEVAL_REFERENCE_DIR", SHARED.parent / "reference"))
+    / "locomo_bm25_conv26.jsonl"
+)
 
 
 def test_bm25_ranks_every_chunk_and_scores_what_is_shown(build: Builder) -> None:
@@ -56,7 +59,10 @@ def test_rag_shows_passages_with_the_date_of_their_session(build: Builder) -> No
 
 def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) -> None:
     query = Query("Is Portugal where Ann's Biscuit was born?")
-    plain, reranked = (build("rag", chunk_size=60, overlap=0, top_k=2, rerank=rerank) for rerank in ("none", "lexical"))
+    plain, reranked = (
+        build("rag", chunk_size=60, overlap=0, top_k=2, rerank=rerank)
+        for rerank in ("none", "lexical")
+    )
     for driver in (plain, reranked):
         driver.remember(conversation())
     before, after = plain.ask(query).ranking or (), reranked.ask(query).ranking or ()
@@ -115,12 +121,21 @@ def test_a_passage_does_not_span_sessions(build: Builder) -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not (LOCOMO.exists() and REFERENCE.exists()), reason="needs MEMEVAL_DATA_DIR with locomo, and the reference beside it")
+@pytest.mark.skipif(
+    not (LOCOMO.exists() and REFERENCE.exists()),
+    reason="needs MEMEVAL_DATA_DIR with locomo, and the reference beside it",
+)
 @pytest.mark.parametrize("granularity", ["turn", "session"])
 def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granularity: str) -> None:
     rows = [json.loads(line) for line in REFERENCE.read_text(encoding="utf-8").splitlines()]
-    expected = {row["question_id"]: row["top20"] for row in rows if row["granularity"] == granularity}
-    case = next(case for case in dataset_of("locomo", Path(), path=str(LOCOMO), images="none").cases() if case.case_id == "conv-26")
+    expected = {
+        row["question_id"]: row["top20"] for row in rows if row["granularity"] == granularity
+    }
+    case = next(
+        case
+        for case in dataset_of("locomo", Path(), path=str(LOCOMO), images="none").cases()
+        if case.case_id == "conv-26"
+    )
     units = chunks(case, Granularity(granularity))
     names = {unit.turn_ids: _reference_name(unit, granularity) for unit in units}
     driver = build("bm25", top_k=20)
@@ -129,7 +144,9 @@ def test_bm25_reproduces_the_reference_ranks_of_conv_26(build: Builder, granular
     assert len(asked) == len(expected) > 190
     for question in asked:
         ranking = driver.ask(Query(question.text)).ranking or ()
-        assert [names[turns] for turns in ranking[:20]] == expected[question.question_id], question.question_id
+        assert [names[turns] for turns in ranking[:20]] == expected[question.question_id], (
+            question.question_id
+        )
 
 
 def _reference_name(unit: MemoryChunk, granularity: str) -> str:

@@ -1,5 +1,5 @@
 from memeval.records import MemoryChunk, Query, Retrieved
-from memeval.systems.contract import RecallSystem
+from memeval.systems.base import RecallSystem
 
 
 class Overlap(RecallSystem):
@@ -13,5 +13,9 @@ class Overlap(RecallSystem):
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
         words = set(query.text.lower().split())
-        ranked = sorted(self.chunks, key=lambda chunk: len(words & set(chunk.content.lower().split())), reverse=True)
+        ranked = sorted(
+            self.chunks,
+            key=lambda chunk: len(words & set(chunk.content.lower().split())),
+            reverse=True,
+        )
         return [Retrieved(chunk.text, chunk.turn_ids) for chunk in ranked[:depth]]

@@ -11,7 +11,7 @@ from typing import Any
 
 from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
-from memeval.systems.contract import ANSWER, INGEST, RecallSystem, SystemSettings
+from memeval.systems.base import ANSWER, INGEST, RecallSystem, SystemSettings
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Recent(RecallSystem):
     in_thread = False
 
     @classmethod
-    def thinks_at_ingest(cls, settings: Any) -> bool:
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
     def reset(self) -> None:
@@ -51,16 +51,35 @@ class Recent(RecallSystem):
         self.chunks = [chunk for chunk in self.chunks if chunk in retained]
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:
-        newest = self.chunks[::-1] if self.settings.newest_first else self.chunks[-self.parts.top_k :]
+        newest = (
+            self.chunks[::-1] if self.settings.newest_first else self.chunks[-self.parts.top_k :]
+        )
         return [Retrieved(chunk.text, chunk.turn_ids) for chunk in newest[:depth]]
 
     def save(self, folder: Path) -> None:
-        rows = [[c.chunk_id, c.content, c.time and c.time.isoformat(), c.session_id, c.turn_ids, c.speakers] for c in self.chunks]
+        rows = [
+            [
+                c.chunk_id,
+                c.content,
+                c.time and c.time.isoformat(),
+                c.session_id,
+                c.turn_ids,
+                c.speakers,
+            ]
+            for c in self.chunks
+        ]
         (folder / "chunks.json").write_text(json.dumps(rows), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
         rows = json.loads((folder / "chunks.json").read_text(encoding="utf-8"))
         self.chunks = [
-            MemoryChunk(name, content, datetime.fromisoformat(time) if time else None, session, tuple(turns), tuple(speakers))
+            MemoryChunk(
+                name,
+                content,
+                datetime.fromisoformat(time) if time else None,
+                session,
+                tuple(turns),
+                tuple(speakers),
+            )
             for name, content, time, session, turns, speakers in rows
         ]

@@ -36,32 +36,58 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_cell_and_its_repeats(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_and_its_repeats(
+    store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tracked = log_run(folder, store)
     client, cell = MlflowClient(store.uri), RunSummary.read(folder)
     run = client.get_run(tracked.run_id)
-    assert tracked.created and f"/#/experiments/{tracked.experiment_id}/runs/{tracked.run_id}?" in tracked.url
+    assert (
+        tracked.created
+        and f"/#/experiments/{tracked.experiment_id}/runs/{tracked.run_id}?" in tracked.url
+    )
     assert client.get_experiment(tracked.experiment_id).name == "locomo"
     assert (run.info.run_name, run.info.status) == (cell.name, "FINISHED")
     assert (run.info.start_time, run.info.end_time) == (1795287600000, 1795287617300)
-    assert run.data.metrics == {name: pytest.approx(value) for name, value in cell.metrics.items() if value is not None}
+    assert run.data.metrics == {
+        name: pytest.approx(value) for name, value in cell.metrics.items() if value is not None
+    }
     assert run.data.params["system.name"] == "rag" and run.data.params["compression_turn"] == "null"
     tags = run.data.tags
-    assert tags["memeval.run_key"] == cell.run_key and tags["memeval.command"] == cell.command and tags["memeval.complete"] == "true"
-    assert tags["mlflow.note.content"].startswith("# rag") and tags["mlflow.user"] and tags["mlflow.source.name"]
+    assert (
+        tags["memeval.run_key"] == cell.run_key
+        and tags["memeval.command"] == cell.command
+        and tags["memeval.complete"] == "true"
+    )
+    assert (
+        tags["mlflow.note.content"].startswith("# rag")
+        and tags["mlflow.user"]
+        and tags["mlflow.source.name"]
+    )
     assert all(name.startswith(("memeval.", "mlflow.")) for name in tags)
 
     children = runs(store, f"tags.`mlflow.parentRunId` = '{tracked.run_id}'")
     assert sorted(child.data.params["seed"] for child in children) == ["42", "43", "44"]
-    assert sorted(child.data.metrics["accuracy"] for child in children) == sorted(row.metrics["accuracy"] for row in cell.repeats)
+    assert sorted(child.data.metrics["accuracy"] for child in children) == sorted(
+        row.metrics["accuracy"] for row in cell.repeats
+    )
 
     listed = {file.path for file in client.list_artifacts(tracked.run_id)} | {
         file.path for file in client.list_artifacts(tracked.run_id, "plots")
     }
     plots = {"plots/accuracy_by_category.png", "plots/accuracy_vs_tokens.png"}
-    assert listed == {"config.yaml", "records.jsonl", "records_table.json", "report.md", "plots", *plots}
+    assert listed == {
+        "config.yaml",
+        "records.jsonl",
+        "records_table.json",
+        "report.md",
+        "plots",
+        *plots,
+    }
     assert run.info.artifact_uri.startswith((tmp_path / "mlruns" / "artifacts" / "locomo").as_uri())
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)  # load_table searches there, whatever its client was given
+    monkeypatch.setenv(
+        "MLFLOW_TRACKING_URI", store.uri
+    )  # load_table searches there, whatever its client was given
     assert len(client.load_table(tracked.experiment_id, "records_table.json")) == 120
 
 
@@ -77,7 +103,9 @@ def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
 def test_sweeps_that_asked_for_a_cell_are_collected(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     for sweep in (None, "baselines", "curve", "baselines", None):
-        replace(cell, sweep=sweep, tags={**cell.tags, **({"sweep": sweep} if sweep else {})}).write(folder)
+        replace(cell, sweep=sweep, tags={**cell.tags, **({"sweep": sweep} if sweep else {})}).write(
+            folder
+        )
         tracked = log_run(folder, store)
     assert not tracked.created
     assert runs(store)[0].data.tags["memeval.sweep"] == "baselines,curve"
@@ -87,17 +115,28 @@ def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folde
     cell = RunSummary.read(folder)
     replace(cell, sweep="baselines").write(folder)
     first = log_run(folder, store)
-    changed = replace(cell, metrics={**cell.metrics, "accuracy": 0.99}, repeats=cell.repeats[:1], sweep="curve", tags={"sweep": "curve"})
+    changed = replace(
+        cell,
+        metrics={**cell.metrics, "accuracy": 0.99},
+        repeats=cell.repeats[:1],
+        sweep="curve",
+        tags={"sweep": "curve"},
+    )
     changed.write(folder)
     second = log_run(folder, store)
     assert second.created and second.run_id != first.run_id
     (left,) = runs(store)
-    assert left.data.metrics["accuracy"] == 0.99 and left.data.tags["memeval.sweep"] == "baselines,curve"
+    assert (
+        left.data.metrics["accuracy"] == 0.99
+        and left.data.tags["memeval.sweep"] == "baselines,curve"
+    )
     assert len(runs(store, "tags.`mlflow.parentRunId` LIKE '%'")) == 1
 
 
 @pytest.mark.parametrize("last", ["create_run", "log_batch", "log_text", "set_terminated"])
-def test_a_half_logged_run_is_done_again(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+def test_a_half_logged_run_is_done_again(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
     real = getattr(MlflowClient, last)
 
     def then_die(*args: object, **kwargs: object) -> object:
@@ -137,15 +176,20 @@ def test_an_invalid_cell_is_marked_as_failed(store: Store, folder: Path) -> None
 def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     many = {f"m/{index}": float(index) for index in range(2300)}
-    replace(cell, metrics=many, params={f"p{index}": index for index in range(450)}, tags={f"t{index}": "x" for index in range(230)}).write(
-        folder
-    )
+    replace(
+        cell,
+        metrics=many,
+        params={f"p{index}": index for index in range(450)},
+        tags={f"t{index}": "x" for index in range(230)},
+    ).write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert len(run.data.metrics) == 2300 and len(run.data.params) == 450
     assert sum(name.startswith("memeval.t") for name in run.data.tags) == 230
 
 
-def test_a_folder_logged_to_two_stores(store: Store, folder: Path, tmp_path: Path, empty_database: Path) -> None:
+def test_a_folder_logged_to_two_stores(
+    store: Store, folder: Path, tmp_path: Path, empty_database: Path
+) -> None:
     shutil.copy(empty_database, tmp_path / "other.db")
     other = prepare_store(tmp_path, "sqlite:///other.db")
     one, two = log_run(folder, store), log_run(folder, other)
@@ -161,7 +205,11 @@ def test_runs_that_are_logged_at_once_by_several_processes(store: Store, tmp_pat
     )
     shares = [folders[:4], list(reversed(folders))]
     processes = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), *map(str, share)], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), *map(str, share)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for share in shares
     ]
     said = [process.communicate(timeout=300)[1] for process in processes]
@@ -175,7 +223,9 @@ def test_a_folder_without_results(store: Store, tmp_path: Path) -> None:
         log_run(tmp_path / "empty", store)
 
 
-def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(store: Store, folder: Path, tmp_path: Path) -> None:
+def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
     blocked = tmp_path / "mlruns" / "artifacts"
     blocked.write_text("")
     before = (folder / "records.jsonl").read_bytes()
@@ -187,21 +237,29 @@ def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
     assert len(runs(store)) == 1
 
 
-def test_logging_says_nothing(store: Store, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_logging_says_nothing(
+    store: Store, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log_run(folder, store)
     assert capfd.readouterr() == ("", "")
 
 
 def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folder: Path) -> None:
     for name in ("hypotheses.jsonl", "hypotheses_1.jsonl"):
-        (folder / name).write_text('{"question_id": "q1", "hypothesis": "a boat"}\n', encoding="utf-8")
+        (folder / name).write_text(
+            '{"question_id": "q1", "hypothesis": "a boat"}\n', encoding="utf-8"
+        )
     tracked = log_run(folder, store)
     listed = {file.path for file in MlflowClient(store.uri).list_artifacts(tracked.run_id)}
     assert {"hypotheses.jsonl", "hypotheses_1.jsonl"} <= listed
 
 
-@pytest.mark.parametrize("name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"])
-def test_the_name_of_a_data_set_leads_artifacts_nowhere_else(store: Store, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"]
+)
+def test_the_name_of_a_data_set_leads_artifacts_nowhere_else(
+    store: Store, tmp_path: Path, name: str
+) -> None:
     made = write_folder(tmp_path / "outputs" / "runs", summary("rag", dataset=name))
     before = {path for path in tmp_path.rglob("*") if tmp_path / "mlruns" not in path.parents}
     tracked = log_run(made, store)

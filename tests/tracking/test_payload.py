@@ -18,7 +18,9 @@ from memeval.tracking import payload
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z0-9_/]+)`", DOCUMENTED.read_text(encoding="utf-8")))))
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`([a-z0-9_/]+)`", DOCUMENTED.read_text(encoding="utf-8"))))
+)
 def test_documented_metric_names_are_logged_as_they_are(name: str) -> None:
     assert payload.legal(name) == name
     _validate_metric_name(name)
@@ -26,7 +28,9 @@ def test_documented_metric_names_are_logged_as_they_are(name: str) -> None:
 
 def test_names_of_the_sample_run_are_legal_and_kept() -> None:
     cell = summary(repeats=3)
-    assert set(payload.metrics(cell.metrics)) == {name for name, value in cell.metrics.items() if value is not None}
+    assert set(payload.metrics(cell.metrics)) == {
+        name for name, value in cell.metrics.items() if value is not None
+    }
     for name in cell.metrics:
         _validate_metric_name(name)
 
@@ -38,7 +42,10 @@ def test_any_name_becomes_a_legal_one(name: str) -> None:
 
 
 def test_unmeasured_and_infinite_metrics_are_left_out() -> None:
-    assert payload.metrics({"a": None, "b": float("nan"), "c": float("inf"), "d": 0, "e": 0.5}) == {"d": 0.0, "e": 0.5}
+    assert payload.metrics({"a": None, "b": float("nan"), "c": float("inf"), "d": 0, "e": 0.5}) == {
+        "d": 0.0,
+        "e": 0.5,
+    }
 
 
 def test_params_read_as_in_yaml_and_long_ones_are_cut_with_a_mark() -> None:
@@ -77,12 +84,18 @@ def test_the_table_of_records_is_square_and_keeps_its_text(tmp_path: Path) -> No
     assert len(table["data"]) == 80
     assert {len(row) for row in table["data"]} == {len(table["columns"])}
     first = dict(zip(table["columns"], table["data"][0], strict=True))
-    assert first["hypothesis"] == "7 May 2023 — über\u2028all" and first["label"] == "correct" and first["token_f1"] == 0.8
+    assert (
+        first["hypothesis"] == "7 May 2023 — über\u2028all"
+        and first["label"] == "correct"
+        and first["token_f1"] == 0.8
+    )
     failed = dict(zip(table["columns"], table["data"][19], strict=True))
     assert failed["label"] is None and failed["error"].startswith("ReadTimeout")
 
 
 def test_records_with_few_fields_are_still_shown(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary())
-    (folder / "records.jsonl").write_text('{"question_id": "a"}\n{"question_id": "b", "verdict": null, "metrics": null}\n')
+    (folder / "records.jsonl").write_text(
+        '{"question_id": "a"}\n{"question_id": "b", "verdict": null, "metrics": null}\n'
+    )
     assert [row[0] for row in json.loads(payload.records_table(folder))["data"]] == ["a", "b"]

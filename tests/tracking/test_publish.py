@@ -25,9 +25,18 @@ def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
         results = [publisher.publish(folder) for folder in (*folders, folders[0])]
     assert [result.error for result in results] == [None, None, None]
     assert [result.created for result in results] == [True, True, False]
-    assert results[0].run_id == results[2].run_id and f"/runs/{results[0].run_id}?" in (results[0].url or "")
-    assert all((folder / "report.md").exists() and (folder / "tracked.json").exists() for folder in folders)
-    assert MlflowClient(store.uri).get_run(results[1].run_id).data.tags["mlflow.note.content"].startswith("# rag")
+    assert results[0].run_id == results[2].run_id and f"/runs/{results[0].run_id}?" in (
+        results[0].url or ""
+    )
+    assert all(
+        (folder / "report.md").exists() and (folder / "tracked.json").exists() for folder in folders
+    )
+    assert (
+        MlflowClient(store.uri)
+        .get_run(results[1].run_id)
+        .data.tags["mlflow.note.content"]
+        .startswith("# rag")
+    )
 
 
 def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
@@ -65,7 +74,9 @@ def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
         assert publisher.publish(folder).ok
 
 
-def test_a_worker_that_dies_twice_is_an_error_and_no_exception(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     folder = write_folder(tmp_path / "runs", summary())
     with Publisher(tmp_path) as publisher:
@@ -73,17 +84,29 @@ def test_a_worker_that_dies_twice_is_an_error_and_no_exception(tmp_path: Path, m
     assert result.error == "the publisher died twice over bm25-10-1: exit status 1"
 
 
-def test_a_worker_that_cannot_start_is_an_error_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_is_an_error_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     result = Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()))
-    assert result.error is not None and "No such file or directory: '/nowhere/python'" in result.error
+    assert (
+        result.error is not None and "No such file or directory: '/nowhere/python'" in result.error
+    )
 
 
 def test_the_worker_answers_on_a_clean_stdout_and_ignores_ctrl_c(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    request = json.dumps({"folder": str(folder), "root": str(tmp_path), "uri": None, "track": False}) + "\n"
+    request = (
+        json.dumps({"folder": str(folder), "root": str(tmp_path), "uri": None, "track": False})
+        + "\n"
+    )
     with subprocess.Popen(
-        WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        WORKER,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
     ) as worker:
         assert worker.stdin is not None and worker.stdout is not None
         worker.stdin.write(request)
@@ -102,5 +125,10 @@ def test_the_parent_stays_light(tmp_path: Path) -> None:
         "print(result.ok, [name for name in ('mlflow', 'matplotlib', 'numpy', 'rich') if name in sys.modules])"
     )
     folder = write_folder(tmp_path / "runs", summary())
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(folder)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert (done.stdout.strip(), done.stderr) == ("True []", "")

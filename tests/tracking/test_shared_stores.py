@@ -76,7 +76,10 @@ def runs(store: Store, query: str = ALL) -> list[Run]:
 def home(tmp_path: Path, name: str, accuracy: float = 0.5) -> Path:
     """The run folder of one cell in a home of its own."""
     cell = summary("rag", repeats=2)
-    return write_folder(tmp_path / name / "outputs" / "runs", replace(cell, metrics={**cell.metrics, "accuracy": accuracy}))
+    return write_folder(
+        tmp_path / name / "outputs" / "runs",
+        replace(cell, metrics={**cell.metrics, "accuracy": accuracy}),
+    )
 
 
 def change(folder: Path, accuracy: float) -> None:
@@ -98,7 +101,9 @@ def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) ->
     assert len(children) == 2
 
 
-def test_two_homes_log_the_same_cell_through_the_command_line(shared: Store, tmp_path: Path) -> None:
+def test_two_homes_log_the_same_cell_through_the_command_line(
+    shared: Store, tmp_path: Path
+) -> None:
     for name in ("one", "two", "one"):
         completed(tmp_path / name, *CELL, f"tracking.uri={shared.uri}")
     assert len(runs(shared)) == 2
@@ -122,11 +127,17 @@ def test_a_moved_home_stays_the_same(shared: Store, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine").rename(tmp_path / "moved")
-    assert log_run(tmp_path / "moved" / "outputs" / "runs" / mine.name, shared).run_id == first.run_id
+    assert (
+        log_run(tmp_path / "moved" / "outputs" / "runs" / mine.name, shared).run_id == first.run_id
+    )
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}'])
-def test_a_damaged_id_of_a_home_deletes_nothing(shared: Store, tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}']
+)
+def test_a_damaged_id_of_a_home_deletes_nothing(
+    shared: Store, tmp_path: Path, content: str
+) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     (tmp_path / "mine" / "outputs" / HOME_FILE).write_text(content)
@@ -136,7 +147,9 @@ def test_a_damaged_id_of_a_home_deletes_nothing(shared: Store, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("origin", [None, "elsewhere:/other/outputs/runs/key", "{folder}"])
-def test_runs_of_an_earlier_version_stay_in_a_shared_store(shared: Store, tmp_path: Path, origin: str | None) -> None:
+def test_runs_of_an_earlier_version_stay_in_a_shared_store(
+    shared: Store, tmp_path: Path, origin: str | None
+) -> None:
     mine = home(tmp_path, "mine")
     old = as_of_0_1(shared, mine, origin)
     change(mine, 0.9)
@@ -144,8 +157,13 @@ def test_runs_of_an_earlier_version_stay_in_a_shared_store(shared: Store, tmp_pa
     assert old in {run.info.run_id for run in runs(shared)}
 
 
-@pytest.mark.parametrize(("origin", "replaced"), [(None, True), ("{folder}", True), ("elsewhere:/other/outputs/runs/key", False)])
-def test_runs_of_an_earlier_version_are_replaced_in_the_own_store(store: Store, tmp_path: Path, origin: str | None, replaced: bool) -> None:
+@pytest.mark.parametrize(
+    ("origin", "replaced"),
+    [(None, True), ("{folder}", True), ("elsewhere:/other/outputs/runs/key", False)],
+)
+def test_runs_of_an_earlier_version_are_replaced_in_the_own_store(
+    store: Store, tmp_path: Path, origin: str | None, replaced: bool
+) -> None:
     mine = home(tmp_path, "mine")
     old = as_of_0_1(store, mine, origin)
     change(mine, 0.9)
@@ -159,7 +177,9 @@ def as_of_0_1(store: Store, folder: Path, origin: str | None) -> str:
     client = MlflowClient(store.uri)
     client.delete_tag(run_id, "memeval.origin")
     if origin:
-        client.set_tag(run_id, "memeval.origin", origin.format(folder=f"some-host:{folder.resolve()}"))
+        client.set_tag(
+            run_id, "memeval.origin", origin.format(folder=f"some-host:{folder.resolve()}")
+        )
     return run_id
 
 
@@ -175,24 +195,33 @@ def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -
     mine = home(tmp_path, "mine")
     tracked = log_run(mine, shared)
     client = MlflowClient(shared.uri)
-    notes = client.create_run(tracked.experiment_id, tags={"mlflow.parentRunId": tracked.run_id}).info.run_id
+    notes = client.create_run(
+        tracked.experiment_id, tags={"mlflow.parentRunId": tracked.run_id}
+    ).info.run_id
     change(mine, 0.9)
     log_run(mine, shared)
     assert client.get_run(notes).info.lifecycle_stage == "active"
 
 
-def test_a_figure_that_was_changed_in_the_store_is_logged_again(shared: Store, tmp_path: Path) -> None:
+def test_a_figure_that_was_changed_in_the_store_is_logged_again(
+    shared: Store, tmp_path: Path
+) -> None:
     mine = home(tmp_path, "mine")
     first = log_run(mine, shared)
     with closing(sqlite3.connect(tmp_path / "shared" / "mlflow.db")) as database:
-        database.execute("UPDATE latest_metrics SET value = 0.99 WHERE key = 'accuracy' AND run_uuid = ?", (first.run_id,))
+        database.execute(
+            "UPDATE latest_metrics SET value = 0.99 WHERE key = 'accuracy' AND run_uuid = ?",
+            (first.run_id,),
+        )
         database.commit()
     assert log_run(mine, shared).created
     assert len(runs(shared)) == 1
 
 
 @pytest.mark.parametrize("name", ODD_HOMES)
-def test_homes_whose_paths_mean_something_in_an_address(tmp_path: Path, empty_database: Path, name: str) -> None:
+def test_homes_whose_paths_mean_something_in_an_address(
+    tmp_path: Path, empty_database: Path, name: str
+) -> None:
     root = tmp_path / name
     (root / "mlruns").mkdir(parents=True)
     shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
@@ -208,7 +237,9 @@ def test_homes_whose_paths_mean_something_in_an_address(tmp_path: Path, empty_da
 
 def test_a_store_is_made_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
     store = prepare_store(tmp_path / "100%20 #1?")
-    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == ["Default"]
+    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
+        "Default"
+    ]
     assert (tmp_path / "100%20 #1?" / "mlruns" / "mlflow.db").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["100%20 #1?"]
 
@@ -216,13 +247,22 @@ def test_a_store_is_made_in_a_home_with_an_odd_path(tmp_path: Path) -> None:
 def test_an_address_may_be_quoted_or_plain(tmp_path: Path) -> None:
     (tmp_path / "a%20b").mkdir()
     (tmp_path / "c d").mkdir()
-    assert locate(tmp_path, f"sqlite:///{tmp_path}/a%20b/x.db").database == tmp_path / "a%20b" / "x.db"
-    assert locate(tmp_path, f"sqlite:///{tmp_path}/c%20d/x.db").database == tmp_path / "c d" / "x.db"
+    assert (
+        locate(tmp_path, f"sqlite:///{tmp_path}/a%20b/x.db").database == tmp_path / "a%20b" / "x.db"
+    )
+    assert (
+        locate(tmp_path, f"sqlite:///{tmp_path}/c%20d/x.db").database == tmp_path / "c d" / "x.db"
+    )
     assert locate(tmp_path, "sqlite:///x.db?timeout=5").database == tmp_path / "x.db"
-    assert locate(tmp_path, "sqlite:///mlruns/mlflow.db").own and not locate(tmp_path, "sqlite:///x.db").own
+    assert (
+        locate(tmp_path, "sqlite:///mlruns/mlflow.db").own
+        and not locate(tmp_path, "sqlite:///x.db").own
+    )
 
 
-def another_program(path: Path, journal: str = "delete", tables: tuple[str, ...] = ("moz_places",)) -> None:
+def another_program(
+    path: Path, journal: str = "delete", tables: tuple[str, ...] = ("moz_places",)
+) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA journal_mode={journal}")
         for table in tables:
@@ -240,7 +280,9 @@ def another_program(path: Path, journal: str = "delete", tables: tuple[str, ...]
         ("delete", ("\x1b[2J\n",)),
     ],
 )
-def test_the_database_of_another_program_is_refused(tmp_path: Path, journal: str, tables: tuple[str, ...]) -> None:
+def test_the_database_of_another_program_is_refused(
+    tmp_path: Path, journal: str, tables: tuple[str, ...]
+) -> None:
     file = tmp_path / "places.sqlite"
     another_program(file, journal, tables)
     before = file.read_bytes()
@@ -268,7 +310,9 @@ def test_the_refusal_comes_before_the_run_and_is_one_line(tmp_path: Path) -> Non
     assert not list((tmp_path / "home").glob("outputs/runs/*"))
 
 
-def test_an_empty_file_and_a_store_of_mlflow_are_taken(tmp_path: Path, empty_database: Path) -> None:
+def test_an_empty_file_and_a_store_of_mlflow_are_taken(
+    tmp_path: Path, empty_database: Path
+) -> None:
     (tmp_path / "empty.db").touch()
     check_store(locate(tmp_path, "sqlite:///empty.db"))
     shutil.copy(empty_database, tmp_path / "mlflow.db")

@@ -22,19 +22,28 @@ START = "import sys; from pathlib import Path; from memeval.tracking.store impor
 
 def test_default_addresses(tmp_path: Path) -> None:
     store = locate(tmp_path, None)
-    assert store == Store(f"sqlite:///{tmp_path}/mlruns/mlflow.db", f"file://{tmp_path}/mlruns/artifacts")
+    assert store == Store(
+        f"sqlite:///{tmp_path}/mlruns/mlflow.db", f"file://{tmp_path}/mlruns/artifacts"
+    )
     assert not store.remote and store.page == "http://127.0.0.1:5000"
     assert not (tmp_path / "mlruns").exists()
 
 
 def test_given_addresses(tmp_path: Path) -> None:
     assert locate(tmp_path, "sqlite:///here/a.db").uri == f"sqlite:///{tmp_path}/here/a.db"
-    assert locate(tmp_path, "sqlite:////there/a.db") == Store("sqlite:////there/a.db", "file:///there/artifacts")
+    assert locate(tmp_path, "sqlite:////there/a.db") == Store(
+        "sqlite:////there/a.db", "file:///there/artifacts"
+    )
     assert locate(tmp_path, "https://mlflow.example/x/") == Store("https://mlflow.example/x/", None)
-    assert locate(tmp_path, "postgresql+psycopg://db/x").artifacts == f"file://{tmp_path}/mlruns/artifacts"
+    assert (
+        locate(tmp_path, "postgresql+psycopg://db/x").artifacts
+        == f"file://{tmp_path}/mlruns/artifacts"
+    )
 
 
-def test_the_environment_names_the_store_and_the_setting_beats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_store_and_the_setting_beats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://one:1")
     assert prepare_store(tmp_path).uri == "http://one:1"
     assert prepare_store(tmp_path, "http://two:2").uri == "http://two:2"
@@ -47,7 +56,9 @@ def test_passwords_are_not_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///", "ftp://host"])
+@pytest.mark.parametrize(
+    "uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///", "ftp://host"]
+)
 def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
     with pytest.raises(UserError, match="is no MLflow store"):
         prepare_store(tmp_path, uri)
@@ -56,7 +67,12 @@ def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
 def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
     code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
     processes = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         for _ in range(4)
     ]
     said = [process.communicate(timeout=300)[0] for process in processes]
@@ -77,7 +93,9 @@ def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> Non
     (folder / ".mlflow.db.new").write_bytes(b"half a database")
     (folder / "mlflow.db").touch()
     store = prepare_store(tmp_path)
-    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == ["Default"]
+    assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
+        "Default"
+    ]
     assert sorted(path.name for path in folder.iterdir()) == [".mlflow.db.lock", "mlflow.db"]
 
 
@@ -122,7 +140,9 @@ def test_a_damaged_database(tmp_path: Path) -> None:
     from memeval.tracking.log import look
 
     (tmp_path / "mlruns").mkdir()
-    (tmp_path / "mlruns" / "mlflow.db").write_text("not a database at all, but long enough to be taken for one" * 100)
+    (tmp_path / "mlruns" / "mlflow.db").write_text(
+        "not a database at all, but long enough to be taken for one" * 100
+    )
     with pytest.raises(WorldError, match="damaged"):
         look(prepare_store(tmp_path))
 
@@ -133,7 +153,10 @@ def test_a_damaged_database(tmp_path: Path) -> None:
         ("(sqlite3.OperationalError) database is locked", "another process holds it"),
         ("[Errno 28] No space left on device", "the disk is full"),
         ("(sqlite3.OperationalError) attempt to write a readonly database", "it can't be written"),
-        ("Detected out-of-date database schema (found version 1)", "another version of MLflow made it"),
+        (
+            "Detected out-of-date database schema (found version 1)",
+            "another version of MLflow made it",
+        ),
         ("something new\nin two lines", "something new in two lines"),
     ],
 )

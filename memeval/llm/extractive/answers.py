@@ -75,7 +75,11 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
     """Whether the context tells anything of what is asked."""
     if not ranking.best:
         return False
-    if question.kind in (Kind.YES_NO, Kind.EITHER) and ranking.coverage_named > 0 and question.names & context.spoken.keys():
+    if (
+        question.kind in (Kind.YES_NO, Kind.EITHER)
+        and ranking.coverage_named > 0
+        and question.names & context.spoken.keys()
+    ):
         return True
     least = LEAST_COVERAGE + COVERAGE_PER_DECADE * math.log10(1 + int(context.turns[-1]))
     if not question.names & context.spoken.keys():
@@ -101,11 +105,19 @@ def _moment(question: Question, context: Index, number: int, ranking: Ranking) -
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
     if found := moments(sentence.text, said):
-        asked = [start for (start, _), term in zip(sentence.spans, sentence.stems, strict=True) if term in ranking.weights]
+        asked = [
+            start
+            for (start, _), term in zip(sentence.spans, sentence.stems, strict=True)
+            if term in ranking.weights
+        ]
         known = [moment for moment in found if moment.text not in question.dates] or found
-        return min(known, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0))
+        return min(
+            known, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0)
+        )
     turn = np.flatnonzero(context.turns == context.turns[number])
-    return next((moment for place in turn for moment in moments(context.sentences[place].text, said)), None)
+    return next(
+        (moment for place in turn for moment in moments(context.sentences[place].text, said)), None
+    )
 
 
 def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
@@ -120,21 +132,35 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
     days = [event_day(option, context) for option in question.options]
     if None not in days and (order := _ORDER.search(question.text)):
         pick = max if order[0] in ("last", "most recent", "later") else min
-        return Reading(pick(zip(days, question.options, strict=True), key=lambda dated: dated[0] or date.min)[1], best)
-    support = [sum(len(context.postings.get(stem(word), ())) for word in option.split()) for option in question.options]
+        return Reading(
+            pick(zip(days, question.options, strict=True), key=lambda dated: dated[0] or date.min)[
+                1
+            ],
+            best,
+        )
+    support = [
+        sum(len(context.postings.get(stem(word), ())) for word in option.split())
+        for option in question.options
+    ]
     return Reading(question.options[int(np.argmax(support))], best)
 
 
 def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
     found = _quantity(count, question, context, ranking)
-    return found or (_span(question, context, ranking) if asks_length(question.text) else _tally(context, ranking))
+    return found or (
+        _span(question, context, ranking)
+        if asks_length(question.text)
+        else _tally(context, ranking)
+    )
 
 
 def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:
     return _quantity(duration, question, context, ranking) or _span(question, context, ranking)
 
 
-def _quantity(find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking) -> Reading | None:
+def _quantity(
+    find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking
+) -> Reading | None:
     """The first quantity of the best sentence that has one, sentences far behind the best left out."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
@@ -146,7 +172,11 @@ def _quantity(find: Callable[[str, str], str | None], question: Question, contex
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
     """How many turns speak of it: a lower bound that stands in for a number that nobody said."""
-    near = [number for number, score in zip(ranking.best, ranking.scores, strict=True) if score >= NEARLY_AS_GOOD * ranking.scores[0]]
+    near = [
+        number
+        for number, score in zip(ranking.best, ranking.scores, strict=True)
+        if score >= NEARLY_AS_GOOD * ranking.scores[0]
+    ]
     turns = len({int(context.turns[number]) for number in near})
     spelt = next(word for word, value in NUMBERS.items() if value == turns)
     return Reading(spelt, context.sentences[ranking.best[0]])
@@ -158,11 +188,18 @@ def _span(question: Question, context: Index, ranking: Ranking) -> Reading:
         return Reading(NO_ANSWER)
     scored = scores(found)
     best = int(np.argmax(scored))
-    chosen = _items(found, scored, context, ranking) if question.several else [best]
-    return Reading(", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]])
+    chosen = _items(found, scored, context, ranking) if question.plural else [best]
+    return Reading(
+        ", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]]
+    )
 
 
-def _items(found: Candidates, scored: np.ndarray[tuple[int], np.dtype[np.float64]], context: Index, ranking: Ranking) -> list[int]:
+def _items(
+    found: Candidates,
+    scored: np.ndarray[tuple[int], np.dtype[np.float64]],
+    context: Index,
+    ranking: Ranking,
+) -> list[int]:
     """The best candidate of each turn, best first."""
     chosen: list[int] = []
     turns: set[int] = set()

@@ -21,7 +21,10 @@ _KIN = (
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
-        ("reminder", r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|deadline|due (?:on|by))\b"),
+        (
+            "reminder",
+            r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|deadline|due (?:on|by))\b",
+        ),
         (
             "decision",
             r"\b(?:decid\w+|decision|chose|chosen|opted|settled on|went with|going with|made up (?:my|our) mind|agreed to|quit)\b",
@@ -31,8 +34,14 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"\b(?:need to|have to|has to|must|gotta|going to|gonna|i'll|we'll|i will|we will|plan(?:s|ned|ning)? (?:to|on)|want to|"
             r"hop(?:e|ing) to|thinking (?:of|about)|looking forward)\b",
         ),
-        ("insight", r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|felt)|inspir\w+|means? a lot)\b"),
-        ("relationship", rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|grew up together)\b"),
+        (
+            "insight",
+            r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|felt)|inspir\w+|means? a lot)\b",
+        ),
+        (
+            "relationship",
+            rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|grew up together)\b",
+        ),
         (
             "person_attribute",
             r"\b(?:i'm|i am|i've been|i've got|i have|i love|i like|i enjoy|i prefer|i hate|i live|i work|i play|i usually|i always|"
@@ -67,7 +76,11 @@ def extract(prompt: ExtractPrompt) -> str:
 
 def _told(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
     for sentence in sentences:
-        if not sentence.asks and len(sentence.terms) >= LEAST_TERMS and (kind := kind_of(sentence) or ("key_fact" if second else "")):
+        if (
+            not sentence.asks
+            and len(sentence.terms) >= LEAST_TERMS
+            and (kind := kind_of(sentence) or ("key_fact" if second else ""))
+        ):
             yield sentence, kind
 
 
@@ -81,7 +94,9 @@ def kind_of(sentence: Sentence) -> str:
             return kind
     if not TEMPORAL.isdisjoint(sentence.words):
         return "event"
-    exact = _NAME.search(sentence.text) or any(word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words)
+    exact = _NAME.search(sentence.text) or any(
+        word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words
+    )
     return "key_fact" if exact else ""
 
 

@@ -34,21 +34,27 @@ reader gives in words; dated: how near the choice's date is to the dates of the 
 DAYS = 10.0
 """A date so many days off counts 1/e of the same one."""
 
-_DIGITS = {word: str(value) for word, value in NUMBERS.items() if value > 1 or word in ("zero", "one")}
+_DIGITS = {
+    word: str(value) for word, value in NUMBERS.items() if value > 1 or word in ("zero", "one")
+}
 _SPELT = {digits: stem(word) for word, digits in reversed(_DIGITS.items())}
 _ISO = re.compile(r"\b((?:19|20)\d{2})-(\d{2})-(\d{2})\b")
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
 _DAY_MONTH = re.compile(r"\b(\d{1,2}) (" + "|".join(MONTHS) + r")\b")
 
 
-def evidence_for(question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str) -> Scores:
+def evidence_for(
+    question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
+) -> Scores:
     """The weighted evidence for each choice, shape (choices,); `answer` is what the reader answers in words."""
     features = features_for(question_text, choices, context, answer)
     weighted: Scores = features @ np.array(list(WEIGHTS.values()))
     return weighted
 
 
-def features_for(question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str) -> Scores:
+def features_for(
+    question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
+) -> Scores:
     """The evidence by kind, in the order of `WEIGHTS`, shape (choices, kinds)."""
     question, read_context = analyse(question_text), index(context)
     ranking = rank(question, read_context, DEPTH)
@@ -70,20 +76,27 @@ def features_for(question_text: str, choices: Sequence[str], context: tuple[str,
 def terms(text: str) -> frozenset[str]:
     """Stems of the content words, numbers as digits; of all words where there are none but stop words (`No`, `All of them`)."""
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
-    return frozenset(_DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS) or frozenset(words)
+    return frozenset(
+        _DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS
+    ) or frozenset(words)
 
 
 def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
     """How each turn found bears on the question, against the best one, and the stems that it and the next turn hold."""
     found: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
-        found.setdefault(int(context.turns[number]), max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0)
+        found.setdefault(
+            int(context.turns[number]),
+            max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0,
+        )
     return [(bearing, _held(context, turn)) for turn, bearing in found.items()]
 
 
 def _held(context: Index, turn: int) -> frozenset[str]:
     first, last = np.searchsorted(context.turns, [turn, turn + 1])
-    return frozenset().union(*(context.sentences[place].terms | _words(context, place) for place in range(first, last)))
+    return frozenset().union(
+        *(context.sentences[place].terms | _words(context, place) for place in range(first, last))
+    )
 
 
 def _words(context: Index, place: int) -> frozenset[str]:
@@ -93,27 +106,43 @@ def _words(context: Index, place: int) -> frozenset[str]:
 
 def _said_by(question: Question, context: Index) -> frozenset[str]:
     """The stems that the people say whom the question names; nothing where it names nobody who speaks."""
-    places = [place for name in sorted(question.names & context.spoken.keys()) for place in context.spoken[name]]
+    places = [
+        place
+        for name in sorted(question.names & context.spoken.keys())
+        for place in context.spoken[name]
+    ]
     return frozenset().union(*(context.sentences[place].terms for place in places))
 
 
 def _share(weights: dict[str, float], held: frozenset[str]) -> float:
     """The share of the weight that is held; a number counts as its word."""
     total = sum(weights.values())
-    return sum(weight for term, weight in weights.items() if term in held or _SPELT.get(term) in held) / total if total else 0.0
+    return (
+        sum(weight for term, weight in weights.items() if term in held or _SPELT.get(term) in held)
+        / total
+        if total
+        else 0.0
+    )
 
 
 def _f1(first: frozenset[str], second: frozenset[str]) -> float:
     return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
-def _dated(question: Question, choices: Sequence[str], context: Index, ranking: Ranking) -> list[float]:
+def _dated(
+    question: Question, choices: Sequence[str], context: Index, ranking: Ranking
+) -> list[float]:
     """How near each choice's date comes to the dates of the sentences found; zeros where no time is asked for and few choices have one."""
     written = [_written(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
     found = list(_found_dates(context, ranking))
-    return [max((bearing * _nearness(own, date) for bearing, date in found), default=0.0) if own else 0.0 for own in written]
+    return [
+        max((bearing * _nearness(own, date) for bearing, date in found), default=0.0)
+        if own
+        else 0.0
+        for own in written
+    ]
 
 
 def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
@@ -133,7 +162,9 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
 
 def _written(choice: str) -> str:
     """A choice's date as `dates` writes it, words before it kept; empty where it has none."""
-    text = _ISO.sub(lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice)
+    text = _ISO.sub(
+        lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice
+    )
     found = moments(text, None)
     if found:
         return f"{text[: found[-1].start]}{found[-1].text}".strip()
@@ -153,4 +184,6 @@ def _nearness(choice: str, date: str) -> float:
 
 def _single_day(text: str) -> bool:
     """Whether it names one day, `7 May 2023` or `The Sunday before 14 May 2023`, and not a week or a month."""
-    return bool(_DAY_MONTH.search(text)) and not re.search(r"\b(?:week|weekend|month|year)s?\b", text)
+    return bool(_DAY_MONTH.search(text)) and not re.search(
+        r"\b(?:week|weekend|month|year)s?\b", text
+    )

@@ -34,15 +34,25 @@ _NO_ANSWER = re.compile(
 def choose(prompt: ChoosePrompt) -> str:
     """The label of the best choice; where several may be chosen, those of all that come near it, ascending, joined by commas."""
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
-    order = sorted(range(len(scores)), key=lambda place: (-scores[place], _hash(prompt.question, prompt.choices[place])))
+    order = sorted(
+        range(len(scores)),
+        key=lambda place: (-scores[place], _hash(prompt.question, prompt.choices[place])),
+    )
     best = order[0]
-    if not prompt.several:
+    if not prompt.multi_select:
         return prompt.labels.label(best)
-    near = [place for place in order if scores[place] > 0 and scores[place] >= MARGIN * scores[best]]
+    near = [
+        place for place in order if scores[place] > 0 and scores[place] >= MARGIN * scores[best]
+    ]
     return ",".join(prompt.labels.label(place) for place in sorted(near or [best]))
 
 
-def scored(question: str, choices: Sequence[str], context: tuple[str, ...], asked_at: datetime | None = None) -> list[float]:
+def scored(
+    question: str,
+    choices: Sequence[str],
+    context: tuple[str, ...],
+    asked_at: datetime | None = None,
+) -> list[float]:
     """A score for each choice, higher for a likelier one, whatever its position."""
     if has_unspaced(question + "".join(choices)):
         return gram_scores(question, choices, context)
@@ -51,8 +61,16 @@ def scored(question: str, choices: Sequence[str], context: tuple[str, ...], aske
         none = [float(bool(_NO_ANSWER.match(choice))) for choice in choices]
         if any(none):
             return none
-    found = evidence_for(question, choices, context, reading.answer) if context else np.zeros(len(choices))
-    return [float(score) for score in found] if found.any() else [_shared(question, choice) for choice in choices]
+    found = (
+        evidence_for(question, choices, context, reading.answer)
+        if context
+        else np.zeros(len(choices))
+    )
+    return (
+        [float(score) for score in found]
+        if found.any()
+        else [_shared(question, choice) for choice in choices]
+    )
 
 
 def _shared(question: str, choice: str) -> float:

@@ -14,7 +14,9 @@ from datetime import date, timedelta
 
 from memeval.llm.extractive.words import NUMBERS
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -125,7 +127,11 @@ def _ago(match: re.Match[str], said: date | None) -> Resolved:
     if unit == "day":
         return day_text(said - timedelta(days=number)), False
     if unit == "week":
-        return (f"{count.capitalize()} weeks before {day_text(said)}" if number > 1 else f"The week before {day_text(said)}"), False
+        return (
+            f"{count.capitalize()} weeks before {day_text(said)}"
+            if number > 1
+            else f"The week before {day_text(said)}"
+        ), False
     if unit == "month":
         return month_text(said.year, said.month - number), False
     return str(said.year - number), False
@@ -150,7 +156,9 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
     if said is None:
         return None
     which, unit = match.group(1), match.group(2)
-    shift = {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(which, 0)
+    shift = {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(
+        which, 0
+    )
     if unit == "month":
         return month_text(said.year, said.month + shift), shift > 0
     if unit == "year":
@@ -172,12 +180,17 @@ def _weekday(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _month_number(name: str) -> int:
-    return next(number for number, month in enumerate(MONTHS, start=1) if month.lower().startswith(name[:3]))
+    return next(
+        number for number, month in enumerate(MONTHS, start=1) if month.lower().startswith(name[:3])
+    )
 
 
 def _nearest_year(month: int, said: date) -> int:
     """The year that puts the month nearest to the day of speaking."""
-    return min((said.year - 1, said.year, said.year + 1), key=lambda year: abs((year - said.year) * 12 + month - said.month))
+    return min(
+        (said.year - 1, said.year, said.year + 1),
+        key=lambda year: abs((year - said.year) * 12 + month - said.month),
+    )
 
 
 def _number(word: str) -> int | None:
@@ -187,22 +200,45 @@ def _number(word: str) -> int | None:
 _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
     (re.compile(pattern), resolve)
     for pattern, resolve in (
-        (r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>" + _MONTH + r")\b,?(?: (?P<year>\d{4}))?", _full_date),
-        (r"\b(?P<month>" + _MONTH + r") (?P<day>\d{1,2})(?:st|nd|rd|th)?\b,?(?: (?P<year>\d{4}))?", _full_date),
+        (
+            r"\b(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>"
+            + _MONTH
+            + r")\b,?(?: (?P<year>\d{4}))?",
+            _full_date,
+        ),
+        (
+            r"\b(?P<month>"
+            + _MONTH
+            + r") (?P<day>\d{1,2})(?:st|nd|rd|th)?\b,?(?: (?P<year>\d{4}))?",
+            _full_date,
+        ),
         (r"\b" + _MONTH + r",? (\d{4})\b", _month_year),
         (r"\bday before yesterday\b", _offset_day(-2)),
         (r"\bday after tomorrow\b", _offset_day(2)),
         (r"\b(?:yesterday|last night|last evening)\b", _offset_day(-1)),
         (r"\btomorrow\b", _offset_day(1)),
-        (r"\b(?:today|tonight|this morning|this afternoon|this evening|just now)\b", _offset_day(0)),
-        (r"\b" + _COUNT + r"(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b", _ago),
+        (
+            r"\b(?:today|tonight|this morning|this afternoon|this evening|just now)\b",
+            _offset_day(0),
+        ),
+        (
+            r"\b"
+            + _COUNT
+            + r"(?: of)? (day|weekend|week|month|year)s? (?:ago|back|earlier|before)\b",
+            _ago,
+        ),
         (r"\bin " + _COUNT + r"(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
         (
             r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|winter|spring|fall|autumn)\b",
             _around,
         ),
         (r"\b(?P<which>last|this past|past|next|this|coming|on) " + _WEEKDAY, _weekday),
-        (r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )(?P<month>" + _MONTH + r")\b", _bare_month),
+        (
+            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )(?P<month>"
+            + _MONTH
+            + r")\b",
+            _bare_month,
+        ),
         (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),
     )
 )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from memeval.llm.extractive.sentences import parse_stamp, read_unit
 
-_HEAD = re.compile(r"\s*(?:\[(?P<stamp>[^\[\]]*\d[^\[\]]*)\]\s*)?(?:(?P<speaker>[^\W\d_][^:\[\]\n.!?]{0,39}):\s+)?")
+_HEAD = re.compile(
+    r"\s*(?:\[(?P<stamp>[^\[\]]*\d[^\[\]]*)\]\s*)?(?:(?P<speaker>[^\W\d_][^:\[\]\n.!?]{0,39}):\s+)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,14 @@ def entries(units: Iterable[str]) -> Iterator[Entry]:
         heads = list(_heads(unit))
         for sentence in read_unit(unit):
             stamp, speaker = heads[sentence.line]
-            text = f"[shares an image: {sentence.text}]" if sentence.caption else sentence.text.strip()
+            text = (
+                f"[shares an image: {sentence.text}]" if sentence.caption else sentence.text.strip()
+            )
             telling = frozenset(
                 term
                 for (start, end), term in zip(sentence.spans, sentence.stems, strict=True)
-                if term and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
+                if term
+                and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
             )
             yield Entry(stamp, speaker, text, sentence.terms, telling, sentence.asks)
 

@@ -13,7 +13,9 @@ BEST_UNITS = 5
 """Units of context whose words speak for a choice."""
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|[a-z0-9]+(?:[._:/-][a-z0-9]+)*")
+_RUN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+|[a-z0-9]+(?:[._:/-][a-z0-9]+)*"
+)
 _END = re.compile(r"(?<=[。！？!?；;])|\n")
 
 
@@ -27,7 +29,11 @@ def grams(text: str) -> frozenset[str]:
     """Pairs of neighbouring characters of each run of Chinese, one alone where there is no pair, and lower-cased words in Latin script."""
     found: set[str] = set()
     for run in _RUN.findall(text.lower()):
-        found.update([run] if len(run) == 1 or not _UNSPACED.match(run) else (first + second for first, second in pairwise(run)))
+        found.update(
+            [run]
+            if len(run) == 1 or not _UNSPACED.match(run)
+            else (first + second for first, second in pairwise(run))
+        )
     return frozenset(found)
 
 
@@ -40,17 +46,30 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
     asked = grams(question)
 
     def weight(parts: frozenset[str]) -> float:
-        return sum(math.log(1 + (len(sentences) - frequency[gram] + 0.5) / (frequency[gram] + 0.5)) for gram in sorted(parts))
+        return sum(
+            math.log(1 + (len(sentences) - frequency[gram] + 0.5) / (frequency[gram] + 0.5))
+            for gram in sorted(parts)
+        )
 
-    near = sorted(((weight(asked & sentence), place) for place, sentence in enumerate(sentences)), key=lambda one: (-one[0], one[1]))
+    near = sorted(
+        ((weight(asked & sentence), place) for place, sentence in enumerate(sentences)),
+        key=lambda one: (-one[0], one[1]),
+    )
     best = [(score, sentences[place]) for score, place in near[:BEST_UNITS] if score > 0]
     if not best:
-        return [len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0 for choice in choices]
+        return [
+            len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0
+            for choice in choices
+        ]
     scores = []
     for choice in choices:
         own = grams(choice) - asked or grams(choice)
         total = weight(own)
-        scores.append(max(score / best[0][0] * weight(own & sentence) / total for score, sentence in best) if total else 0.0)
+        scores.append(
+            max(score / best[0][0] * weight(own & sentence) / total for score, sentence in best)
+            if total
+            else 0.0
+        )
     return scores
 
 

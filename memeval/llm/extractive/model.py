@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from memeval.errors import ModelError
-from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Completion, LanguageModel, Prompt, asked_line, fill
+from memeval.llm.contract import (
+    AnswerPrompt,
+    ChoosePrompt,
+    Completion,
+    LanguageModel,
+    Prompt,
+    asked_line,
+    fill,
+)
 from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.extractive.artifacts import extract
 from memeval.llm.extractive.choosing import choose
@@ -28,7 +36,7 @@ _AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
 class ExtractiveModel(LanguageModel):
     """Answers from the context by classical means: no weights to fetch, no network, equal prompts give equal replies.
 
-    It reads the typed fields of a prompt and nothing else; its wording (`system_text`, `user_template`) is not for it.
+    It reads the typed fields of a prompt and nothing else; its template (`system_text`, `user_template`) is not for it.
     """
 
     name = "extractive"
@@ -42,9 +50,15 @@ class ExtractiveModel(LanguageModel):
                 _prompt_tokens(prompt, prompt.instruction),
             )
         elif isinstance(prompt, ChoosePrompt):
-            text, prompt_tokens = choose(prompt), _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels))
+            text, prompt_tokens = (
+                choose(prompt),
+                _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels)),
+            )
         elif reply := _AT_INGEST.get(type(prompt)):
-            text, prompt_tokens = reply(prompt), sum(count_tokens(message["content"]) for message in prompt.messages())
+            text, prompt_tokens = (
+                reply(prompt),
+                sum(count_tokens(message["content"]) for message in prompt.messages()),
+            )
         else:
             raise ModelError(
                 f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
@@ -74,5 +88,7 @@ def _reply(reading: Reading, style: str) -> str:
 def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:
     """Tokens of the prompt's parts, each counted apart so that the counts of units can be kept."""
     left_out = dict.fromkeys(("context", "question", "choices", "how"), "")
-    wording = fill(prompt.user_template, {**left_out, "asked_at": asked_line(prompt.asked_at)})
-    return sum(map(count_tokens, (prompt.system_text, wording, prompt.question, *shown, *prompt.context)))
+    template = fill(prompt.user_template, {**left_out, "asked_at": asked_line(prompt.asked_at)})
+    return sum(
+        map(count_tokens, (prompt.system_text, template, prompt.question, *shown, *prompt.context))
+    )

@@ -6,7 +6,9 @@ import re
 
 from memeval.llm.extractive.words import NUMBERS
 
-_SPELT = "|".join(word for word in sorted(NUMBERS, key=len, reverse=True) if word not in ("a", "an"))
+_SPELT = "|".join(
+    word for word in sorted(NUMBERS, key=len, reverse=True) if word not in ("a", "an")
+)
 _AMOUNT = rf"(?:\d[\d,.]*(?:\s?[-–]\s?\d+)?|{_SPELT})"
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|year|decade)s?"
 _ABOUT = r"(?:(?:about|nearly|almost|over|around|at least|more than|less than|up to)\s+)?"
@@ -28,8 +30,16 @@ _ONE = frozenset("one once".split())
 
 def duration(sentence: str, question: str) -> str | None:
     """The first length of time, frequency or age in a sentence, as the lower-cased question asks for it."""
-    patterns = (_AGE,) if "how old" in question else (_FREQUENCY, _DURATION) if "how often" in question else (_DURATION, _FREQUENCY)
-    return next((match.group() for pattern in patterns if (match := pattern.search(sentence))), None)
+    patterns = (
+        (_AGE,)
+        if "how old" in question
+        else (_FREQUENCY, _DURATION)
+        if "how often" in question
+        else (_DURATION, _FREQUENCY)
+    )
+    return next(
+        (match.group() for pattern in patterns if (match := pattern.search(sentence))), None
+    )
 
 
 def count(sentence: str, question: str) -> str | None:

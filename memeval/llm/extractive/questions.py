@@ -51,7 +51,7 @@ class Question:
     """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where that pattern is missing."""
     pictured: bool = False
     """True where it asks for something shared or shown."""
-    several: bool = False
+    plural: bool = False
     """True where more than one item is asked for."""
     dates: tuple[str, ...] = ()
     """Days, months and years that it names, as `dates` writes them; their words are none of its terms."""
@@ -66,10 +66,16 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"\bhow long ago\b", Kind.WHEN),
     (r"\bhow (?:long|often|old)\b", Kind.DURATION),
     (r"\b(?:what|which) " + _DATE + r"\b", Kind.WHEN),
-    (r"\bwhen\b(?=.*\?)(?:\s+(?:did|does|do|is|are|was|were|will|has|have|had|would|can|\w+)\b)", Kind.WHEN),
+    (
+        r"\bwhen\b(?=.*\?)(?:\s+(?:did|does|do|is|are|was|were|will|has|have|had|would|can|\w+)\b)",
+        Kind.WHEN,
+    ),
     (r"\b(?:who|whom|whose)\b", Kind.WHO),
     (r"\b(?:where|(?:what|which)(?: \w+){0,2} " + _PLACE + r")\b", Kind.WHERE),
-    (r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b", Kind.WHY),
+    (
+        r"\bwhy\b|\bwhat (?:motivated|made|inspired|caused|prompted|sparked)\b|\breasons?\b",
+        Kind.WHY,
+    ),
     (r"\bhow\b", Kind.HOW),
     (r"\bwhat (?:did|does|do|has|have|is|are|was|were|will)\b.*\b(?:do|doing|done)\b", Kind.DO),
     (r"\b(?:what|which)\b.*\b(?:names?|title|called|named|nickname)\b", Kind.NAME),
@@ -98,7 +104,10 @@ def analyse(text: str) -> Question:
     capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]
     names = frozenset(_bare(word.lower()) for word in capitals) - STOP_WORDS
     named = moments(text, None)
-    plain = "".join(" " if any(m.start <= at < m.end for m in named) else letter for at, letter in enumerate(text))
+    plain = "".join(
+        " " if any(m.start <= at < m.end for m in named) else letter
+        for at, letter in enumerate(text)
+    )
     words = [match.group().replace("’", "'").lower() for match in TOKEN.finditer(plain)]
     stems = [stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum()]
     kind, several = _kind(lowered), _plural(lowered)
@@ -114,7 +123,7 @@ def analyse(text: str) -> Question:
         options=_options(lowered) if kind is Kind.EITHER else (),
         verb=_verb(text),
         pictured=bool(_PICTURED.search(lowered)),
-        several=several,
+        plural=several,
         dates=tuple(moment.text for moment in named) or tuple(_BARE_MONTH.findall(text)),
         topic=_topic(lowered),
     )
@@ -126,7 +135,11 @@ def _kind(lowered: str) -> Kind:
         return Kind.EITHER
     if first and first.group(1) in AUXILIARIES:
         return Kind.EITHER if _EITHER.search(lowered) else Kind.YES_NO
-    places = [(match.start(), order, kind) for order, (pattern, kind) in enumerate(_KINDS) if (match := re.search(pattern, lowered))]
+    places = [
+        (match.start(), order, kind)
+        for order, (pattern, kind) in enumerate(_KINDS)
+        if (match := re.search(pattern, lowered))
+    ]
     return min(places)[2] if places else Kind.WHAT
 
 
@@ -149,7 +162,11 @@ def _topic_words(lowered: str) -> list[str]:
 
 
 def _topic(lowered: str) -> tuple[str, ...]:
-    return tuple(stem(word) for word in _topic_words(lowered) if word not in STOP_WORDS and word not in _GENERIC)
+    return tuple(
+        stem(word)
+        for word in _topic_words(lowered)
+        if word not in STOP_WORDS and word not in _GENERIC
+    )
 
 
 def _verb(text: str) -> str:

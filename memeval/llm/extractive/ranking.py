@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Places = NDArray[np.int64]
 
-EVIDENCE = ("own", "turn", "before", "after", "pairs", "speaks", "question", "dated", "preceding", "following")
+EVIDENCE = (
+    "own",
+    "turn",
+    "before",
+    "after",
+    "pairs",
+    "speaks",
+    "question",
+    "dated",
+    "preceding",
+    "following",
+)
 """What speaks for a sentence: the share of the question's idf weight that it, its turn, the turn before and the turn after hold, its
 pairs of the question's stems, whether a named person says it, whether it is a question itself, how near its date is to one that the
 question names, and the weight of the sentences right before and after it in its turn."""
@@ -89,8 +100,16 @@ def index(context: tuple[str, ...]) -> Index:
             spoken[word].append(number)
         for term in sentence.terms:
             postings[term].append(number)
-    asking = np.array([number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64)
-    return Index(tuple(sentences), np.array(turns, dtype=np.int64), _arrays(postings), _arrays(spoken), asking)
+    asking = np.array(
+        [number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64
+    )
+    return Index(
+        tuple(sentences),
+        np.array(turns, dtype=np.int64),
+        _arrays(postings),
+        _arrays(spoken),
+        asking,
+    )
 
 
 def rank(question: Question, context: Index, depth: int) -> Ranking:
@@ -119,14 +138,20 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
     )
     scores = evidence @ IMPORTANCE
     scores[np.sum(evidence[:, :4], axis=1) <= 0] = -np.inf
-    best = [int(number) for number in np.argsort(-scores, kind="stable")[:depth] if np.isfinite(scores[number])]
+    best = [
+        int(number)
+        for number in np.argsort(-scores, kind="stable")[:depth]
+        if np.isfinite(scores[number])
+    ]
     share = held / len(weights)
     return Ranking(
         best=tuple(best),
         scores=tuple(float(scores[number]) for number in best),
         evidence=tuple(tuple(map(float, evidence[number])) for number in best),
         coverage=float(np.max(share)),
-        coverage_named=float(np.max(share[context.turns[speaking]])) if named else float(np.max(share)),
+        coverage_named=float(np.max(share[context.turns[speaking]]))
+        if named
+        else float(np.max(share)),
         weights=weights,
     )
 
@@ -150,9 +175,22 @@ def _dated(question: Question, context: Index) -> Scores:
 
 @lru_cache(maxsize=1 << 14)
 def _nearness(text: str, said: date) -> float:
-    if text in (day_text(said), month_text(said.year, said.month), str(said.year), MONTHS[said.month - 1]):
+    if text in (
+        day_text(said),
+        month_text(said.year, said.month),
+        str(said.year),
+        MONTHS[said.month - 1],
+    ):
         return 1.0
-    return 0.5 if any(text == day_text(said - timedelta(days=days)) for days in range(1, 15) if said.toordinal() > days) else 0.0
+    return (
+        0.5
+        if any(
+            text == day_text(said - timedelta(days=days))
+            for days in range(1, 15)
+            if said.toordinal() > days
+        )
+        else 0.0
+    )
 
 
 def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:

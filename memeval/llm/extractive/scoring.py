@@ -48,13 +48,25 @@ BY_KIND: dict[Kind, tuple[str, ...]] = {
     Kind.NAME: ("log_length", "capital", "quoted"),
     Kind.WHY: ("log_length", "reason", "first", "pronoun"),
     Kind.HOW: ("log_length", "evaluative", "means", "starts_ing", "first"),
-    Kind.DO: ("log_length", "after_pronoun", "starts_ing", "starts_ed", "after_auxiliary", "pronoun"),
+    Kind.DO: (
+        "log_length",
+        "after_pronoun",
+        "starts_ing",
+        "starts_ed",
+        "after_auxiliary",
+        "pronoun",
+    ),
     Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
     Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
 }
 """Static features that get a weight of their own where the question is of the kind."""
 
-NAMES = STATIC + DYNAMIC + EVIDENCE + tuple(f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names)
+NAMES = (
+    STATIC
+    + DYNAMIC
+    + EVIDENCE
+    + tuple(f"{kind}:{name}" for kind, names in BY_KIND.items() for name in names)
+)
 """All features, in the order of the columns of `features`."""
 
 
@@ -72,7 +84,9 @@ class Candidates:
     def text(self, number: int) -> str:
         """A candidate as written in its sentence."""
         sentence = self.sentences[int(self.owner[number])]
-        span = sentence.text[sentence.spans[self.starts[number]][0] : sentence.spans[self.ends[number]][1]]
+        span = sentence.text[
+            sentence.spans[self.starts[number]][0] : sentence.spans[self.ends[number]][1]
+        ]
         return span.removesuffix("'s").removesuffix("’s")
 
 
@@ -81,10 +95,15 @@ def candidates(question: Question, context: Index, ranking: Ranking) -> Candidat
     chosen = tuple(context.sentences[number] for number in ranking.best)
     parts = [spans(sentence) for sentence in chosen]
     owner = np.repeat(np.arange(len(parts)), [len(part.starts) for part in parts])
-    dynamic = [_dynamic(question, context, ranking, place, part) for place, part in enumerate(parts)]
+    dynamic = [
+        _dynamic(question, context, ranking, place, part) for place, part in enumerate(parts)
+    ]
     static = np.concatenate([part.features for part in parts])
     features = np.hstack([static, np.concatenate(dynamic), _by_kind(question.kind, static)])
-    starts, ends = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
+    starts, ends = (
+        np.concatenate([part.starts for part in parts]),
+        np.concatenate([part.ends for part in parts]),
+    )
     return Candidates(chosen, owner, starts, ends, features)
 
 
@@ -106,7 +125,9 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
     return np.hstack(blocks)
 
 
-def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, part: Spans) -> Matrix:
+def _dynamic(
+    question: Question, context: Index, ranking: Ranking, place: int, part: Spans
+) -> Matrix:
     """The columns `DYNAMIC` and `EVIDENCE` for the candidates of the sentence at `place` of the ranking."""
     sentence = context.sentences[ranking.best[place]]
     weights, stems = ranking.weights, sentence.stems
@@ -115,7 +136,9 @@ def _dynamic(question: Question, context: Index, ranking: Ranking, place: int, p
     fresh = np.array([bool(term) and term not in weights for term in stems], dtype=float)
     rare = np.array([context.idf(term) if term and term not in weights else 0.0 for term in stems])
     topic = np.array([term in question.topic if term else False for term in stems], dtype=float)
-    spoken = np.array([word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float)
+    spoken = np.array(
+        [word.removesuffix("'s") in context.spoken for word in sentence.words], dtype=float
+    )
     left, right = _distances(asked > 0)
     inside, new = _sums(asked, part), _sums(fresh, part)
     near_left, near_right = left[part.starts], right[part.ends]

@@ -16,7 +16,15 @@ _STAMP = re.compile(r"\s*\[([^\[\]]*\d[^\[\]]*)\]\s*")
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _CAPTION = re.compile(r"\[shares an image:\s*([^\]]*)\]")
 _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\s*\n\s*")
-_STAMP_FORMATS = ("%I:%M %p on %d %B %Y", "%d %B %Y", "%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%dT%H:%M", "%B %d %Y", "%H:%M on %d %B %Y")
+_STAMP_FORMATS = (
+    "%I:%M %p on %d %B %Y",
+    "%d %B %Y",
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y-%m-%dT%H:%M",
+    "%B %d %Y",
+    "%H:%M on %d %B %Y",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,17 +88,30 @@ def _read(text: str) -> tuple[Sentence, ...]:
 
 
 def _sentences(body: str, speaker: str, time: datetime | None, line: int) -> list[Sentence]:
-    said = [_sentence(part, speaker, time, line) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()]
-    shown = [_sentence(match.group(1), speaker, time, line, caption=True) for match in _CAPTION.finditer(body)]
+    said = [
+        _sentence(part, speaker, time, line)
+        for part in _END.split(_CAPTION.sub(" ", body))
+        if part.strip()
+    ]
+    shown = [
+        _sentence(match.group(1), speaker, time, line, caption=True)
+        for match in _CAPTION.finditer(body)
+    ]
     return said + shown
 
 
-def _sentence(text: str, speaker: str, time: datetime | None, line: int, *, caption: bool = False) -> Sentence:
+def _sentence(
+    text: str, speaker: str, time: datetime | None, line: int, *, caption: bool = False
+) -> Sentence:
     spans = tuple(match.span() for match in TOKEN.finditer(text))
     words = tuple(text[start:end].lower().replace("’", "'") for start, end in spans)
-    stems = tuple("" if word in STOP_WORDS or not word[0].isalnum() else stem(word) for word in words)
+    stems = tuple(
+        "" if word in STOP_WORDS or not word[0].isalnum() else stem(word) for word in words
+    )
     terms = frozenset(stems) - {""}
-    return Sentence(text, speaker, time, line, spans, words, stems, terms, text.rstrip().endswith("?"), caption)
+    return Sentence(
+        text, speaker, time, line, spans, words, stems, terms, text.rstrip().endswith("?"), caption
+    )
 
 
 @lru_cache(maxsize=1 << 12)

@@ -42,7 +42,9 @@ QUOTES = frozenset("\"“”'‘’*")
 REASONS = frozenset("because since so to for as".split())
 PLACES = frozenset("in at to from near on into around".split())
 MEANS = frozenset("by with through via using".split())
-TIME_UNITS = frozenset("second minute hour day week weekend month year decade morning time times".split())
+TIME_UNITS = frozenset(
+    "second minute hour day week weekend month year decade morning time times".split()
+)
 SINGULARS = {unit + "s": unit for unit in TIME_UNITS}
 
 STATIC = (
@@ -110,7 +112,9 @@ def spans(sentence: Sentence) -> Spans:
     ]
     rows = [_row(sentence, kinds, start, end) for start, end in pairs]
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Spans(places[:, 0], places[:, 1], np.array(rows, dtype=np.float32).reshape(-1, len(STATIC)))
+    return Spans(
+        places[:, 0], places[:, 1], np.array(rows, dtype=np.float32).reshape(-1, len(STATIC))
+    )
 
 
 _CLASSES = (
@@ -177,12 +181,19 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
 
 def _capital(sentence: Sentence, start: int, end: int) -> bool:
     """True where a word other than the sentence's first starts with a capital letter."""
-    return any(sentence.text[sentence.spans[token][0]].isupper() for token in range(max(1, start), end + 1))
+    return any(
+        sentence.text[sentence.spans[token][0]].isupper() for token in range(max(1, start), end + 1)
+    )
 
 
 def _quoted(sentence: Sentence, start: int, end: int) -> bool:
     words = sentence.words
-    return start > 0 and end + 1 < len(words) and words[start - 1] in QUOTES and words[end + 1] in QUOTES
+    return (
+        start > 0
+        and end + 1 < len(words)
+        and words[start - 1] in QUOTES
+        and words[end + 1] in QUOTES
+    )
 
 
 def _leads(sentence: Sentence, start: int, leaders: frozenset[str]) -> bool:

@@ -53,13 +53,17 @@ def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
 
     def worth(number: int) -> float:
         entry = found[number]
-        gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(1 + told[entry.stamp])
+        gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(
+            1 + told[entry.stamp]
+        )
         return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
 
     while left:
         best = max(sorted(left), key=worth)
         left.discard(best)
-        cost = costs[best] + (STAMP_TOKENS if found[best].stamp and not told[found[best].stamp] else 0)
+        cost = costs[best] + (
+            STAMP_TOKENS if found[best].stamp and not told[found[best].stamp] else 0
+        )
         if worth(best) <= 0 or room <= 0:
             break
         if cost <= room:
@@ -73,5 +77,8 @@ def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
 def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
     counts = Counter(term for entry in found for term in entry.terms)
     telling = {term for entry in found for term in entry.telling}
-    weights = {term: 1 + math.log(count) + (TELLING if term in telling else 0.0) for term, count in counts.items()}
+    weights = {
+        term: 1 + math.log(count) + (TELLING if term in telling else 0.0)
+        for term, count in counts.items()
+    }
     return weights | dict.fromkeys(_EMPTY, 0.0)

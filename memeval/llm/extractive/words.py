@@ -8,12 +8,16 @@ from functools import lru_cache
 TOKEN = re.compile(r"\w+(?:['’&.:/+-]\w+)*|[^\w\s]")
 """A word (inner apostrophes, hyphens, points included) or one punctuation mark."""
 
-CONJUNCTIONS = frozenset("and or but so because since as while although though if then than that which who whom whose where when".split())
+CONJUNCTIONS = frozenset(
+    "and or but so because since as while although though if then than that which who whom whose where when".split()
+)
 PREPOSITIONS = frozenset(
     "in on at to for from of with by about near into onto over under through during after before around between among against towards "
     "like without within across off out up down along behind beside".split()
 )
-DETERMINERS = frozenset("a an the my your his her its our their this that these those some any each every another".split())
+DETERMINERS = frozenset(
+    "a an the my your his her its our their this that these those some any each every another".split()
+)
 PRONOUNS = frozenset(
     "i you he she it we they me him us them myself yourself himself herself itself ourselves themselves i'm i've i'll i'd you're you've "
     "you'll he's she's it's we're we've we'll they're they've that's there's there here who's what's let's mine yours something anything "
@@ -38,7 +42,9 @@ EVALUATIVE = frozenset(
     "excited happy glad proud tough hard rewarding inspiring inspired lovely sweet fulfilling fulfilled important key crazy wild big huge "
     "favorite favourite cute gorgeous stunning impressive meaningful memorable".split()
 )
-VAGUE = frozenset("thing things way ways time times lot stuff moment moments experience part kind bit guess hope know think feel".split())
+VAGUE = frozenset(
+    "thing things way ways time times lot stuff moment moments experience part kind bit guess hope know think feel".split()
+)
 TEMPORAL = frozenset(
     "yesterday today tomorrow tonight morning afternoon evening night day days week weeks weekend weekends month months year years ago "
     "last next monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october "
@@ -51,7 +57,18 @@ NUMBERS = {
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
         "nineteen twenty".split()
     )
-} | {"a": 1, "an": 1, "couple": 2, "once": 1, "twice": 2, "thirty": 30, "forty": 40, "fifty": 50, "hundred": 100, "dozen": 12}
+} | {
+    "a": 1,
+    "an": 1,
+    "couple": 2,
+    "once": 1,
+    "twice": 2,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "hundred": 100,
+    "dozen": 12,
+}
 
 _IRREGULAR = {
     form: base

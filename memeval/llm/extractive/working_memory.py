@@ -31,7 +31,11 @@ _KINDS: Mapping[str, str] = {
 }
 """What speaks for a field, by the words of its name."""
 
-_CUES = {word: frozenset(cues.split()) for names, cues in _KINDS.items() for word in map(stem, names.split())}
+_CUES = {
+    word: frozenset(cues.split())
+    for names, cues in _KINDS.items()
+    for word in map(stem, names.split())
+}
 
 
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
@@ -49,7 +53,9 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
         name = max(names, key=lambda one: _spoken_for(entry, cues[one]), default=None)
         if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
             held[name].append(entry)
-    return write_form(prompt.template, {name: _kept(found, cues[name]) for name, found in held.items()})
+    return write_form(
+        prompt.template, {name: _kept(found, cues[name]) for name, found in held.items()}
+    )
 
 
 def _cues(name: str) -> frozenset[str]:

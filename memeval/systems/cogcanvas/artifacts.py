@@ -13,7 +13,16 @@ from typing import Any
 from memeval.records import Retrieved, format_time
 from memeval.retrieval.bm25 import terms
 
-KINDS = ("decision", "todo", "key_fact", "reminder", "insight", "person_attribute", "event", "relationship")
+KINDS = (
+    "decision",
+    "todo",
+    "key_fact",
+    "reminder",
+    "insight",
+    "person_attribute",
+    "event",
+    "relationship",
+)
 """The types of artifacts."""
 
 ARTIFACTS_FILE = "artifacts.json"
@@ -47,7 +56,11 @@ class Artifact:
     @cached_property
     def gist(self) -> str:
         """The content, where it says more than the quote and who spoke; else nothing."""
-        return self.content if set(terms(self.content)) - set(terms(f"{self.speaker} {self.quote}")) else ""
+        return (
+            self.content
+            if set(terms(self.content)) - set(terms(f"{self.speaker} {self.quote}"))
+            else ""
+        )
 
     @property
     def text(self) -> str:
@@ -55,12 +68,18 @@ class Artifact:
         stamp = f"[{format_time(self.time)}] " if self.time else ""
         who = f" told by {self.speaker}" if self.speaker else ""
         note = ": ".join(part for part in ("; ".join(self.dates), self.gist) if part)
-        return f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}" + (f" ({note})" if note else "")
+        return f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}" + (
+            f" ({note})" if note else ""
+        )
 
     @cached_property
     def search_text(self) -> str:
         """What is embedded and indexed: who, the quote, the gist, the dates; not when it was said, as for every system."""
-        parts = (f"{self.speaker}: {self.quote}" if self.speaker else self.quote, self.gist, *self.dates)
+        parts = (
+            f"{self.speaker}: {self.quote}" if self.speaker else self.quote,
+            self.gist,
+            *self.dates,
+        )
         return "\n".join(part for part in parts if part)
 
     @property
@@ -75,7 +94,10 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
     rows = [{name: getattr(artifact, name) for name in names} for artifact in artifacts]
     for row in rows:
         row["time"] = row["time"].isoformat() if row["time"] else None
-    (folder / ARTIFACTS_FILE).write_text(json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False), encoding="utf-8")
+    (folder / ARTIFACTS_FILE).write_text(
+        json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False),
+        encoding="utf-8",
+    )
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:

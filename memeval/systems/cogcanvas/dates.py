@@ -10,7 +10,9 @@ from memeval.llm.extractive.events import approximate_day
 
 def resolved(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
     """The quote's when-expressions, resolved; where it has none, the date that the model claims, if it is a day or a month."""
-    found = tuple(dict.fromkeys(moment.text for moment in moments(quote, said.date() if said else None)))
+    found = tuple(
+        dict.fromkeys(moment.text for moment in moments(quote, said.date() if said else None))
+    )
     return found or _claimed(claimed)
 
 

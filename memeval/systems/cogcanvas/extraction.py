@@ -13,7 +13,7 @@ from typing import Any
 from memeval.llm.contract import Completion, LanguageModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import Wording
+from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk
 from memeval.systems.asking import asked
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
@@ -45,7 +45,10 @@ def read_reply(text: str) -> Reply | None:
             return Reply(tuple(items), closed=True)
         try:
             item, place = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):  # a reply of nothing but brackets is as deep as it is long
+        except (
+            ValueError,
+            RecursionError,
+        ):  # a reply of nothing but brackets is as deep as it is long
             break
         items.append(item)
     return Reply(tuple(items), closed=False) if items else None
@@ -70,7 +73,7 @@ class Extractor:
     """Asks a model for the artifacts of a conversation."""
 
     model: LanguageModel
-    wording: Wording
+    template: PromptTemplate
     seed: int
     gleaning: bool
     """Whether each batch is read a second time, for what the first reading missed."""
@@ -86,7 +89,9 @@ class Extractor:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._batch(batch)) for batch in cut]
-        except ExceptionGroup as errors:  # the first failure cancels the other calls, and is the failure of the ingest
+        except (
+            ExceptionGroup
+        ) as errors:  # the first failure cancels the other calls, and is the failure of the ingest
             raise errors.exceptions[0] from errors
         found = [artifact for task in tasks for artifact in task.result()]
         return sorted(found, key=lambda artifact: (artifact.unit, artifact.start))
@@ -94,7 +99,9 @@ class Extractor:
     async def _batch(self, batch: Batch) -> list[Artifact]:
         found: list[Artifact] = []
         await self._read(batch, found)
-        if self.gleaning and found:  # where nothing is known, the second prompt would be the first one again
+        if (
+            self.gleaning and found
+        ):  # where nothing is known, the second prompt would be the first one again
             await self._read(batch, found)
         return found
 
@@ -102,8 +109,15 @@ class Extractor:
         """One pass over a batch. Where the reply breaks off, the units from the last one that it came to are asked for again."""
         here = {number for number, _ in batch}
         known = tuple(artifact.quote for artifact in found if artifact.unit in here)
-        prompt = ExtractPrompt(tuple(unit.text for _, unit in batch), known, self.wording.system, self.wording.user)
-        reply = await asked(self.model, prompt, seed=self.seed, read=lambda completion: self._kept(completion, batch, found))
+        prompt = ExtractPrompt(
+            tuple(unit.text for _, unit in batch), known, self.template.system, self.template.user
+        )
+        reply = await asked(
+            self.model,
+            prompt,
+            seed=self.seed,
+            read=lambda completion: self._kept(completion, batch, found),
+        )
         if reply is None:
             self.counts["unreadable"] += 1
             self.lost |= here
@@ -112,7 +126,9 @@ class Extractor:
             self.lost -= here  # a second reading makes up for a first one that was cut
         else:
             self.counts["cut"] += 1
-            if (last := max(_unit_number(item) for item in reply.items)) in range(2, len(batch) + 1):
+            if (last := max(_unit_number(item) for item in reply.items)) in range(
+                2, len(batch) + 1
+            ):
                 await self._read(batch[last - 1 :], found)
             else:  # no later part of the batch can be asked for by itself
                 self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
@@ -135,12 +151,19 @@ class Extractor:
             self.counts["dropped"] += 1
             return
         number, unit, quote = place
-        if any(other.unit == number and quote.quote in other.quote and other.turn_ids == quote.line.turn_ids for other in found):
+        if any(
+            other.unit == number
+            and quote.quote in other.quote
+            and other.turn_ids == quote.line.turn_ids
+            for other in found
+        ):
             self.counts["repeated"] += 1
             return
         found.append(_artifact(item, number, unit, quote))
 
-    def _place(self, item: Mapping[str, Any], batch: Batch) -> tuple[int, MemoryChunk, Found] | None:
+    def _place(
+        self, item: Mapping[str, Any], batch: Batch
+    ) -> tuple[int, MemoryChunk, Found] | None:
         """Where an item's quote stands: in the unit that it names, else in another one of the batch, else what it must have meant."""
         named = _unit_number(item)
         own = [batch[named - 1]] if 1 <= named <= len(batch) else []

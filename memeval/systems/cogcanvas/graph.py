@@ -47,7 +47,10 @@ class Canvas:
             alike = vectors @ vectors.T
             before = np.tril(alike, k=-1)  # row: the later one, column: an earlier one
             self._link("references", _best(before, before >= threshold))
-            self._link("causes", _best(before, _caused(artifacts) & (before >= threshold * LIKENESS_OF_CAUSES)))
+            self._link(
+                "causes",
+                _best(before, _caused(artifacts) & (before >= threshold * LIKENESS_OF_CAUSES)),
+            )
             self._link("person", _best(alike, _about_the_same_person(artifacts)))
             self._link("temporal", _next_events(artifacts))
         self._ways = {temporal: self._directed(temporal) for temporal in (True, False)}
@@ -57,8 +60,14 @@ class Canvas:
 
     def _directed(self, temporal: bool) -> tuple[Places, Places, Places]:
         """Each edge both ways, sorted by where it leads: where it comes from; the distinct ends; where each end's edges start."""
-        edges = {(source, target) for source, target, kind in self.graph.edges(data="kind") if temporal or kind != "temporal"}
-        ways = np.array(sorted({(target, source) for source, target in edges} | edges), dtype=np.intp).reshape(-1, 2)
+        edges = {
+            (source, target)
+            for source, target, kind in self.graph.edges(data="kind")
+            if temporal or kind != "temporal"
+        }
+        ways = np.array(
+            sorted({(target, source) for source, target in edges} | edges), dtype=np.intp
+        ).reshape(-1, 2)
         ends, starts = np.unique(ways[:, 0], return_index=True)
         return ways[:, 1], ends, starts
 
@@ -67,7 +76,9 @@ class Canvas:
         sources, ends, starts = self._ways[temporal]
         reached = scores.copy()
         for _ in range(hops if len(ends) else 0):
-            reached[ends] = np.maximum(reached[ends], np.maximum.reduceat(reached[sources] * DECAY, starts))
+            reached[ends] = np.maximum(
+                reached[ends], np.maximum.reduceat(reached[sources] * DECAY, starts)
+            )
         return reached
 
 
@@ -92,7 +103,11 @@ def _about_the_same_person(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
     """Events in rows, what is told of a person in columns; true where the event is theirs or names them."""
     people = [{*artifact.people, artifact.speaker} - {""} for artifact in artifacts]
     allowed = np.zeros((len(artifacts), len(artifacts)), dtype=bool)
-    told = [number for number, artifact in enumerate(artifacts) if artifact.kind in ("person_attribute", "relationship")]
+    told = [
+        number
+        for number, artifact in enumerate(artifacts)
+        if artifact.kind in ("person_attribute", "relationship")
+    ]
     for number, artifact in enumerate(artifacts):
         if artifact.kind == "event":
             allowed[number, [other for other in told if people[number] & people[other]]] = True
@@ -106,8 +121,14 @@ def _next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
     stems = {term: stem(term) for term in set[str]().union(*held_terms)}
     words = [{stems[term] for term in held} for held in held_terms]
     frequency = Counter(word for held in words for word in held)
-    rare = {word for word, count in frequency.items() if 1 < count <= max(2, COMMON * len(artifacts))}
-    days = {number: day_of(artifact.dates, artifact.time) for number, artifact in enumerate(artifacts) if artifact.kind == "event"}
+    rare = {
+        word for word, count in frequency.items() if 1 < count <= max(2, COMMON * len(artifacts))
+    }
+    days = {
+        number: day_of(artifact.dates, artifact.time)
+        for number, artifact in enumerate(artifacts)
+        if artifact.kind == "event"
+    }
     order = sorted(days, key=lambda number: (days[number] or date.max, number))
     last: dict[str, int] = {}
     pairs: dict[tuple[int, int], None] = {}

@@ -47,9 +47,18 @@ def lines(unit: MemoryChunk) -> Iterator[Line]:
     apart = len(parts) == len(unit.turn_ids)
     start = 0
     for number, part in enumerate(parts if apart else [unit.content]):
-        speaker = next((name for name in unit.speakers if part.startswith(f"{name}: ")), "") if apart or len(unit.speakers) == 1 else ""
+        speaker = (
+            next((name for name in unit.speakers if part.startswith(f"{name}: ")), "")
+            if apart or len(unit.speakers) == 1
+            else ""
+        )
         skipped = len(speaker) + 2 if speaker else 0
-        yield Line(start + skipped, part[skipped:], speaker, unit.turn_ids[number : number + 1] if apart else unit.turn_ids)
+        yield Line(
+            start + skipped,
+            part[skipped:],
+            speaker,
+            unit.turn_ids[number : number + 1] if apart else unit.turn_ids,
+        )
         start += len(part) + 1
 
 

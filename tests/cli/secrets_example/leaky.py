@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 
 from memeval.records import Answer, MemoryChunk, Query
-from memeval.systems.contract import MemorySystem, SystemSettings
+from memeval.systems.base import MemorySystem, SystemSettings
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,164 @@
+"""Alert storms: generated ones with known root causes, and the alert lines of a real log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from memeval.config.schema import ANSWER, PREPARE, at
+from memeval.datasets.alert_storm.generate import VERSION, Alert, Shape, Storm, generate
+from memeval.datasets.alert_storm.log import read_log
+from memeval.datasets.alert_storm.questions import Seen, drafts
+from memeval.datasets.alert_storm.text import show
+from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.locate import digest_of, read_file
+from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.errors import UserError
+from memeval.records import EvalCase
+
+LOG_FILE = "aiops/BGL_2k.log_structured.csv"
+"""Below the data folder."""
+
+FEWEST_ALERTS, MOST_ALERTS = 10, 1_000_000
+FEWEST_DEVICES = 5
+
+
+@dataclass(frozen=True)
+class AlertStormSettings(DatasetSettings):
+    """Settings of `alert_storm`."""
+
+    source: Literal["generated", "log"] = at(PREPARE, "generated")
+    """A generated network, or the alert lines of a log, whose root causes nobody knows."""
+    n_alerts: int = at(PREPARE, 1_000)
+    """Lines of each storm, 10 to 1,000,000."""
+    n_root_causes: int = at(PREPARE, 3)
+    duplicate_rate: float = at(PREPARE, 0.2)
+    """Share of the lines that repeat an earlier alert."""
+    flap_rate: float = at(PREPARE, 0.1)
+    """Share of the lines that tell of flapping links."""
+    topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
+    n_devices: int = at(PREPARE, 40)
+    n_cases: int = at(PREPARE, 3)
+    """Storms, each of its own."""
+    questions_per_case: int = at(ANSWER, 60)
+    """Questions about each storm at most, chosen evenly over abilities and templates."""
+    seed: int = at(PREPARE, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.questions_per_case < 1:
+            raise UserError(
+                f"dataset.questions_per_case must be at least 1, not {self.questions_per_case}"
+            )
+        if self.source == "log":
+            self._check_log()
+        else:
+            self._check_shape()
+
+    @property
+    def shape(self) -> Shape:
+        """What the generator needs of them."""
+        names = [field.name for field in fields(Shape)]
+        return Shape(**{name: getattr(self, name) for name in names})
+
+    def _check_log(self) -> None:
+        for field in fields(self):
+            if (
+                field.name in {*(one.name for one in fields(Shape)), "n_cases"}
+                and getattr(self, field.name) != field.default
+            ):
+                raise UserError(
+                    f"dataset.{field.name} is for dataset.source=generated; a log is what it is"
+                )
+
+    def _check_shape(self) -> None:
+        if self.path is not None:
+            raise UserError(
+                "dataset.path is for dataset.source=log: a generated storm reads no file"
+            )
+        bounds = {
+            "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),
+            "n_devices": (FEWEST_DEVICES, 9_999),
+            "n_cases": (1, 10_000),
+        }
+        bounds["n_root_causes"] = (1, self.n_devices // 3)
+        for name, (least, most) in bounds.items():
+            if not least <= getattr(self, name) <= most:
+                raise UserError(
+                    f"dataset.{name} must be {least} to {most}, not {getattr(self, name)}"
+                )
+        if not (
+            self.duplicate_rate >= 0
+            and self.flap_rate >= 0
+            and self.duplicate_rate + self.flap_rate < 1
+        ):
+            raise UserError(
+                "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less than 1 together"
+            )
+        if self.shape.firsts <= self.n_root_causes:
+            raise UserError(
+                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines besides duplicates and flapping links: "
+                f"too few for {self.n_root_causes} root causes and a symptom"
+            )
+
+
+class AlertStorm(NetOps):
+    """Generates storms, or reads a log in Loghub's structured form."""
+
+    settings_type = AlertStormSettings
+    settings: AlertStormSettings
+
+    def open(self) -> LoadedDataset:
+        if self.settings.source == "log":
+            alerts, lines = self._log
+            note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
+            return LoadedDataset(
+                self.info, self._log_path, digest_of(self._log_content), False, (note,)
+            )
+        return LoadedDataset(self.info, self.path, self._identity, True)
+
+    def read(self) -> Iterator[EvalCase]:
+        if self.settings.source == "log":
+            yield self._case("log", Storm(self._log[0], {}))
+            return
+        for number in range(1, self.settings.n_cases + 1):
+            name = f"storm-{number}"
+            yield self._case(
+                name,
+                generate(
+                    self.settings.shape, seeded("alert_storm", VERSION, self.settings.seed, name)
+                ),
+            )
+
+    def _case(self, name: str, storm: Storm) -> EvalCase:
+        shown, sessions = show(storm)
+        rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
+        chosen = choose(rng, drafts(Seen(rng, storm, shown)), self.settings.questions_per_case)
+        return EvalCase(name, sessions, questions(name, chosen))
+
+    @property
+    def _identity(self) -> str:
+        """sha256 of the generator's version and of all that it generates from."""
+        given = {
+            **asdict(self.settings.shape),
+            "n_cases": self.settings.n_cases,
+            "seed": self.settings.seed,
+            "version": VERSION,
+        }
+        return digest_of(json.dumps(given, sort_keys=True).encode())
+
+    @property
+    def _log_path(self) -> Path:
+        return self.path if self.settings.path else self.path / LOG_FILE
+
+    @cached_property
+    def _log_content(self) -> bytes:
+        return read_file(self.info, self._log_path)
+
+    @cached_property
+    def _log(self) -> tuple[tuple[Alert, ...], int]:
+        return read_log(self._log_content, self._log_path)

@@ -1,0 +1,216 @@
+"""The seeded generator of alert storms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from memeval.datasets.alert_storm.topology import (
+    Network,
+    Spread,
+    Topology,
+    network,
+    random_roots,
+    silent_devices,
+    spread,
+)
+from memeval.datasets.netops.shared import draw, pick
+
+VERSION = 1
+"""Another one says that the same settings give another storm."""
+
+ROOT_KINDS: Mapping[str, str] = {
+    "power_failure": "the power supply gave out",
+    "linecard_failure": "a line card stopped",
+    "software_crash": "the control software restarted",
+    "overheating": "the temperature passed its limit",
+}
+SYMPTOMS: Mapping[str, tuple[str, str]] = {
+    "neighbor_lost": ("major", "a neighbour fell silent"),
+    "bgp_session_down": ("major", "a routing session closed"),
+    "high_latency": ("minor", "replies take too long"),
+    "packet_loss": ("major", "packets are missing"),
+    "route_withdrawn": ("minor", "a route is gone"),
+    "queue_overflow": ("warning", "an output queue is full"),
+    "heartbeat_missed": ("warning", "no sign of life in time"),
+    "sync_failed": ("minor", "the configuration is not in step"),
+}
+LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
+SEVERITIES = ("critical", "major", "minor", "warning")
+
+RATE = 5.0
+"""Alerts a second in a long storm."""
+SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
+REPEATED_WITHIN_MS = 30_000
+REGRADED = 0.3
+"""Share of the duplicates that name another severity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One line."""
+
+    time: datetime
+    """To the millisecond; no two alerts of a generated storm share it."""
+    device: str
+    severity: str
+    kind: str
+    port: str
+    """What it is about on the device; empty for lines of a log."""
+    message: str
+    via: str = ""
+    """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of a log."""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What makes two lines the same alert."""
+        return self.device, self.kind, self.port
+
+
+@dataclass(frozen=True)
+class Storm:
+    """Alerts and the truth behind them."""
+
+    alerts: tuple[Alert, ...]
+    """In order of time."""
+    roots: Mapping[str, str]
+    """The root cause behind each device that raised a symptom or is a root cause itself; empty where nobody knows."""
+    network: Network | None = None
+    silent: frozenset[str] = frozenset()
+    """Devices of the network that raise nothing."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a storm is like."""
+
+    n_alerts: int
+    n_root_causes: int
+    duplicate_rate: float
+    flap_rate: float
+    topology: Topology
+    n_devices: int
+
+    @property
+    def duplicates(self) -> int:
+        """Lines that repeat an alert."""
+        return int(self.n_alerts * self.duplicate_rate)
+
+    @property
+    def flaps(self) -> int:
+        """Lines of flapping links."""
+        return int(self.n_alerts * self.flap_rate)
+
+    @property
+    def firsts(self) -> int:
+        """Lines that tell of a root cause or a symptom for the first time."""
+        return self.n_alerts - self.duplicates - self.flaps
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An alert at so many milliseconds after the storm's start."""
+
+    at: int
+    device: str
+    severity: str
+    kind: str
+    port: str
+    message: str
+    via: str = ""
+
+
+def generate(shape: Shape, rng: Random) -> Storm:
+    """A storm: root causes and what follows from them along the links, some of it repeated, and flapping links besides."""
+    length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
+    net = network(shape.topology, shape.n_devices, rng)
+    found = spread(net, random_roots(net, shape.n_root_causes, rng), length, rng)
+    silent = silent_devices(found, rng, shape.n_devices // 10)
+    firsts = [
+        *_causes(found, rng),
+        *_symptoms(found, silent, shape.firsts - shape.n_root_causes, length, rng),
+    ]
+    lines = [
+        *firsts,
+        *_repeats(firsts, shape.duplicates, rng),
+        *_flaps(sorted(set(net.devices) - silent), shape.flaps, length, rng),
+    ]
+    start = datetime(2024, 1, 1) + timedelta(
+        days=int(rng.random() * 365), seconds=int(rng.random() * 12 * 3600)
+    )
+    alerts = tuple(_dated(lines, start))
+    raised = {alert.device for alert in alerts if alert.kind not in LINK_KINDS}
+    return Storm(
+        alerts,
+        {device: found.root(device) for device in found.arrivals if device in raised},
+        net,
+        silent,
+    )
+
+
+def _causes(found: Spread, rng: Random) -> Iterator[_Raised]:
+    for device, at in found.arrivals.items():
+        if device not in found.upstream:
+            kind = pick(rng, list(ROOT_KINDS))
+            yield _Raised(at, device, "critical", kind, "chassis", ROOT_KINDS[kind])
+
+
+def _symptoms(
+    found: Spread, silent: frozenset[str], count: int, length: int, rng: Random
+) -> Iterator[_Raised]:
+    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port after port as long as lines are left."""
+    reached = [
+        (device, at)
+        for device, at in found.arrivals.items()
+        if device in found.upstream and device not in silent
+    ]
+    kinds = list(SYMPTOMS)
+    for number in range(count):
+        turn, place = divmod(number, len(reached))
+        port, kind = divmod(turn, len(kinds))
+        device, arrival = reached[place]
+        name = kinds[kind]
+        at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
+        severity, message = SYMPTOMS[name]
+        yield _Raised(
+            at, device, severity, name, f"port_{port + 1:05d}", message, found.upstream[device]
+        )
+
+
+def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Raised]:
+    """Duplicates, each a while after its original; some grade it otherwise."""
+    for _ in range(count):
+        one = pick(rng, firsts)
+        severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else one.severity
+        yield _Raised(
+            one.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
+            one.device,
+            severity,
+            one.kind,
+            one.port,
+            one.message,
+            one.via,
+        )
+
+
+def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
+    """Links that go down and up by turns, one a device, on as many devices as get at least two lines each, a fifth of all at most."""
+    flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))
+    shares = [0] * len(flapping)
+    for number in range(count):
+        shares[number if number < len(shares) else int(rng.random() * len(shares))] += 1
+    for device, share in zip(flapping, shares, strict=True):
+        for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):
+            kind = ("link_down", "link_up")[number % 2]
+            yield _Raised(at, device, "minor", kind, "uplink", LINK_KINDS[kind])
+
+
+def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
+    """In order of time, no two at one millisecond; what was raised first stays first."""
+    last = -1
+    for one in sorted(lines, key=lambda one: one.at):
+        last = max(one.at, last + 1)
+        time = start + timedelta(milliseconds=last)
+        yield Alert(time, one.device, one.severity, one.kind, one.port, one.message, one.via)

@@ -1,0 +1,89 @@
+"""Alerts as turns in dated sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from memeval.datasets.alert_storm.generate import Alert, Storm
+from memeval.datasets.alert_storm.topology import Network
+from memeval.datasets.netops.shared import day
+from memeval.records import Session, Turn
+
+LEGEND = (
+    "How to read the alerts: an alert that follows from trouble elsewhere names the neighbour that the trouble came from. "
+    "The alert of a root cause names no neighbour. Alerts link_down and link_up tell of flapping links, which are no root causes. "
+    "A line with the same device, kind and port as an earlier one is a duplicate; where its severity differs, the latest line holds."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An alert with the turn that shows it."""
+
+    alert: Alert
+    turn_id: str
+
+
+def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
+    """The alerts of one minute are one session, those of a log's day; before them the legend and the links, where the network is known."""
+    sessions: list[Session] = []
+    shown: list[Shown] = []
+    if storm.network:
+        sessions.append(
+            _briefing(storm.network, storm.alerts[0].time.replace(second=0, microsecond=0))
+        )
+    for _, group in groupby(
+        storm.alerts, key=lambda one: _window(one.time, by_minute=storm.network is not None)
+    ):
+        name, alerts = f"s{len(sessions) + 1}", list(group)
+        turns = tuple(
+            Turn(f"{name}t{number}", "monitor", text(one), one.time)
+            for number, one in enumerate(alerts, start=1)
+        )
+        shown += [Shown(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
+        sessions.append(Session(name, turns[0].time, turns))
+    return shown, tuple(sessions)
+
+
+def text(alert: Alert) -> str:
+    """The line that memory sees."""
+    port = f" Port: {alert.port}." if alert.port else ""
+    via = f" Trouble came from {alert.via}." if alert.via else ""
+    return (
+        f"Device {alert.device} had alert {alert.kind}. Time: {day(alert.time)} {clock(alert.time)}.{port} "
+        f"Severity: {alert.severity}. Message: {alert.message}.{via}"
+    )
+
+
+def clock(time: datetime) -> str:
+    """`10:00:05.123`."""
+    return time.isoformat(timespec="milliseconds")[11:]
+
+
+def _briefing(net: Network, time: datetime) -> Session:
+    lines: Sequence[str] = [LEGEND, *_links(net)]
+    return Session(
+        "s1",
+        time,
+        tuple(
+            Turn(f"s1t{number}", "operator", line, time)
+            for number, line in enumerate(lines, start=1)
+        ),
+    )
+
+
+def _links(net: Network) -> Iterator[str]:
+    return (
+        f"Device {device} is linked to {', '.join(near)}." for device, near in net.links.items()
+    )
+
+
+def _window(time: datetime, *, by_minute: bool) -> datetime:
+    return (
+        time.replace(second=0, microsecond=0)
+        if by_minute
+        else time.replace(hour=0, minute=0, second=0, microsecond=0)
+    )

@@ -1,0 +1,117 @@
+"""Networks of devices, and how trouble spreads in them from root causes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from memeval.datasets.netops.shared import draw
+
+Topology = Literal["tree", "spine_leaf", "random"]
+
+BRANCHES = 4
+"""Devices below each one of a tree."""
+
+DELAY_MS = (2_000, 20_000)
+"""Least and greatest time that trouble takes along a link."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Devices and links."""
+
+    devices: tuple[str, ...]
+    """Names, `<role>_<number>`; all numbers of one width, so that no name is the beginning of another."""
+    links: Mapping[str, tuple[str, ...]]
+    """Neighbours of each device, both ways."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Whom trouble reached: a forest whose roots are the root causes."""
+
+    arrivals: Mapping[str, int]
+    """Milliseconds after the storm's start, by device, in the order of arrival."""
+    upstream: Mapping[str, str]
+    """The neighbour that the trouble came from; root causes have none."""
+
+    def root(self, device: str) -> str:
+        """The root cause behind a device's trouble."""
+        while device in self.upstream:
+            device = self.upstream[device]
+        return device
+
+
+def network(kind: Topology, count: int, rng: Random) -> Network:
+    """`count` devices of a topology; always connected.
+
+    `tree`: each device has up to four below it. `spine_leaf`: each leaf is linked to all spines, each server to one leaf. `random`: each
+    device is linked to one before it, and there are a quarter as many links again.
+    """
+    if kind == "spine_leaf":
+        roles, pairs = _spine_leaf(count)
+    elif kind == "tree":
+        roles, pairs = (
+            [_tree_role(place) for place in range(count)],
+            [((place - 1) // BRANCHES, place) for place in range(1, count)],
+        )
+    else:
+        roles = ["router"] * count
+        pairs = [(int(rng.random() * place), place) for place in range(1, count)]
+        pairs += [(int(rng.random() * count), int(rng.random() * count)) for _ in range(count // 4)]
+    width = max(3, len(str(count)))
+    names = tuple(f"{role}_{number:0{width}d}" for number, role in enumerate(roles, start=1))
+    links: dict[str, dict[str, None]] = {name: {} for name in names}
+    for one, other in pairs:
+        if one != other:
+            links[names[one]][names[other]] = links[names[other]][names[one]] = None
+    return Network(names, {name: tuple(near) for name, near in links.items()})
+
+
+def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> Spread:
+    """Trouble from root causes that start within the first part of a storm; a device follows the root cause that reaches it first."""
+    starts = {root: int(rng.random() * window_ms * 0.4) for root in roots}
+    waiting = sorted((start, root, "") for root, start in starts.items())
+    arrivals: dict[str, int] = {}
+    upstream: dict[str, str] = {}
+    while waiting:
+        time, device, source = heapq.heappop(waiting)
+        if device in arrivals or (device in starts and source):
+            continue
+        arrivals[device] = time
+        if source:
+            upstream[device] = source
+        for near in net.links[device]:
+            if near not in arrivals:
+                low, high = DELAY_MS
+                heapq.heappush(
+                    waiting, (time + low + int(rng.random() * (high - low)), near, device)
+                )
+    return Spread(arrivals, upstream)
+
+
+def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
+    """Devices at the ends of the forest that raise no alert at all: nothing is known of them but their links."""
+    ends = [device for device in found.upstream if device not in set(found.upstream.values())]
+    return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
+
+
+def random_roots(net: Network, count: int, rng: Random) -> list[str]:
+    """Where the trouble starts: different devices."""
+    return draw(rng, net.devices, count)
+
+
+def _tree_role(place: int) -> str:
+    return "core" if place == 0 else "agg" if place <= BRANCHES else "access"
+
+
+def _spine_leaf(count: int) -> tuple[list[str], list[tuple[int, int]]]:
+    spines, leaves = max(2, count // 10), max(2, count * 3 // 10)
+    roles = ["spine"] * spines + ["leaf"] * leaves + ["server"] * (count - spines - leaves)
+    fabric = [(spine, spines + leaf) for leaf in range(leaves) for spine in range(spines)]
+    return roles, fabric + [
+        (spines + place % leaves, place) for place in range(spines + leaves, count)
+    ]

@@ -1,0 +1,1 @@
+"""Incidents of AIOps systems."""

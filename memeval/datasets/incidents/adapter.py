@@ -1,0 +1,148 @@
+"""Incidents of real systems: the past as dated narratives, questions about it as later incidents begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from memeval.config.schema import ANSWER, PREPARE, at
+from memeval.datasets.contract import DatasetSettings, LoadedDataset, Record
+from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
+from memeval.datasets.incidents.questions import History, drafts, root_causes
+from memeval.datasets.incidents.schema import Incident, Table, read_source
+from memeval.datasets.incidents.text import narrate
+from memeval.datasets.locate import check_pin
+from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.errors import UserError
+from memeval.records import EvalCase
+
+
+@dataclass(frozen=True)
+class IncidentSettings(DatasetSettings):
+    """Settings of `incidents`."""
+
+    history_share: float = at(PREPARE, 0.7)
+    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are asked about."""
+    questions_per_case: int = at(ANSWER, 60)
+    """Questions about each system at most, chosen evenly over abilities and templates; root causes aside."""
+    root_causes_per_case: int = at(ANSWER, 20)
+    """Later incidents of each system at most whose root cause is asked for, besides."""
+    seed: int = at(PREPARE, 0)
+    """Chooses words and questions, never facts."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.history_share < 1:
+            raise UserError(
+                f"dataset.history_share must be more than 0 and less than 1, not {self.history_share}"
+            )
+        for name, least in (("questions_per_case", 1), ("root_causes_per_case", 0)):
+            if getattr(self, name) < least:
+                raise UserError(
+                    f"dataset.{name} must be at least {least}, not {getattr(self, name)}"
+                )
+
+
+class Incidents(NetOps):
+    """Reads a table of incidents; each system in it is one case, each past incident one session."""
+
+    settings_type = IncidentSettings
+    settings: IncidentSettings
+
+    def open(self) -> LoadedDataset:
+        table, pinned = self._table
+        return LoadedDataset(
+            self.info, self.path, table.sha256, pinned, (*table.notes, *self._split_notes())
+        )
+
+    def read(self) -> Iterator[EvalCase]:
+        return iter(self._cases)
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there is none."""
+        rows = [
+            row
+            for row in records
+            if row["facets"].get("task") == "root_cause" and row["hypothesis"] is not None
+        ]
+        if not rows:
+            return {**{f"a_at_{k}": None for k in DEPTHS}, "mar": None}
+        known = [self._candidates[row["case_id"]] for row in rows]
+        truths = [ranking(row["gold"][0], names) for row, names in zip(rows, known, strict=True)]
+        rankings = [
+            ranking(row["hypothesis"], names) for row, names in zip(rows, known, strict=True)
+        ]
+        scores = {f"a_at_{k}": a_at_k(truths, rankings, k) for k in DEPTHS}
+        return {**scores, "mar": mar(truths, rankings, [len(names) for names in known])}
+
+    @cached_property
+    def _table(self) -> tuple[Table, bool]:
+        table = read_source(self.info, self.path)
+        return table, check_pin(
+            self.info, self.path, table.sha256, allow_unpinned=self.settings.allow_unpinned
+        )
+
+    @cached_property
+    def _systems(self) -> Mapping[str, tuple[list[Incident], list[Incident]]]:
+        """The earlier and the later incidents of each system, in order of time, rows of one time in the table's order."""
+        systems: dict[str, list[Incident]] = {}
+        for incident in self._table[0].incidents:
+            systems.setdefault(incident.system, []).append(incident)
+        return {
+            name: self._split(sorted(rows, key=lambda one: one.time))
+            for name, rows in systems.items()
+        }
+
+    def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
+        """Incidents of one second are never parted: they belong to the past."""
+        last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
+        return [row for row in rows if row.time <= last], [row for row in rows if row.time > last]
+
+    @cached_property
+    def _cases(self) -> list[EvalCase]:
+        cases = [self._case(name) for name, (_, later) in self._systems.items() if later]
+        if not cases:
+            raise UserError(
+                f"{self.path}: no system has incidents of two different times, an earlier and a later one."
+            )
+        return cases
+
+    def _case(self, name: str) -> EvalCase:
+        earlier, later = self._systems[name]
+        past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier)
+        rng = seeded("incidents questions", self.settings.seed, name)
+        history = History(rng, past, later, self._elsewhere(name))
+        chosen = choose(rng, drafts(history), self.settings.questions_per_case)
+        ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
+        return EvalCase(name, sessions, questions(name, [*chosen, *ranked]))
+
+    def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+        others = [row for row in self._table[0].incidents if row.system != name]
+        return frozenset(one for row in others for one in row.components), frozenset(
+            row.fault for row in others if row.fault
+        )
+
+    @cached_property
+    def _candidates(self) -> Mapping[str, frozenset[str]]:
+        """Components of each system that fail in the table: those that could be a root cause."""
+        return {
+            name: _names([*earlier, *later]) for name, (earlier, later) in self._systems.items()
+        }
+
+    def _split_notes(self) -> Iterator[str]:
+        short = [name for name, (_, later) in self._systems.items() if not later]
+        if short:
+            yield f"systems: {len(short)} without incidents of two different times are left out"
+        asked = [row for _, later in self._systems.values() for row in later]
+        new = sum(
+            not set(row.components) <= _names(earlier)
+            for earlier, later in self._systems.values()
+            for row in later
+        )
+        if new:
+            yield f"root causes: {new} of {len(asked)} later incidents hit a component that had none before, and are not asked for theirs"
+
+
+def _names(rows: Iterable[Incident]) -> frozenset[str]:
+    return frozenset(name for row in rows for name in row.components)

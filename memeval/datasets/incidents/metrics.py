@@ -1,0 +1,49 @@
+"""Rankings of root causes, read from answers, and their scores: A@k and MAR as DejaVu computes them (Li et al., ESEC/FSE 2022)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from statistics import fmean
+
+DEPTHS = (1, 3, 5)
+
+
+def ranking(answer: str, candidates: Collection[str]) -> list[str]:
+    """The candidates that an answer names, in the order of their first mention.
+
+    Case does not count, and any characters may stand for a name's `_`. Where one name is the beginning of another, the longer one is read.
+    """
+    patterns = {
+        re.sub("_+", r"[\\W_]+", name.lower()): name
+        for name in sorted(candidates, key=len, reverse=True)
+    }
+    if not patterns:
+        return []
+    groups = "|".join(f"({pattern})" for pattern in patterns)
+    names = list(patterns.values())
+    found = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())
+    return list(dict.fromkeys(names[(match.lastindex or 1) - 1] for match in found))
+
+
+def a_at_k(truths: Sequence[Collection[str]], rankings: Sequence[Sequence[str]], k: int) -> float:
+    """Share of incidents all of whose root causes are among the first k named."""
+    return fmean(
+        float(set(truth) <= set(ranked[:k])) for truth, ranked in zip(truths, rankings, strict=True)
+    )
+
+
+def mar(
+    truths: Sequence[Collection[str]], rankings: Sequence[Sequence[str]], candidates: Sequence[int]
+) -> float:
+    """Mean average rank: over incidents, the mean rank of their root causes; 1 is best.
+
+    One that is not named gets (candidates + named) / 2, the middle of the places that are left, as in DejaVu's code. `candidates` counts
+    those of each incident.
+    """
+    rows = zip(truths, rankings, candidates, strict=True)
+    return fmean(fmean(_rank(one, ranked, count) for one in truth) for truth, ranked, count in rows)
+
+
+def _rank(name: str, ranked: Sequence[str], candidates: int) -> float:
+    return ranked.index(name) + 1 if name in ranked else (candidates + len(ranked)) / 2

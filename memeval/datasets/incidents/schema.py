@@ -1,0 +1,253 @@
+"""Four published schemas of incident tables, told apart by the file or folder, read into one kind of row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.io.fields import Fields, parse_json, quoted
+from memeval.datasets.io.tables import header, read_table
+from memeval.datasets.locate import digest_of, missing, read_file
+from memeval.datasets.netops.shared import one_word
+from memeval.errors import UserError
+
+NORMALIZED = (
+    "dataset",
+    "timestamp",
+    "datetime_local",
+    "component",
+    "level",
+    "fault_type",
+    "duration_s",
+)
+DEJAVU = ("timestamp", "root_cause_node")
+OPENRCA = ("groundtruth",)
+NEZHA_FILES, OPENRCA_FILES = "*-fault_list.json", "agent-*.csv"
+
+POD = re.compile(r"(.+?)-[0-9a-f]{6,10}-[a-z0-9]{5}")
+"""A pod's name: the service, and what Kubernetes appends for the replica set and the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A row of a table."""
+
+    system: str
+    """Where it happened; one system is one case."""
+    time: datetime
+    """Local time, without a zone: as the table gives it."""
+    components: tuple[str, ...]
+    """Root causes, most often one; shown as single words."""
+    level: str = ""
+    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does not tell."""
+    fault: str = ""
+    """Empty where the table does not tell."""
+    duration_s: int | None = None
+    """Whole seconds."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source, read."""
+
+    incidents: tuple[Incident, ...]
+    """In the table's order, each once."""
+    sha256: str
+    """Of the file, or of the names and contents of the folder's files together."""
+    notes: tuple[str, ...]
+
+
+def read_source(info: DatasetInfo, path: Path) -> Table:
+    """The incidents of a file or folder. Raises `UserError` naming file, record and field for whatever can't be read."""
+    if not path.exists():
+        raise missing(info, path)
+    files = _files(path) if path.is_dir() else [path]
+    contents = {file: read_file(info, file) for file in files}
+    rows = [
+        incident for file, content in contents.items() for incident in _incidents(file, content)
+    ]
+    _check_names(path, rows)
+    once = tuple(dict.fromkeys(_shown(row) for row in rows))
+    notes = [*_clock_notes(contents)]
+    if len(once) < len(rows):
+        notes.append(
+            f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are left out"
+        )
+    return Table(once, _digest(path, contents), tuple(notes))
+
+
+def _files(folder: Path) -> list[Path]:
+    files = sorted(folder.rglob(NEZHA_FILES)) or sorted(folder.glob(OPENRCA_FILES))
+    if not files:
+        raise UserError(
+            f"{folder} holds neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
+        )
+    return files
+
+
+def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
+    if not path.is_dir():
+        return digest_of(contents[path])
+    lines = [
+        f"{file.relative_to(path).as_posix()} {digest_of(content)}\n"
+        for file, content in contents.items()
+    ]
+    return digest_of("".join(lines).encode())
+
+
+def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
+    """The rows of one file, by its schema: a JSON file is Nezha's, a table is known by its columns."""
+    if path.suffix == ".json":
+        return _nezha(path, content)
+    names = header(content, path)
+    if set(DEJAVU) <= set(names):
+        return (_dejavu(row) for row in read_table(content, path, DEJAVU))
+    if set(OPENRCA) <= set(names):
+        return (_openrca(row) for row in read_table(content, path, OPENRCA))
+    return (_normalized(row) for row in read_table(content, path, NORMALIZED))
+
+
+def _normalized(row: Fields) -> Incident:
+    return Incident(
+        system=row.answer("dataset"),
+        time=_time(row, "datetime_local"),
+        components=(row.answer("component"),),
+        level=row.text("level"),
+        fault=row.text("fault_type"),
+        duration_s=_seconds(row, "duration_s"),
+    )
+
+
+def _dejavu(row: Fields) -> Incident:
+    """Level, fault and duration where the table has such columns; the clock is UTC."""
+    nodes = tuple(
+        dict.fromkeys(
+            node.strip() for node in row.answer("root_cause_node").split(";") if node.strip()
+        )
+    )
+    if not nodes:
+        raise row.wrong("root_cause_node", "names no node")
+    given = {
+        name: row.text(name) for name in ("level", "fault_type", "duration_s") if name in row.values
+    }
+    duration = _seconds(row, "duration_s") if "duration_s" in given else None
+    time = _epoch(row, "timestamp")
+    return Incident(
+        row.path.parent.name or "dejavu",
+        time,
+        nodes,
+        given.get("level", ""),
+        given.get("fault_type", ""),
+        duration,
+    )
+
+
+def _openrca(row: Fields) -> Incident:
+    """From the lines `component: …`, `level: …`, `reason: …`, `datetime: …` of the ground truth."""
+    pairs = (line.partition(":") for line in row.text("groundtruth").splitlines() if line.strip())
+    truth = Fields(
+        row.path,
+        f"{row.record} groundtruth",
+        {name.strip(): value.strip() for name, _, value in pairs},
+    )
+    return Incident(
+        system=f"openrca-{row.path.stem.removeprefix('agent-')}",
+        time=_time(truth, "datetime"),
+        components=(truth.answer("component"),),
+        level=truth.text("level"),
+        fault=truth.answer("reason"),
+    )
+
+
+def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
+    hours = Fields.of(path, "the file", parse_json(content, path))
+    for hour in hours.values:
+        for fault in hours.objects(hour, f"{hour}[{{}}]"):
+            pod = POD.fullmatch(fault.answer("inject_pod"))
+            if pod is None:
+                raise fault.wrong(
+                    "inject_pod", "is no name of a pod like frontend-579b9bff58-t2dbm"
+                )
+            system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
+            yield Incident(
+                system, _time(fault, "inject_time"), (pod[1],), "pod", fault.answer("inject_type")
+            )
+
+
+def _time(row: Fields, name: str) -> datetime:
+    text = row.text(name).strip()
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise row.wrong(name, f"is {quoted(text)}, no time like 2021-03-04 14:57:00") from None
+    if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
+        raise row.wrong(name, f"is {quoted(text)}, no local time like 2021-03-04 14:57:00")
+    return time.replace(microsecond=0)
+
+
+def _epoch(row: Fields, name: str) -> datetime:
+    text = row.text(name).strip()
+    try:
+        return datetime.fromtimestamp(int(float(text)), UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        raise row.wrong(name, f"is {quoted(text)}, not seconds since 1970") from None
+
+
+def _seconds(row: Fields, name: str) -> int | None:
+    """Whole seconds, at least one; None where the field is empty."""
+    text = row.text(name).strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
+    if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
+        raise row.wrong(name, f"is {quoted(text)}, no length of time")
+    return max(1, round(seconds))
+
+
+def _check_names(path: Path, incidents: list[Incident]) -> None:
+    """Components, and faults, of one system that are shown alike must be alike: judges don't tell capital letters apart either."""
+    spelt: dict[tuple[str, str, str], str] = {}
+    for row in incidents:
+        for kind, name in [
+            *(("component", name) for name in row.components),
+            *([("fault", row.fault)] if row.fault else []),
+        ]:
+            shown = one_word(name)
+            if not shown:
+                raise UserError(
+                    f"{path}: the name {quoted(name)} holds neither letters nor digits."
+                )
+            first = spelt.setdefault((row.system, kind, shown.lower()), name)
+            if first != name:
+                raise UserError(
+                    f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as {quoted(shown)}."
+                )
+
+
+def _shown(row: Incident) -> Incident:
+    components = tuple(map(one_word, row.components))
+    return replace(row, components=components, level=one_word(row.level), fault=one_word(row.fault))
+
+
+def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
+    """How many local times of a normalized table are not its time stamp at their system's usual distance from UTC."""
+    distances: dict[str, Counter[float]] = {}
+    for path, content in contents.items():
+        if path.suffix == ".json" or not set(NORMALIZED) <= set(header(content, path)):
+            continue
+        for row in read_table(content, path, NORMALIZED):
+            if row.text("timestamp").strip():
+                gap = (_time(row, "datetime_local") - _epoch(row, "timestamp")).total_seconds()
+                distances.setdefault(row.text("dataset"), Counter())[gap] += 1
+    odd = sum(gaps.total() - max(gaps.values()) for gaps in distances.values())
+    if odd:
+        yield f"clock: the time stamps of {odd} rows contradict their local times, which count"

@@ -1,0 +1,1 @@
+"""Reading, checking and fetching the files of data sets."""

@@ -1,0 +1,147 @@
+"""Reads JSON files and the fields of their records, so that whatever is wrong is named by file, record and field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import UserError
+from memeval.shown import one_line
+
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "text": (str,),
+    "an integer": (int,),
+    "a text or a number": (str, int, float),
+    "a list": (list,),
+    "an object": (dict,),
+}
+
+SHOWN = 100
+"""Characters of a value that a message quotes."""
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair."""
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The JSON value in a file's content. Raises `UserError` naming the position where it is not UTF-8 or not JSON."""
+    try:
+        return json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
+        ) from error
+    except json.JSONDecodeError as error:
+        end = (
+            " (the file ends there: is it cut off?)" if error.pos >= len(error.doc.rstrip()) else ""
+        )
+        raise UserError(
+            f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{end}.",
+            REPLACE,
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
+
+
+def quoted(value: object) -> str:
+    """A value of a file as a message quotes it: cut, and on one line."""
+    return f"'{one_line(value, SHOWN)}'"
+
+
+REPLACE = "get the file again, or check how it was written"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A JSON object of a file, with its place in it."""
+
+    path: Path
+    record: str
+    """As the error names it: `conv-26 qa[12]`."""
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, path: Path, record: str, value: Any) -> Fields:
+        """Raises `UserError` where `value` is no object."""
+        if not isinstance(value, dict):
+            raise UserError(
+                f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object."
+            )
+        return cls(path, record, value)
+
+    def text(self, name: str) -> str:
+        """A field that must be text."""
+        return self._whole(name, self.get(name, "text"))
+
+    def integer(self, name: str) -> int:
+        """A field that must be an integer."""
+        number: int = self.get(name, "an integer")
+        return number
+
+    def items(self, name: str) -> list[Any]:
+        """A field that must be a list."""
+        items: list[Any] = self.get(name, "a list")
+        return items
+
+    def texts(self, name: str) -> list[str]:
+        """A field that must be a list of texts."""
+        items = self.items(name)
+        if not all(isinstance(item, str) for item in items):
+            raise self.wrong(name, "holds something that is not text")
+        return [self._whole(name, item) for item in items]
+
+    def answer(self, name: str) -> str:
+        """A field that must be text or a number, as text; never empty."""
+        answer = self._whole(name, str(self.get(name, "a text or a number")))
+        if not answer.strip():
+            raise self.wrong(name, "is empty")
+        return answer
+
+    def objects(self, name: str, record: str) -> list[Fields]:
+        """A field that must be a list of objects; `record` names one by its index, `conv-26 qa[{}]`."""
+        # The id of a conversation may hold braces of its own: the last pair is ours.
+        before, _, after = record.rpartition("{}")
+        return [
+            Fields.of(self.path, f"{before}{index}{after}", item)
+            for index, item in enumerate(self.items(name))
+        ]
+
+    def get(self, name: str, kind: str) -> Any:
+        """A field of one of `KINDS`. Raises `UserError` where it is missing or of another type; a truth value is no number."""
+        if name not in self.values:
+            raise self.wrong(name, "is missing")
+        value = self.values[name]
+        if not isinstance(value, KINDS[kind]) or isinstance(value, bool):
+            raise self.wrong(name, f"is {kind_of(value)}, not {kind}")
+        return value
+
+    def wrong(self, name: str, what: str) -> UserError:
+        """The error for a field: file, record, field, and what is wrong with it."""
+        record = one_line(self.record, 3 * SHOWN)
+        return UserError(
+            f"{self.path}: {record}: field {quoted(name)} {one_line(what, 8 * SHOWN)}."
+        )
+
+    def _whole(self, name: str, text: str) -> str:
+        if HALF_CHARACTER.search(text):
+            raise self.wrong(
+                name, "holds half of a surrogate pair, which can't be written as UTF-8"
+            )
+        return text
+
+
+def kind_of(value: Any) -> str:
+    """A JSON value's type in words."""
+    names = {
+        type(None): "null",
+        bool: "a truth value",
+        int: "an integer",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "an object",
+    }
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,54 @@
+"""Streams a JSON file that is one long list: one item is held at a time, whatever the file's size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from memeval.datasets.io.fields import REPLACE
+from memeval.errors import UserError
+
+MARK = b"\xef\xbb\xbf"
+"""UTF-8's byte-order mark, which some editors put before a file."""
+BLOCK = 1 << 16
+
+
+def stream_list(path: Path) -> Iterator[Any]:
+    """The items of the list in a file, one after the other, whole numbers as int and others as float.
+
+    Raises `UserError` naming file and item where the file is no list, or is damaged: what was read before the damage is never all there is.
+    """
+    import ijson  # type: ignore[import-untyped]
+
+    count = 0
+    try:
+        with path.open("rb") as file:
+            _check_list(file, path)
+            for item in ijson.items(file, "item", buf_size=BLOCK, use_float=True):
+                yield item
+                count += 1
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        what = str(error).splitlines()[0].strip()
+        end = (
+            " (the file ends there: is it cut off?)"
+            if "premature EOF" in what or "ncomplete" in what
+            else ""
+        )
+        raise UserError(
+            f"{path} is not JSON that can be read: {what}, in record {count}{end}.", REPLACE
+        ) from error
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}, in record {count}.") from error
+
+
+def _check_list(file: BinaryIO, path: Path) -> None:
+    """Leaves the file at the list's beginning. Raises `UserError` where it holds something else."""
+    start = len(MARK) if file.read(len(MARK)) == MARK else 0
+    file.seek(start)
+    first = b""
+    while (block := file.read(BLOCK)) and not (first := block.lstrip()[:1]):
+        pass
+    if first != b"[":
+        raise UserError(f"{path} holds {'no list of records' if first else 'nothing'}.", REPLACE)
+    file.seek(start)

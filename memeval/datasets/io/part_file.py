@@ -1,0 +1,122 @@
+"""The beginning of a download on disk: a file that is ours alone, whoever else writes to the folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+BLOCK = 1 << 18
+
+
+@dataclass
+class Part:
+    """An open part, locked while it is."""
+
+    path: Path
+    target: Path
+    """The file that it becomes."""
+    file: int
+    """Descriptor: the file is never opened by its name again, which may by then name another."""
+    discarded: bool = False
+
+    def size(self) -> int:
+        return os.fstat(self.file).st_size
+
+    def digest(self) -> str:
+        """sha256 of what is there, in hexadecimal."""
+        digest, place = sha256(), 0
+        while block := os.pread(self.file, BLOCK, place):
+            digest.update(block)
+            place += len(block)
+        return digest.hexdigest()
+
+    def cut(self, size: int) -> None:
+        """Leaves the first bytes, and goes on behind them."""
+        os.ftruncate(self.file, size)
+        os.lseek(self.file, size, os.SEEK_SET)
+
+    def empty(self) -> None:
+        self.cut(0)
+
+    def write(self, block: bytes) -> None:
+        while block:
+            block = block[os.write(self.file, block) :]
+
+    def flush(self) -> None:
+        os.fsync(self.file)
+
+    def discard(self) -> None:
+        """Removes the file: what is in it is of no use."""
+        self.path.unlink(missing_ok=True)
+        self.discarded = True
+
+
+@contextmanager
+def part_file(target: Path) -> Iterator[Part]:
+    """A part of `target`: one that an earlier download left and that nobody is writing, else a new one under a name of its own.
+
+    Links are never followed and files of others never taken, so that a prepared folder can't turn a download against another file. What
+    is not discarded stays where the download breaks off, for the next one to continue.
+    """
+    part = next(_left(target), None) or _new(target)
+    try:
+        yield part
+    finally:
+        if not part.discarded and part.size() == 0:
+            part.discard()
+        os.close(part.file)
+
+
+def _left(target: Path) -> Iterator[Part]:
+    """SystemContext that earlier downloads left behind, the largest first; what is no plain file of ours is passed over."""
+    names = sorted(target.parent.glob(f"{_escaped(target.name)}*.part"), key=_size, reverse=True)
+    for path in names:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            continue
+        if _is_ours(file, path):
+            yield Part(path, target, file)
+            return
+        os.close(file)
+
+
+def _is_ours(file: int, path: Path) -> bool:
+    """Whether this is a plain file of this user, under one name, that no other download holds."""
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+        return False
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = path.stat(follow_symlinks=False)
+        return (named.st_dev, named.st_ino) == (
+            found.st_dev,
+            found.st_ino,
+        )  # else it became the target meanwhile
+    return False
+
+
+def _new(target: Path) -> Part:
+    path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return Part(path, target, file)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def _escaped(name: str) -> str:
+    """A name as a pattern of `glob` that means this very name."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)

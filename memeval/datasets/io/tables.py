@@ -1,0 +1,70 @@
+"""Reads tables of comma-separated values, so that whatever is wrong is named by file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
+from memeval.errors import UserError
+from memeval.shown import one_line
+
+
+def header(content: bytes, path: Path) -> tuple[str, ...]:
+    """The column names. Raises `UserError` where the file is empty or no text."""
+    return tuple(next(_rows(content, path))[1])
+
+
+def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Fields]:
+    """The rows by column name, each under the line on which it ends, `line 12`; rows without a single cell are passed over.
+
+    Raises `UserError` where the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one of `columns` or any row, or where a row
+    has more or fewer cells than the header.
+    """
+    lines = _rows(content, path)
+    _, names = next(lines)
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(
+            f"{path}: line 1: column {quoted(doubled)} occurs {names.count(doubled)} times."
+        )
+    if missing := next((name for name in columns if name not in names), None):
+        raise UserError(
+            f"{path}: line 1: column '{missing}' is missing; there is {one_line(', '.join(names), 4 * SHOWN)}."
+        )
+    rows = [_row(path, number, names, cells) for number, cells in lines if cells]
+    if not rows:
+        raise UserError(f"{path} holds no row below its header.")
+    return rows
+
+
+def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> Fields:
+    if len(cells) != len(names):
+        raise UserError(
+            f"{path}: line {number}: {len(cells)} cells, and the header has {len(names)} columns: is the file cut off?"
+        )
+    return Fields(path, f"line {number}", dict(zip(names, cells, strict=True)))
+
+
+def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Cells by line, the header first."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
+        ) from error
+    if not text.strip():
+        raise UserError(f"{path} is empty.", REPLACE)
+    if "\0" in text:
+        raise UserError(
+            f"{path}: line {text[: text.index(chr(0))].count(chr(10)) + 1} holds a NUL byte.",
+            REPLACE,
+        )
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise UserError(f"{path}: line {reader.line_num}: {error}.", REPLACE) from error

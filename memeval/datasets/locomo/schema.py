@@ -1,0 +1,142 @@
+"""LoCoMo's JSON schema: one record of the file becomes one case."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+
+from memeval.datasets.io.fields import SHOWN, Fields, quoted
+from memeval.errors import UserError
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.shown import one_line
+
+ADVERSARIAL = 5
+CATEGORIES = (1, 2, 3, 4, 5)
+
+SESSION = re.compile(r"session_([0-9]{1,6})")
+EVIDENCE = re.compile(r"D:?([0-9]+):([0-9]+)")
+DATE = re.compile(
+    r"\s*([0-9]{1,2}):([0-9]{2}) ([ap]m) on ([0-9]{1,2}) ([a-z]+),? ([0-9]{4})\s*", re.IGNORECASE
+)
+MONTHS = {
+    name: number
+    for number, name in enumerate(
+        (
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+        ),
+        start=1,
+    )
+}
+
+
+def read_case(sample: Fields, *, captions: bool) -> EvalCase:
+    """One conversation with its questions."""
+    case_id = sample.text("sample_id")
+    shown = one_line(case_id, SHOWN)
+    if not case_id.strip():
+        raise sample.wrong("sample_id", "is empty")
+    talk = Fields.of(sample.path, f"{shown} conversation", sample.get("conversation", "an object"))
+    sessions = tuple(_sessions(talk, case_id, captions))
+    turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
+    for turn_id, count in turn_ids.items():
+        if count > 1:
+            raise talk.wrong(
+                "dia_id",
+                f"{quoted(turn_id)} occurs {count} times; it must be unique within the conversation",
+            )
+    questions = tuple(
+        _question(qa, f"{case_id}/q{index}", turn_ids)
+        for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]"))
+    )
+    return EvalCase(
+        case_id, sessions, questions, speakers=(talk.text("speaker_a"), talk.text("speaker_b"))
+    )
+
+
+def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str, ...]:
+    """Turn ids named in the strings, however they are written there; those that exist, each once, in order."""
+    found = (
+        f"D{int(session)}:{int(turn)}"
+        for text in strings
+        for session, turn in EVIDENCE.findall(text)
+        if len(session + turn) < 20
+    )
+    return tuple(dict.fromkeys(turn_id for turn_id in found if turn_id in turns))
+
+
+def parse_date(text: str) -> datetime | None:
+    """`1:56 pm on 8 May, 2023` as a time, whatever the locale; None where it is no such date."""
+    match = DATE.fullmatch(text)
+    if not match:
+        return None
+    hour, minute, half, day, month, year = match.groups()
+    if not 1 <= int(hour) <= 12:
+        return None
+    try:
+        return datetime(
+            int(year),
+            MONTHS[month.lower()],
+            int(day),
+            int(hour) % 12 + 12 * (half.lower() == "pm"),
+            int(minute),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
+    """The sessions that exist, by number; a date without a session is nothing."""
+    keys = {key: int(match[1]) for key in talk.values if (match := SESSION.fullmatch(key))}
+    if not keys:
+        raise UserError(f"{talk.path}: {talk.record} holds no session.")
+    for key, number in sorted(keys.items(), key=lambda item: item[1]):
+        if key != f"session_{number}":
+            raise talk.wrong(key, f"is not written session_{number}")
+        started_at = parse_date(talk.text(f"{key}_date_time"))
+        if started_at is None:
+            raise talk.wrong(f"{key}_date_time", "is no date like '1:56 pm on 8 May, 2023'")
+        turns = [
+            _turn(turn, started_at, captions)
+            for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
+        ]
+        if turns:
+            yield Session(f"s{number}", started_at, tuple(turns))
+
+
+def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
+    caption = turn.text("blip_caption") if turn.values.get("blip_caption") is not None else None
+    return Turn(
+        turn.text("dia_id"),
+        turn.text("speaker"),
+        turn.text("text"),
+        time,
+        (caption or None) if captions else None,
+    )
+
+
+def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuestion:
+    category = qa.integer("category")
+    if category not in CATEGORIES:
+        raise qa.wrong("category", f"is {category}, not one of {list(CATEGORIES)}")
+    answerable = category != ADVERSARIAL
+    return EvalQuestion(
+        question_id=question_id,
+        text=qa.text("question"),
+        category=category,
+        gold=(qa.answer("answer"),) if answerable else (),
+        evidence=repair_evidence(qa.texts("evidence"), turns),
+        answerable=answerable,
+    )

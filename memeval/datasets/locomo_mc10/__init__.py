@@ -1,0 +1,1 @@
+"""LoCoMo-MC10: LoCoMo's questions with ten choices each."""

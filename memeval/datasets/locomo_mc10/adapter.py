@@ -1,0 +1,273 @@
+"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo, where the published file can't be had."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, ClassVar, Literal
+
+from memeval.config.paths import data_dir
+from memeval.config.schema import ANSWER, PREPARE, RUN, at
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.fields import Fields, kind_of, parse_json
+from memeval.datasets.locate import (
+    check_pin,
+    digest_of,
+    excerpt_notes,
+    excerpt_of,
+    locate,
+    missing,
+    read_file,
+)
+from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
+from memeval.datasets.locomo.schema import read_case
+from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
+from memeval.datasets.locomo_mc10.evidence import Evidence
+from memeval.datasets.locomo_mc10.metrics import position_measures
+from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffled
+from memeval.datasets.registry import DEMO, LOCOMO, LOCOMO_MC10
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase
+
+MARK = "derived"
+"""Field of a row that `data make` wrote: what it was made from."""
+DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
+
+
+@dataclass(frozen=True)
+class LocomoMc10Settings(DatasetSettings):
+    """Settings of LoCoMo-MC10."""
+
+    choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
+    """`shuffled` puts the choices of each question in a random order, which depends on `choice_seed` and the question's id alone."""
+    choice_seed: int = at(ANSWER, 0)
+    derive: bool = at(PREPARE, False)
+    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers; `path` then names that file."""
+    derive_seed: int = at(ANSWER, 0)
+    category_names: str = at(RUN, "official")
+    """Whose names the tables use, see `memeval.datasets.locomo.names`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        category_names(self.category_names)
+
+
+class LocomoMc10(Dataset):
+    """Reads a file of JSON lines in LoCoMo-MC10's schema, a case a conversation. Evidence is LoCoMo's, where its file is there, too."""
+
+    settings_type = LocomoMc10Settings
+    judges: ClassVar[tuple[str, ...]] = ("accuracy",)
+    chooses: ClassVar[bool] = True
+    settings: LocomoMc10Settings
+
+    def __init__(
+        self, path: Path, info: DatasetInfo = LOCOMO_MC10, settings: DatasetSettings | None = None
+    ) -> None:
+        super().__init__(path, info, settings)
+        self._source_info = LOCOMO if info.name == LOCOMO_MC10.name else DEMO
+        self._evidence: Evidence | None = None
+        self._twice = self._questions = 0
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return category_names(self.settings.category_names)
+
+    @property
+    def headline(self) -> frozenset[CategoryId]:
+        return LOCOMO_HEADLINE
+
+    def open(self) -> LoadedDataset:
+        if self.settings.derive:
+            digest, pinned, _ = self._original
+            made_of = digest_of(
+                f"{digest} seed={self.settings.derive_seed} version={VERSION}".encode()
+            )
+            return LoadedDataset(
+                self.info, self._original_path, made_of, pinned, self._derived_notes(), derived=True
+            )
+        pinned = check_pin(
+            self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
+        )
+        joined = self._joinable
+        digest = (
+            digest_of(f"{self._digest} evidence={joined[0]}".encode()) if joined else self._digest
+        )
+        part = excerpt_of(self.info, self._digest) is not None
+        mark = self._mark
+        notes = (*self._file_notes(), *([_derived_note(mark)] if mark else ()))
+        return LoadedDataset(
+            self.info, self.path, digest, pinned, notes, excerpt=part, derived=mark is not None
+        )
+
+    def read(self) -> Iterator[EvalCase]:
+        self._evidence = (
+            Evidence(self._conversations, self._original_path.name)
+            if self.settings.derive or self._joinable
+            else None
+        )
+        self._twice = self._questions = 0
+        rows = (
+            derive_rows(self._samples, self.settings.derive_seed)
+            if self.settings.derive
+            else read_lines(self.path)
+        )
+        for case in read_cases(rows):
+            self._count(case)
+            yield self._ordered(self._evidence.join(case) if self._evidence else case)
+        if not self._questions:
+            raise UserError(f"{self.path} holds no question.")
+
+    def notes(self) -> tuple[str, ...]:
+        notes = [self._evidence.note()] if self._evidence else []
+        if self._twice:
+            notes.append(
+                f"choices: {self._twice} of {self._questions} questions show a choice twice; both places count as the same answer"
+            )
+        return tuple(notes)
+
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """Derived rows as JSON lines in the published schema, each with a field `derived` that says what it was made from."""
+        if not self.settings.derive:
+            raise UserError(
+                f"data set '{self.info.name}' is a file already; derived rows can be written.",
+                "say so:  dataset.derive=true",
+            )
+        seed = self.settings.derive_seed
+        made_from = {
+            "from": self._original_path.name,
+            "sha256": self._original[0],
+            "seed": seed,
+            "version": VERSION,
+        }
+        questions = 0
+        for row in derive_rows(self._samples, seed):
+            file.write(json.dumps({**row.values, MARK: made_from}, ensure_ascii=False) + "\n")
+            questions += 1
+        return len(self._samples), questions
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        return position_measures(records)
+
+    def _ordered(self, case: EvalCase) -> EvalCase:
+        """The case with its choices in the order that is asked for."""
+        if self.settings.choice_order == "given":
+            return case
+        return replace(
+            case,
+            questions=tuple(
+                shuffled(question, self.settings.choice_seed) for question in case.questions
+            ),
+        )
+
+    def _count(self, case: EvalCase) -> None:
+        self._questions += len(case.questions)
+        self._twice += sum(
+            max(Counter(question.choices).values()) > 1 for question in case.questions
+        )
+
+    @cached_property
+    def _digest(self) -> str:
+        try:
+            return file_digest(self.path)
+        except FileNotFoundError:
+            error = missing(self.info, self.path)
+            raise UserError(error.message, *error.hints[:1], DERIVE, *error.hints[1:]) from None
+        except OSError as error:
+            raise UserError(
+                f"data set '{self.info.name}': {self.path} can't be read: {error.strerror}."
+            ) from error
+
+    def _file_notes(self) -> Iterator[str]:
+        yield from excerpt_notes(self.info, self._digest)
+        if self.info.url and self.info.sha256 is None and not excerpt_of(self.info, self._digest):
+            yield f"the data file's sha256 is {self._digest[:12]}…; none is registered to compare it with"
+        if not self._joinable:
+            what = "is not the registered file" if self._original_path.is_file() else "is missing"
+            yield f"evidence: none, since {self._original_path.name} {what}; retrieval is not measured"
+
+    def _derived_notes(self) -> tuple[str, ...]:
+        return (
+            _derived_note(
+                {
+                    "from": self._original_path.name,
+                    "sha256": self._original[0],
+                    "seed": self.settings.derive_seed,
+                }
+            ),
+        )
+
+    @property
+    def _mark(self) -> Mapping[str, Any] | None:
+        """What the first row of a file says of its derivation; None where it says nothing, or can't be read: `read` then tells."""
+        try:
+            first = next(read_lines(self.path), None)
+        except UserError:
+            return None
+        mark = first.values.get(MARK) if first else None
+        return mark if isinstance(mark, dict) else None
+
+    @property
+    def _original_path(self) -> Path:
+        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the data folder's."""
+        if self.settings.derive and self.settings.path:
+            return self.path
+        beside = self.path.parent.parent / self._source_info.file
+        return beside if beside.is_file() else locate(self._source_info, data_dir())
+
+    @cached_property
+    def _original(self) -> tuple[str, bool, bytes]:
+        """Digest of LoCoMo's file, whether it is the registered one, and its content. Raises `UserError` where none may be used."""
+        content = read_file(self._source_info, self._original_path)
+        digest = digest_of(content)
+        pinned = check_pin(
+            self._source_info,
+            self._original_path,
+            digest,
+            allow_unpinned=self.settings.allow_unpinned,
+        )
+        return digest, pinned, content
+
+    @cached_property
+    def _joinable(self) -> tuple[str, bool, bytes] | None:
+        """LoCoMo's file, where it is there and the registered one."""
+        if not self._original_path.is_file():
+            return None
+        content = read_file(self._source_info, self._original_path)
+        digest = digest_of(content)
+        return (digest, True, content) if self._source_info.sha256 in (None, digest) else None
+
+    @cached_property
+    def _samples(self) -> list[Fields]:
+        found = self._original if self.settings.derive else self._joinable
+        assert found is not None  # asked for only where there is one
+        samples = parse_json(found[2], self._original_path)
+        if not isinstance(samples, list) or not samples:
+            raise UserError(
+                f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a list of conversations."
+            )
+        return [
+            Fields.of(self._original_path, f"record {index}", sample)
+            for index, sample in enumerate(samples)
+        ]
+
+    @cached_property
+    def _conversations(self) -> Mapping[str, EvalCase]:
+        """LoCoMo's conversations by id."""
+        return {
+            case.case_id: case
+            for case in (read_case(sample, captions=False) for sample in self._samples)
+        }
+
+
+def _derived_note(made_from: Mapping[str, Any]) -> str:
+    """What every report says of derived rows."""
+    return (
+        f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} (sha256 "
+        f"{str(made_from.get('sha256'))[:12]}…) with derive_seed={made_from.get('seed')}, wrong choices drawn from other questions' "
+        "answers; the figures compare with no published ones"
+    )

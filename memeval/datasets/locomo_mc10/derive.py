@@ -1,0 +1,151 @@
+"""Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong choices drawn from other questions' answers.
+
+They stand in for the published file where that can't be had. Its wrong choices were written for each question; ours were not, so that the
+figures of the two do not compare.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memeval.datasets.io.fields import Fields
+from memeval.datasets.locomo.names import LOCOMO_NAMES
+from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.metrics.refusal import is_refusal
+from memeval.records import CategoryId, EvalCase
+
+VERSION = "1"
+"""Raised whenever the same file and seed give other rows than before."""
+
+CHOICES = 10
+NOT_ANSWERABLE = "Not answerable"
+"""The right choice of category 5, and of no other."""
+
+Pool = Mapping[CategoryId, Mapping[str, Sequence[str]]]
+"""Answers by category and conversation."""
+
+
+def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
+    """A row for each question, in the file's order. Raises `UserError` where a conversation does not parse.
+
+    Wrong choices are other answers of the same category: first those of the same conversation, then those of others, then answers of other
+    categories, each group in a random order. None says the same as the right one or as another, has words that are all among theirs, or
+    says that there is no answer. For category 5 they are what its questions pretend (`adversarial_answer`), the question's own first.
+    """
+    cases = [read_case(sample, captions=False) for sample in samples]
+    answers = {
+        case.case_id: _answers(sample, case) for sample, case in zip(samples, cases, strict=True)
+    }
+    pool: dict[CategoryId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for case in cases:
+        for question, answer in zip(case.questions, answers[case.case_id], strict=True):
+            pool[question.category][case.case_id].append(answer)
+    for sample, case in zip(samples, cases, strict=True):
+        haystack = _haystack(case)
+        for index, (question, answer) in enumerate(
+            zip(case.questions, answers[case.case_id], strict=True)
+        ):
+            drawn = random.Random(f"{seed} {question.question_id}")
+            own = [answer] if question.category == ADVERSARIAL and answer else []
+            right = NOT_ANSWERABLE if question.category == ADVERSARIAL else answer
+            choices = _choices(
+                right, own, _candidates(pool, question.category, case.case_id, drawn)
+            )
+            drawn.shuffle(choices)
+            row = {
+                "question_id": f"{case.case_id}_q{index}",
+                "question": question.text,
+                "question_type": LOCOMO_NAMES["mc10"][question.category],
+                "answer": right,
+                "choices": choices,
+                "correct_choice_index": choices.index(right),
+                "num_choices": len(choices),
+                **haystack,
+            }
+            yield Fields(sample.path, f"{case.case_id} qa[{index}]", row)
+
+
+def _answers(sample: Fields, case: EvalCase) -> list[str]:
+    """The gold of each question, and what those of category 5 pretend; empty where nothing does."""
+    raw = sample.objects("qa", f"{case.case_id} qa[{{}}]")
+    pretended = [
+        qa.answer("adversarial_answer") if "adversarial_answer" in qa.values else "" for qa in raw
+    ]
+    return [
+        (question.gold[0] if question.gold else pretence).strip()
+        for question, pretence in zip(case.questions, pretended, strict=True)
+    ]
+
+
+def _haystack(case: EvalCase) -> dict[str, Any]:
+    roles = dict(zip(case.speakers, ("user", "assistant"), strict=True))
+    return {
+        "num_sessions": len(case.sessions),
+        "haystack_session_ids": [f"session_{session.session_id[1:]}" for session in case.sessions],
+        "haystack_session_datetimes": [
+            session.started_at.isoformat() if session.started_at else ""
+            for session in case.sessions
+        ],
+        "haystack_sessions": [
+            [
+                {
+                    "role": roles.get(turn.speaker, "assistant"),
+                    "content": f"[{turn.speaker.upper()}]: {turn.text}",
+                }
+                for turn in session.turns
+            ]
+            for session in case.sessions
+        ],
+    }
+
+
+def _candidates(
+    pool: Pool, category: CategoryId, conversation: str, drawn: random.Random
+) -> Iterator[str]:
+    """Answers that may be wrong choices, the likeliest first."""
+    near = pool[category].get(conversation, ())
+    same = [
+        answer
+        for other, answers in pool[category].items()
+        if other != conversation
+        for answer in answers
+    ]
+    others = [talks for other, talks in pool.items() if other not in (category, ADVERSARIAL)]
+    rest = [answer for talks in others for answers in talks.values() for answer in answers]
+    for group in (near, same, rest):
+        if group:
+            yield from drawn.sample(group, len(group))
+
+
+def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[str]:
+    """The right choice and wrong ones, none of which says what another does, nor that there is no answer."""
+    chosen = [right]
+    said = [_words(right)]
+    for source in (own, candidates):
+        for answer in source:
+            words = _words(answer)
+            if (
+                len(chosen) < CHOICES
+                and words
+                and not is_refusal(answer)
+                and not any(words <= other or other <= words for other in said)
+            ):
+                chosen.append(answer)
+                said.append(words)
+            if len(chosen) == CHOICES:
+                break
+    return chosen
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) - {
+        "a",
+        "an",
+        "the",
+        "and",
+    }

@@ -1,0 +1,240 @@
+"""LoCoMo-MC10's schema: a JSON line a question, each with its whole haystack; the lines of one conversation become one case."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
+from memeval.datasets.locomo.names import LOCOMO_NAMES
+from memeval.datasets.locomo.schema import ADVERSARIAL
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
+from memeval.shown import one_line
+
+TYPES: Mapping[str, CategoryId] = {
+    name: category for category, name in LOCOMO_NAMES["mc10"].items()
+}
+"""LoCoMo's category by the `question_type` that the file gives it, which is one of the wrong namings."""
+
+MOST_CHOICES = 10
+"""A reply names a choice by one digit."""
+
+HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
+ROLES = ("user", "assistant")
+
+_ID = re.compile(r"(?P<conversation>.+)_q(?P<index>[0-9]{1,6})")
+_SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
+_SPEAKER = re.compile(r"\[([^\[\]\n]{1,80})\]: ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the file."""
+
+    fields: Fields
+    question_id: str
+    conversation: str
+    index: int
+    """Place of the question in LoCoMo's own list of the conversation."""
+
+
+def read_lines(path: Path) -> Iterator[Fields]:
+    """The objects of a file of JSON lines, blank lines left out, one in memory at a time. Raises `UserError` naming line and column."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield Fields.of(path, f"line {number}", _object(path, number, line))
+
+
+def _object(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: line {number} is not UTF-8 text: its byte {error.start} can't be decoded.",
+            REPLACE,
+        ) from error
+    except json.JSONDecodeError as error:
+        end = (
+            " (is the file cut off there?)"
+            if error.pos >= len(error.doc.rstrip()) or not line.endswith(b"\n")
+            else ""
+        )
+        raise UserError(
+            f"{path}: line {number} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: line {number} is not JSON that can be read: {error}.", REPLACE
+        ) from error
+
+
+def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
+    """A case a conversation, as soon as its lines end; one haystack is held at a time.
+
+    Raises `UserError` for a line that does not parse, for a question that is there twice, for a conversation whose lines do not stand
+    together, and for one whose lines carry different haystacks.
+    """
+    ended: set[str] = set()
+    for conversation, group in groupby(map(read_row, objects), key=lambda row: row.conversation):
+        rows = iter(group)
+        first = next(rows)
+        if conversation in ended:
+            raise first.fields.wrong(
+                "question_id",
+                f"goes back to {quoted(conversation)}, whose lines ended before: they must stand together",
+            )
+        ended.add(conversation)
+        yield _case(first, rows)
+
+
+def read_row(fields: Fields) -> Row:
+    """The line with the parts of its id. From here on errors name the question."""
+    question_id = fields.text("question_id")
+    match = _ID.fullmatch(question_id)
+    if match is None:
+        raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
+    named = replace(fields, record=f"{fields.record}, {question_id}")
+    return Row(named, question_id, match["conversation"], int(match["index"]))
+
+
+def _case(first: Row, others: Iterable[Row]) -> EvalCase:
+    sessions = tuple(_sessions(first.fields))
+    speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns)
+    questions = {first.question_id: _question(first)}
+    for row in others:
+        if row.question_id in questions:
+            raise row.fields.wrong("question_id", "is there twice; it must be unique")
+        for name in HAYSTACK:
+            if row.fields.items(name) != first.fields.values[name]:
+                raise row.fields.wrong(
+                    name,
+                    f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a conversation share one haystack",
+                )
+        questions[row.question_id] = _question(row)
+    return EvalCase(first.conversation, sessions, tuple(questions.values()), tuple(speakers))
+
+
+def _sessions(row: Fields) -> Iterator[Session]:
+    ids, dates, talks = (
+        row.texts("haystack_session_ids"),
+        row.texts("haystack_session_datetimes"),
+        row.items("haystack_sessions"),
+    )
+    if not ids:
+        raise row.wrong("haystack_session_ids", "is empty")
+    for name, items in (("haystack_session_datetimes", dates), ("haystack_sessions", talks)):
+        if len(items) != len(ids):
+            raise row.wrong(
+                name, f"has {len(items)} entries, and haystack_session_ids has {len(ids)}"
+            )
+    numbers = [_number(row, session_id) for session_id in ids]
+    if numbers != sorted(set(numbers)):
+        raise row.wrong("haystack_session_ids", "are not in the order of their numbers, each once")
+    for number, date, turns in zip(numbers, dates, talks, strict=True):
+        place = f"{row.record}: haystack_sessions[{number}]"
+        if not isinstance(turns, list):
+            raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
+        time = _time(row, date)
+        said = (
+            Fields.of(row.path, f"{place}[{position}]", turn) for position, turn in enumerate(turns)
+        )
+        yield Session(
+            f"s{number}",
+            time,
+            tuple(
+                _turn(turn, f"D{number}:{place}", time) for place, turn in enumerate(said, start=1)
+            ),
+        )
+
+
+def _number(row: Fields, session_id: str) -> int:
+    match = _SESSION.fullmatch(session_id)
+    if match is None:
+        raise row.wrong(
+            "haystack_session_ids",
+            f"holds {quoted(session_id)}, which is not written like session_1",
+        )
+    return int(match[1])
+
+
+def _time(row: Fields, date: str) -> datetime:
+    try:
+        return datetime.fromisoformat(date)
+    except ValueError:
+        raise row.wrong(
+            "haystack_session_datetimes",
+            f"holds {quoted(date)}, which is no date like 2023-05-08T13:56:00",
+        ) from None
+
+
+def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
+    """`[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is the role."""
+    role, content = turn.text("role"), turn.text("content")
+    if role not in ROLES:
+        raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
+    match = _SPEAKER.match(content)
+    return (
+        Turn(turn_id, match[1].title(), content[match.end() :], time)
+        if match
+        else Turn(turn_id, role, content, time)
+    )
+
+
+def _question(row: Row) -> EvalQuestion:
+    fields = row.fields
+    kind, choices, right = (
+        fields.text("question_type"),
+        fields.texts("choices"),
+        fields.integer("correct_choice_index"),
+    )
+    answer = fields.answer("answer")
+    if kind not in TYPES:
+        raise fields.wrong("question_type", f"is {quoted(kind)}, not one of {list(TYPES)}")
+    if not 2 <= len(choices) <= MOST_CHOICES:
+        raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
+    if not all(choice.strip() for choice in choices):
+        raise fields.wrong("choices", "holds an empty one")
+    for name, told, counted in (
+        ("num_choices", fields.integer("num_choices"), len(choices)),
+        ("num_sessions", fields.integer("num_sessions"), len(fields.items("haystack_session_ids"))),
+    ):
+        if told != counted:
+            raise fields.wrong(name, f"is {told}, and there are {counted}")
+    if not 0 <= right < len(choices):
+        raise fields.wrong(
+            "correct_choice_index", f"is {right}, and there are {len(choices)} choices"
+        )
+    if choices[right] != answer:
+        raise fields.wrong(
+            "answer",
+            f"is {quoted(answer)}, and correct_choice_index={right} points at {quoted(choices[right])}",
+        )
+    answerable = TYPES[kind] != ADVERSARIAL
+    return EvalQuestion(
+        question_id=row.question_id,
+        text=fields.text("question"),
+        category=TYPES[kind],
+        gold=(answer,) if answerable else (),
+        choices=tuple(choices),
+        right_choices=(right,),
+        answerable=answerable,
+    )
+
+
+def shuffled(question: EvalQuestion, seed: int) -> EvalQuestion:
+    """The question with its choices in an order that depends on the seed and on its id alone."""
+    order = list(range(len(question.choices)))
+    random.Random(f"{seed} {question.question_id}").shuffle(order)
+    right = tuple(sorted(order.index(place) for place in question.right_choices))
+    return replace(
+        question, choices=tuple(question.choices[place] for place in order), right_choices=right
+    )

@@ -1,0 +1,145 @@
+"""LongMemEval (Wu et al., ICLR 2025): 500 questions, each with a chat history of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from memeval.config.schema import PREPARE, at
+from memeval.datasets.contract import (
+    GRANULARITIES,
+    Dataset,
+    DatasetInfo,
+    DatasetSettings,
+    LoadedDataset,
+    Record,
+)
+from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.json_stream import stream_list
+from memeval.datasets.locate import check_pin, excerpt_notes, missing
+from memeval.datasets.longmemeval.metrics import official_means, official_metrics, share_right
+from memeval.datasets.longmemeval.schema import ABILITIES, Item, read_item
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase, EvalQuestion
+
+
+@dataclass(frozen=True)
+class LongMemEvalSettings(DatasetSettings):
+    """Settings of the data sets in LongMemEval's schema."""
+
+    roles: Literal["all", "user"] = at(PREPARE, "all")
+    """Whose turns are remembered; `user` is what the official retrieval protocol indexes."""
+
+
+class LongMemEval(Dataset):
+    """Reads a file in LongMemEval's schema, one item at a time: one question is one case with its own history."""
+
+    settings_type = LongMemEvalSettings
+    judges: ClassVar[tuple[str, ...]] = (
+        "keyword",
+        "longmemeval",
+        "exact_match",
+        "token_f1",
+        "llm",
+        "mem0",
+    )
+    settings: LongMemEvalSettings
+
+    def __init__(
+        self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
+    ) -> None:
+        super().__init__(path, info, settings)
+        self._odd: Counter[str] = Counter()
+        if self.settings.roles == "user":  # an exchange is closed by the assistant's reply
+            self.granularities = tuple(name for name in GRANULARITIES if name != "exchange")
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return {kind: kind for kind in ABILITIES}
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"ability": "Ability"}
+
+    def open(self) -> LoadedDataset:
+        pinned = check_pin(
+            self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
+        )
+        notes = excerpt_notes(self.info, self._digest)
+        return LoadedDataset(self.info, self.path, self._digest, pinned, notes, excerpt=bool(notes))
+
+    @cached_property
+    def _digest(self) -> str:
+        """The file's sha256, read in blocks."""
+        try:
+            return file_digest(self.path)
+        except FileNotFoundError:
+            raise missing(self.info, self.path) from None
+        except OSError as error:
+            raise UserError(
+                f"data set '{self.info.name}': {self.path} can't be read: {error.strerror}."
+            ) from error
+
+    def read(self) -> Iterator[EvalCase]:
+        self._odd = Counter()
+        seen: set[str] = set()
+        for index, value in enumerate(stream_list(self.path)):
+            item = read_item(
+                Fields.of(self.path, f"record {index}", value), index, self.settings.roles
+            )
+            (question,) = item.case.questions
+            if question.question_id in seen:
+                raise UserError(
+                    f"{self.path}: record {index}: question_id {quoted(question.question_id)} occurs twice; it must be unique."
+                )
+            seen.add(question.question_id)
+            self._count(item, question)
+            yield item.case
+        if not seen:
+            raise UserError(f"{self.path} holds no question.")
+
+    def _count(self, item: Item, question: EvalQuestion) -> None:
+        self._odd.update(
+            questions=1,
+            without=int(not question.evidence),
+            early=int(item.asked_early),
+            repeats=int(item.repeats_session),
+            silent=item.silent_sessions,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        odd, total = self._odd, self._odd["questions"]
+        found = {
+            "without": f"evidence: {odd['without']} of {total} questions flag no turn that is remembered, and enter no retrieval metric",
+            "early": f"time: {odd['early']} of {total} questions are asked before a session of their history; it is remembered too",
+            "repeats": f"sessions: {odd['repeats']} histories repeat a session; each is a session of its own",
+            "silent": f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}",
+        }
+        return tuple(line for name, line in found.items() if odd[name])
+
+    def ranking_metrics(
+        self,
+        question: EvalQuestion,
+        ranking: Sequence[Sequence[str]],
+        session_of: Mapping[str, str],
+    ) -> Mapping[str, float | None]:
+        """The official retrieval metrics of a question that they count; they are defined where user turns alone are indexed."""
+        if self.settings.roles != "user" or not question.answerable or not question.evidence:
+            return {}
+        return official_metrics(ranking, question.evidence, session_of)
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        return {
+            "abstention_accuracy": share_right(
+                record for record in records if not record["answerable"]
+            ),
+            "knowledge_update_accuracy": share_right(
+                record for record in records if record["category"] == "knowledge-update"
+            ),
+            **official_means(records),
+        }

@@ -1,0 +1,92 @@
+"""LongMemEval's judge: a prompt for each kind of question, a reply of one word."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from memeval.errors import UserError
+from memeval.judges.contract import Metrics
+from memeval.judges.model import CUT, WITHHELD, ModelJudge
+from memeval.judges.reading import read_yes
+from memeval.llm.contract import Completion
+from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
+from memeval.records import EvalQuestion, Label, Verdict
+
+ABSTENTION = "abstention"
+KIND_OF = {
+    "single-session-user": "fact",
+    "single-session-assistant": "fact",
+    "multi-session": "fact",
+    "temporal-reasoning": "temporal",
+    "knowledge-update": "update",
+    "single-session-preference": "preference",
+}
+"""Which prompt judges a question type; `abstention` judges the questions that have no answer, whatever their type."""
+KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
+
+
+REPLY_TOKENS = 10
+"""Tokens that the protocol gives a reply."""
+
+
+class YesNoJudge(ModelJudge):
+    """Asks a model for yes or no. The first word is read, or under `judge.reading=official` a "yes"
+    anywhere in the reply.
+    """
+
+    says_yes_or_no: ClassVar[bool] = True
+
+    async def _says_yes(
+        self, kind: str, question: EvalQuestion, answer: str, tried: int
+    ) -> Verdict:
+        """The verdict under the words of a kind of question."""
+        prompt = self._prompt(question, answer, self._template.parts[kind], REPLY_TOKENS)
+
+        def read(reply: Completion) -> Verdict | None:
+            if reply.finish_reason == WITHHELD:
+                return None
+            cut = reply.finish_reason == CUT
+            right = read_yes(reply.text, reading=self._settings.reading, cut=cut, answer=answer)
+            if right is None:
+                return None
+            if question.answerable:
+                return self.verdict(answer, right=right, score=float(right))
+            return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+
+        return await self._voted(prompt, read, tried)
+
+
+class LongMemEvalJudge(YesNoJudge):
+    """Right iff the model says yes, under the words for the question's type. Source: Wu et al.,
+    ICLR 2025.
+
+    The protocol's judge is gpt-4o-2024-08-06 at temperature 0, with 10 tokens for its reply.
+    """
+
+    name = "longmemeval"
+    judges_refusals = True
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
+        """A template of parts, one a kind of question. A file of one's own has a section for each: see `sections_from_file`."""
+        if prompt_file:
+            return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
+        return joined(
+            "judge_longmemeval", {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
+        )
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        return await self._says_yes(kind_of(question), question, answer, tried)
+
+
+def kind_of(question: EvalQuestion) -> str:
+    """The prompt that judges a question. Raises `UserError` for a question type that the protocol does not have."""
+    if not question.answerable:
+        return ABSTENTION
+    if question.category not in KIND_OF:
+        raise UserError(
+            f"judge=longmemeval knows no question type '{question.category}'; it has {', '.join(KIND_OF)}"
+        )
+    return KIND_OF[str(question.category)]

@@ -1,0 +1,138 @@
+"""LongMemEval's own figures: retrieval metrics as its code computes them, which are not the textbook's.
+
+Source: Wu et al., ICLR 2025, src/retrieval/eval_utils.py. Documents are user turns, or sessions as their user turns; relevant are those
+that hold a flagged turn. Questions that are not answerable, or flag no user turn, are left out of the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log2
+from typing import Any
+
+from memeval.metrics.statistics import mean
+from memeval.records import Label, Status
+
+CUTOFFS = (1, 3, 5, 10, 30, 50)
+PREFIX = "official/"
+
+
+def official_dcg(ranks: Iterable[int]) -> float:
+    """Gain of relevant documents at 1-based ranks: 1 at the first, then 1 / log2(rank), so that the first two weigh the same."""
+    return sum(1.0 if rank == 1 else 1 / log2(rank) for rank in ranks)
+
+
+def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
+    """Gain of the relevant documents within k, over that of `relevant` ones at the first ranks; 0.0 where nothing is relevant."""
+    ideal = official_dcg(range(1, min(relevant, k) + 1))
+    return official_dcg(rank for rank in ranks if rank <= k) / ideal if ideal else 0.0
+
+
+def official_metrics(
+    ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
+) -> dict[str, float | None]:
+    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where units are neither turns nor sessions.
+
+    `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case. None where a ranking ends before k.
+    A ranking of turns is also measured by sessions: see `sessions_of_turns`.
+    """
+    if not ranking:
+        return {}
+    sessions: dict[str, list[str]] = {}
+    for turn, session in session_of.items():
+        sessions.setdefault(session, []).append(turn)
+    if all(len(unit) == 1 for unit in ranking):
+        turns = [unit[0] for unit in ranking]
+        return _documents("turn", turns, set(evidence), len(session_of)) | sessions_of_turns(
+            turns, set(evidence), session_of
+        )
+    units = [session_of[unit[0]] if unit else "" for unit in ranking]
+    if all(
+        sorted(unit) == sorted(sessions.get(session, ()))
+        for unit, session in zip(ranking, units, strict=True)
+    ):
+        return _documents("session", units, {session_of[turn] for turn in evidence}, len(sessions))
+    return {}
+
+
+def _documents(
+    name: str, ranked: Sequence[str], relevant: set[str], corpus: int
+) -> dict[str, float | None]:
+    """recall_any, recall_all and ndcg_any at every cutoff that the ranking reaches."""
+    ranks = [rank for rank, document in enumerate(ranked, start=1) if document in relevant]
+    metrics: dict[str, float | None] = {}
+    for k in CUTOFFS:
+        within = sum(rank <= k for rank in ranks)
+        values = (
+            float(within > 0),
+            float(within == len(relevant)),
+            official_ndcg(ranks, len(relevant), k),
+        )
+        metrics |= _named(name, k, values if len(ranked) >= min(k, corpus) else None)
+    return metrics
+
+
+def sessions_of_turns(
+    ranked: Sequence[str], relevant: set[str], session_of: Mapping[str, str]
+) -> dict[str, float | None]:
+    """A ranking of turns, measured by sessions: turns are taken until k sessions are among them.
+
+    The official ids tell a session's flagged turns from its others, so that such a session counts as two; each flagged turn gains on its
+    own.
+    """
+    ranks = [rank for rank, turn in enumerate(ranked, start=1) if turn in relevant]
+    depths = list(_new_at([(session_of[turn], turn in relevant) for turn in ranked]))
+    sought = {session_of[turn] for turn in relevant}
+    whole = len(ranked) == len(session_of)
+    metrics: dict[str, float | None] = {}
+    for k in CUTOFFS:
+        depth = depths[k - 1] if k <= len(depths) else len(ranked) if whole else None
+        if depth is None:
+            metrics |= _named("session", k, None)
+            continue
+        found = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
+        metrics |= _named(
+            "session",
+            k,
+            (
+                float(bool(found)),
+                float(found == sought),
+                official_ndcg(ranks, len(relevant), depth),
+            ),
+        )
+    return metrics
+
+
+def _new_at(groups: Sequence[tuple[str, bool]]) -> Iterable[int]:
+    """The 1-based places at which a group appears for the first time."""
+    seen: set[tuple[str, bool]] = set()
+    for place, group in enumerate(groups, start=1):
+        if group not in seen:
+            seen.add(group)
+            yield place
+
+
+def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict[str, float | None]:
+    metrics = ("recall_any", "recall_all", "ndcg_any")
+    return {
+        f"{PREFIX}{name}/{metric}_at_{k}": value
+        for metric, value in zip(metrics, values or (None, None, None), strict=True)
+    }
+
+
+def official_means(records: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """Means over the records that have official metrics; nothing where none has."""
+    rows = [record["metrics"] for record in records]
+    names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
+    return {name: mean(row[name] for row in rows if name in row) for name in names}
+
+
+def share_right(records: Iterable[Mapping[str, Any]]) -> float | None:
+    """Share of right answers among the scored ones, whatever made them right; None where none is scored."""
+    return mean(_right(record) for record in records)
+
+
+def _right(record: Mapping[str, Any]) -> float | None:
+    verdict = record["verdict"]
+    scored = record["status"] == Status.OK and verdict and verdict["label"] != Label.UNSCORED
+    return float(verdict["label"] == Label.CORRECT) if scored else None

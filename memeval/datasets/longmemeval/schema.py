@@ -1,0 +1,183 @@
+"""LongMemEval's JSON schema: one item of the file becomes one case with one question.
+
+What systems see tells nothing about evidence: the official ids of sessions contain the word "answer" and those of questions "_abs", so
+that cases, sessions and turns get ids by place alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from memeval.datasets.io.fields import Fields, kind_of, quoted
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
+
+DATE = re.compile(
+    r"\s*([0-9]{4})/([0-9]{1,2})/([0-9]{1,2}) \([A-Za-z]{3}\) ([0-9]{1,2}):([0-9]{2})\s*"
+)
+ABSTENTION = "_abs"
+"""In the id of a question that the history does not answer."""
+ABILITIES = {
+    "single-session-user": "IE",
+    "single-session-assistant": "IE",
+    "single-session-preference": "IE",
+    "multi-session": "MR",
+    "temporal-reasoning": "TR",
+    "knowledge-update": "KU",
+}
+"""Ability by question type; a question that the history does not answer counts as ABS instead, whatever its type."""
+
+Roles = Literal["all", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of the file as a case, and what was odd about it."""
+
+    case: EvalCase
+    repeats_session: bool
+    """Whether an official session id occurs more than once."""
+    asked_early: bool
+    """Whether a session is later than the question."""
+    silent_sessions: int
+    """Sessions of which the chosen roles leave no turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Dated:
+    """A session with the places of its turns that hold the answer."""
+
+    started_at: datetime
+    turns: tuple[tuple[int, Fields], ...]
+    """Each with its place in the whole session, from 1."""
+
+
+def read_item(item: Fields, index: int, roles: Roles) -> Item:
+    """The case of the item at `index`. Raises `UserError` naming record and field."""
+    question_id = item.text("question_id")
+    if not question_id.strip():
+        raise item.wrong("question_id", "is empty")
+    item = Fields(item.path, f"record {index} ({question_id})", item.values)
+    answerable = ABSTENTION not in question_id
+    dated = _sessions(item, roles)
+    if not dated and answerable:
+        raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
+    ordered = sorted(dated, key=lambda one: one.started_at)
+    sessions = tuple(_session(number, one) for number, one in enumerate(ordered, start=1))
+    question = _question(item, question_id, answerable, _evidence(ordered))
+    ids = item.texts("haystack_session_ids")
+    return Item(
+        case=EvalCase(f"h{index}", sessions, (question,), speakers=("user", "assistant")),
+        repeats_session=len(set(ids)) < len(ids),
+        asked_early=any(
+            question.asked_at is not None and one.started_at > question.asked_at for one in dated
+        ),
+        silent_sessions=sum(not one.turns for one in dated),
+    )
+
+
+def parse_date(text: str) -> datetime | None:
+    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date. The day of the week is not looked at."""
+    match = DATE.fullmatch(text)
+    try:
+        return datetime(*map(int, match.groups())) if match else None  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
+    """The sessions in the file's order."""
+    haystack, dates = item.items("haystack_sessions"), item.texts("haystack_dates")
+    for name, found in (
+        ("haystack_dates", dates),
+        ("haystack_session_ids", item.texts("haystack_session_ids")),
+    ):
+        if len(found) != len(haystack):
+            raise item.wrong(name, f"holds {len(found)} entries for {len(haystack)} sessions")
+    item.texts("answer_session_ids")
+    return [
+        _dated(item, number, turns, date, roles)
+        for number, (turns, date) in enumerate(zip(haystack, dates, strict=True))
+    ]
+
+
+def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) -> _Dated:
+    started_at = parse_date(date)
+    if started_at is None:
+        raise item.wrong(
+            f"haystack_dates[{number}]", f"is {quoted(date)}, no date like '2023/05/30 (Tue) 23:40'"
+        )
+    if not isinstance(turns, list):
+        raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
+    read = [
+        (
+            place,
+            Fields.of(item.path, f"{item.record} haystack_sessions[{number}][{place - 1}]", turn),
+        )
+        for place, turn in enumerate(turns, start=1)
+    ]
+    return _Dated(
+        started_at,
+        tuple(
+            (place, turn) for place, turn in read if roles == "all" or turn.text("role") == roles
+        ),
+    )
+
+
+def _session(number: int, dated: _Dated) -> Session:
+    turns = (
+        Turn(f"s{number}:{place}", turn.text("role"), turn.text("content"), dated.started_at)
+        for place, turn in dated.turns
+    )
+    return Session(f"s{number}", dated.started_at, tuple(turns))
+
+
+def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
+    """Ids of the turns that are flagged as holding the answer."""
+    return tuple(
+        f"s{number}:{place}"
+        for number, dated in enumerate(ordered, start=1)
+        for place, turn in dated.turns
+        if _flagged(turn)
+    )
+
+
+def _flagged(turn: Fields) -> bool:
+    flag = turn.values.get("has_answer", False)
+    if not isinstance(flag, bool):
+        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a truth value")
+    return flag
+
+
+def _question(
+    item: Fields, question_id: str, answerable: bool, evidence: tuple[str, ...]
+) -> EvalQuestion:
+    kind = item.text("question_type")
+    if kind not in ABILITIES:
+        raise item.wrong("question_type", f"is {quoted(kind)}, not one of {', '.join(ABILITIES)}")
+    return EvalQuestion(
+        question_id=question_id,
+        text=item.text("question"),
+        category=kind,
+        gold=(item.answer("answer"),),
+        evidence=evidence,
+        asked_at=_asked_at(item),
+        answerable=answerable,
+        facets={"ability": ABILITIES[kind] if answerable else "ABS"},
+    )
+
+
+def _asked_at(item: Fields) -> datetime | None:
+    """When the question is asked; None where the file says null, which the whole files never do."""
+    if "question_date" in item.values and item.values["question_date"] is None:
+        return None
+    asked_at = parse_date(item.text("question_date"))
+    if asked_at is None:
+        raise item.wrong(
+            "question_date",
+            f"is {quoted(item.values['question_date'])}, no date like '2023/05/30 (Tue) 23:40'",
+        )
+    return asked_at

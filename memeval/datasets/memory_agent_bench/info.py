@@ -1,0 +1,40 @@
+"""What is registered of MemoryAgentBench."""
+
+from __future__ import annotations
+
+from memeval.datasets.contract import DatasetInfo, FileInfo
+
+MEMORY_AGENT_BENCH = DatasetInfo(
+    name="memae",
+    title="MemoryAgentBench: long contexts that are read once, in four splits",
+    file="memoryagentbench",
+    url=None,
+    sha256=None,
+    size_bytes=3_293_442,
+    licence="MIT",
+    citation="Hu et al., Evaluating Memory in LLM Agents via Incremental Multi-Turn Interactions, 2025, arXiv 2507.05257",
+    counts={"cases": 8, "questions": 800},
+    files=(
+        FileInfo(
+            "Conflict_Resolution.json",
+            None,
+            "d5168e94cba99744e35031c1e6419e6090d63978f5addc9163d56704a78c7acd",
+            3_293_442,
+        ),
+    ),
+    by_hand=(
+        "take huggingface.co/datasets/ai-hyz/MemoryAgentBench, which offers Parquet, and save each split as a JSON list or JSON lines: "
+        "<data folder>/memoryagentbench/{Accurate_Retrieval,Test_Time_Learning,Long_Range_Understanding,Conflict_Resolution}.json"
+    ),
+)
+
+DEMO_MEMORY_AGENT_BENCH = DatasetInfo(
+    name="demo_memae",
+    title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
+    file="demo/memae.json",
+    url=None,
+    sha256=None,
+    size_bytes=None,
+    licence="CC0 1.0",
+    citation="memeval",
+)

@@ -1,0 +1,98 @@
+"""MemoryAgentBench's judge: the metric of each sub-data set."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge
+from memeval.datasets.memory_agent_bench.metrics import CHAT, RULES, SUMMARY, metric_of
+from memeval.errors import UserError
+from memeval.judges.contract import Metrics
+from memeval.judges.model import is_cut
+from memeval.judges.reading import read_numbers
+from memeval.llm.contract import Completion
+from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
+from memeval.records import EvalQuestion, Verdict
+
+PASS_MARK = 0.5
+"""Score from which on a summary counts as right."""
+TYPE_FACET = "question_type"
+COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
+"""What a model counts in a summary, by the names of the form."""
+
+
+class MemoryAgentBenchJudge(YesNoJudge):
+    """Right by the sub-data set's metric; its value is the score. A model is asked for summaries and for questions about chats alone.
+
+    Substring and exact match are right at 1; of recommendations all wanted titles must be among the first five, and recall is the score.
+    Questions about chats are judged by LongMemEval's rules. A summary's score is 0 where it is not fluent, else the F1 of the key points
+    that it conveys and of its sentences that the reference bears out; it is right from `PASS_MARK` on. Source: Hu et al., 2025.
+    """
+
+    name = "memae"
+    needs_model: ClassVar[bool] = False
+    judges_refusals = True
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
+        """A template of parts: LongMemEval's, and one for summaries. A file of one's own has a section for each."""
+        if prompt_file:
+            return sections_from_file(
+                prompt_file, (*KINDS, SUMMARY), ("question", "gold", "answer")
+            )
+        parts = {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
+        return joined("judge_memae", {**parts, SUMMARY: load_builtin("judge_memae_summary")})
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        metric = metric_of(str(question.category))
+        if metric in RULES:
+            score = RULES[metric](answer, question.gold)
+            return self.verdict(answer, right=score == 1.0, score=score, reason=metric)
+        if metric == CHAT:
+            return await self._says_yes(_kind_of(question), question, answer, tried)
+        if metric == SUMMARY:
+            return await self._summary(question, answer, tried)
+        raise UserError(f"judge=memae knows no metric for the sub-data set '{question.category}'")
+
+    async def _summary(self, question: EvalQuestion, answer: str, tried: int) -> Verdict:
+        prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
+
+        def read(reply: Completion) -> Verdict | None:
+            counts = None if is_cut(reply) else read_counts(reply.text, answer)
+            if counts is None:
+                return None
+            score = summary_score(*counts)
+            return self.verdict(
+                answer, right=score >= PASS_MARK, score=score, reason=" ".join(map(str, counts))
+            )
+
+        return await self._voted(prompt, read, tried)
+
+
+def _kind_of(question: EvalQuestion) -> str:
+    """The words under which a question about chats is judged."""
+    if not question.answerable:
+        return ABSTENTION
+    return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
+
+
+def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] | None:
+    """The five counts of the one JSON object in a reply; None if one is missing or impossible, or
+    if the object stands in the answer.
+    """
+    counts = read_numbers(reply, COUNTS, answer=answer)
+    if counts is None:
+        return None
+    fluent, conveyed, points, supported, sentences = counts
+    possible = fluent in (0, 1) and conveyed <= points and supported <= sentences and points > 0
+    return (fluent, conveyed, points, supported, sentences) if possible else None
+
+
+def summary_score(fluent: int, conveyed: int, points: int, supported: int, sentences: int) -> float:
+    """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 where the summary is not fluent."""
+    if not fluent or not conveyed or not supported:
+        return 0.0
+    # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p = supported/sentences.
+    return 2 * conveyed * supported / (conveyed * sentences + supported * points)

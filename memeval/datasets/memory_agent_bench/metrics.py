@@ -1,0 +1,104 @@
+"""MemoryAgentBench's answer metrics (Hu et al., 2025): which sub-data set has which, and what they are."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Sequence
+
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
+REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
+NUMBERING = re.compile(r"(?:\d{1,9}[.):]|[-*•])\s*")
+YEAR = re.compile(r"\(\d{4}\)$")
+RECALLED = 5
+"""Items of a recommendation that count."""
+
+SUBSTRING, PARSED, ITEMS, CHAT, SUMMARY = (
+    "substring_exact_match",
+    "exact_match_parsed",
+    "recall_at_5_items",
+    "longmemeval",
+    "summary",
+)
+METRIC_OF = {
+    "ruler": SUBSTRING,
+    "eventqa": SUBSTRING,
+    "factconsolidation": SUBSTRING,
+    "icl": PARSED,
+    "detective": PARSED,
+    "recsys": ITEMS,
+    "longmemeval": CHAT,
+    "infbench": SUMMARY,
+}
+"""Metric of each sub-data set, by how its name begins. `longmemeval` and `summary` are judged by a model."""
+JUDGED = frozenset({CHAT, SUMMARY})
+
+
+def metric_of(source: str) -> str | None:
+    """The metric of a sub-data set; None for one that the protocol does not have."""
+    return next(
+        (metric for start, metric in METRIC_OF.items() if source.lower().startswith(start)), None
+    )
+
+
+def normalise(text: str) -> str:
+    """Lower case without ASCII punctuation and the words a, an, the; runs of white space become one space."""
+    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+
+
+def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
+    """1.0 where a normalised gold occurs in the normalised prediction, else 0.0. A gold of which nothing is left occurs nowhere."""
+    found = normalise(prediction)
+    return float(any(gold and gold in found for gold in map(normalise, golds)))
+
+
+def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
+    """1.0 where the normalised parsed prediction equals a normalised gold, else 0.0."""
+    found = normalise(parsed(prediction))
+    return float(any(gold == found for gold in map(normalise, golds)))
+
+
+def parsed(prediction: str) -> str:
+    """What follows the first `Answer:` on its line, else the first line that holds anything.
+
+    Said twice in a row, `Answer: Answer: 5`, it counts once.
+    """
+    match = ANSWER_LINE.search(prediction)
+    if match and (answer := _unrepeated(match[1]).strip()):
+        return answer
+    return next((line.strip() for line in prediction.splitlines() if line.strip()), "")
+
+
+def _unrepeated(answer: str) -> str:
+    again = REPEATED.match(answer)
+    return answer[again.end() :] if again else answer
+
+
+def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
+    """Share of the golds among the first five items of the prediction, in [0, 1]. Golds are all wanted, they are no alternatives."""
+    found = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
+    wanted = {normalise(_without_year(gold)) for gold in golds}
+    return len(found & wanted) / len(wanted) if wanted else 0.0
+
+
+def items(prediction: str) -> list[str]:
+    """The items of a list: a line each, numbers and bullets left out; those of a single line are divided by semicolons, else by commas."""
+    lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
+    if len(lines) == 1:
+        lines = lines[0].split(";" if ";" in lines[0] else ",")
+    bare = (NUMBERING.sub("", line.lstrip(), count=1) for line in lines)
+    return [item for line in bare if (item := line.strip(" \t\"'*_."))]
+
+
+def _without_year(item: str) -> str:
+    return YEAR.sub("", item.rstrip())
+
+
+RULES: dict[str, Callable[[str, Sequence[str]], float]] = {
+    SUBSTRING: substring_exact_match,
+    PARSED: exact_match_parsed,
+    ITEMS: recall_at_5_items,
+}
+"""The metrics that need no model."""

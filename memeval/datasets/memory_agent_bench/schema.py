@@ -1,0 +1,233 @@
+"""MemoryAgentBench's schema: a row with a long context becomes one case with all the questions about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
+from memeval.datasets.io.json_stream import stream_list
+from memeval.datasets.longmemeval.schema import ABSTENTION, parse_date
+from memeval.datasets.memory_agent_bench.metrics import CHAT, ITEMS, SUMMARY, metric_of
+from memeval.datasets.memory_agent_bench.text import chunks
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
+
+SPEAKER = "Context"
+TITLES = "entity2id.json"
+"""Beside a split: the numbers that stand for titles in golds of recommendations."""
+SIZE = re.compile(r"(?:^|_)(\d+k)(?:_|$)", re.IGNORECASE)
+HOPS = re.compile(r"factconsolidation_(sh|mh)(?:_|$)")
+INSTRUCTIONS: Mapping[str, str] = {
+    "factconsolidation": "Where facts contradict each other, the one with the largest number holds, whatever else you know. Give it alone.",
+    "ruler": "Give the answer alone, in a few words.",
+    "eventqa": "Give the event that comes next, word for word as it is listed.",
+    "icl": "Give the label that the examples teach, and nothing else.",
+    "detective": "Give the letter and the text of the right option as they are listed.",
+    "recsys": "Recommend five titles, best first, a numbered line each.",
+    "infbench": "Write the whole summary.",
+}
+"""What the task asks for, by how a sub-data set's name begins; the questions alone do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row, checked in its outline; its context is not cut yet."""
+
+    index: int
+    fields: Fields
+    source: str
+    """The sub-data set."""
+    metric: str
+    ids: tuple[str | None, ...]
+    """Ids of its questions, where it names them."""
+    content_sha256: str
+    """Of its context and its questions."""
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """The rows of a file, a JSON list or JSON lines, one after the other. Raises `UserError` naming record and field."""
+    for index, value in enumerate(_values(path)):
+        yield _row(index, Fields.of(path, f"record {index}", value))
+
+
+def _values(path: Path) -> Iterator[Any]:
+    with path.open("rb") as file:
+        first = next(
+            (start for line in file if (start := line.lstrip(b"\xef\xbb\xbf \t\r\n"))), b""
+        )
+    if not first.startswith(b"{"):
+        yield from stream_list(path)
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield parse_json(line, Path(f"{path}, line {number},"))
+
+
+def _row(index: int, row: Fields) -> Row:
+    metadata = Fields.of(row.path, f"{row.record} metadata", row.get("metadata", "an object"))
+    source = metadata.text("source")
+    metric = metric_of(source)
+    if metric is None:
+        raise metadata.wrong(
+            "source", f"is {quoted(source)}, a sub-data set without a known metric"
+        )
+    count = len(row.texts("questions"))
+    if not count:
+        raise row.wrong("questions", "is empty")
+    if len(row.items("answers")) != count:
+        raise row.wrong(
+            "answers", f"holds {len(row.items('answers'))} lists of golds for {count} questions"
+        )
+    content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
+    return Row(index, row, source, metric, tuple(_listed(metadata, "qa_pair_ids", count)), content)
+
+
+def read_case(
+    row: Row,
+    question_ids: tuple[str, ...],
+    split: str,
+    *,
+    chunk_tokens: int,
+    instruction: bool,
+    titles: Mapping[str, str],
+) -> EvalCase:
+    """The case of a row. `titles` are those of the numbers that stand for them in golds of recommendations."""
+    parts = list(chunks(row.fields.text("context"), chunk_tokens))
+    if not parts:
+        raise row.fields.wrong("context", "is empty")
+    turns = tuple(
+        Turn(f"t{number}", SPEAKER, part, None) for number, part in enumerate(parts, start=1)
+    )
+    questions = tuple(_questions(row, question_ids, split, instruction, titles))
+    return EvalCase(f"c{row.index + 1}", (Session("s1", None, turns),), questions)
+
+
+def _questions(
+    row: Row,
+    question_ids: tuple[str, ...],
+    split: str,
+    instruction: bool,
+    titles: Mapping[str, str],
+) -> Iterator[EvalQuestion]:
+    metadata = Fields.of(
+        row.fields.path, f"{row.fields.record} metadata", row.fields.values["metadata"]
+    )
+    texts = row.fields.texts("questions")
+    types, dates, official, points = (
+        list(_listed(metadata, name, len(texts)))
+        for name in ("question_types", "question_dates", "question_ids", "keypoints")
+    )
+    added = next(
+        (
+            words
+            for start, words in INSTRUCTIONS.items()
+            if instruction and row.source.lower().startswith(start)
+        ),
+        "",
+    )
+    groups = {
+        name: match[1].lower()
+        for name, pattern in (("size", SIZE), ("hops", HOPS))
+        if (match := pattern.search(row.source))
+    }
+    for place, text in enumerate(texts):
+        abstains = (
+            row.metric == CHAT and ABSTENTION in f"{official[place] or ''} {row.ids[place] or ''}"
+        )
+        yield EvalQuestion(
+            question_id=question_ids[place],
+            text=text,
+            instruction=added,
+            category=row.source,
+            gold=(
+                *_golds(row, place, titles),
+                *(
+                    (f"Key points: {points[place]}",)
+                    if row.metric == SUMMARY and points[place]
+                    else ()
+                ),
+            ),
+            asked_at=_date(metadata, dates[place]),
+            answerable=not abstains,
+            facets={
+                "split": split,
+                **groups,
+                **({"question_type": str(types[place])} if types[place] else {}),
+            },
+        )
+
+
+def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
+    """The golds of a question: texts, numbers as text, none of them empty."""
+    golds = row.fields.items("answers")[place]
+    field = f"answers[{place}]"
+    if not isinstance(golds, list):
+        raise row.fields.wrong(field, f"is {kind_of(golds)}, not a list of golds")
+    if not golds:
+        raise row.fields.wrong(field, "is empty")
+    listed = Fields(
+        row.fields.path,
+        row.fields.record,
+        {f"{field}[{index}]": gold for index, gold in enumerate(golds)},
+    )
+    texts = tuple(
+        titles.get(text, text) for text in (listed.answer(name).strip() for name in listed.values)
+    )
+    if row.metric == ITEMS and any(text.isdigit() for text in texts):
+        raise row.fields.wrong(
+            field, f"holds a number of a title that no {TITLES} beside the file explains"
+        )
+    return texts
+
+
+def read_titles(path: Path) -> Mapping[str, str]:
+    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their numbers; empty where there is none.
+
+    The title is the address' last part, without what stands in brackets at its end.
+    """
+    if not path.is_file():
+        return {}
+    table = Fields.of(path, "the table", parse_json(path.read_bytes(), path))
+    return {
+        str(table.get(address, "a text or a number")): _title(address) for address in table.values
+    }
+
+
+def _title(address: str) -> str:
+    last = unquote(address.strip("<>").rstrip("/").rpartition("/")[2]).replace("_", " ")
+    return re.sub(r"\s*\([^()]*\)$", "", last).strip() or last
+
+
+def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
+    """A field of the metadata with an entry for each question; None for each where it is absent, null or empty."""
+    values = metadata.values.get(name)
+    if not values:
+        yield from (None for _ in range(count))
+        return
+    items = metadata.items(name)
+    if name == "keypoints" and len(items) != count and count == 1:
+        items = ["; ".join(map(str, items))]
+    if len(items) != count:
+        raise metadata.wrong(name, f"has {len(items)} entries for {count} questions")
+    for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
+        if item is not None and not isinstance(item, KINDS["a text or a number"]):
+            raise metadata.wrong(name, f"holds {kind_of(item)}, not text")
+        yield item if item is None else str(item).strip() or None
+
+
+def _date(metadata: Fields, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    date = parse_date(text)
+    if date is None:
+        raise metadata.wrong(
+            "question_dates", f"holds {quoted(text)}, no date like 2023/05/20 (Sat) 02:21"
+        )
+    return date

@@ -1,0 +1,1 @@
+"""What the NetOps data sets share."""

@@ -1,0 +1,240 @@
+"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or over what others of them explain."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import ClassVar, Literal
+
+from memeval.config.schema import PREPARE, RUN, at
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.io.fields import quoted
+from memeval.datasets.io.folder import FolderContent, read_folder
+from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.schema import FILES, REPAIRS, Item, Rows, read_file_of
+from memeval.errors import UserError, unknown
+from memeval.metrics.letters import exact_set, jaccard
+from memeval.metrics.statistics import mean
+from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label, Session, Turn
+
+NAMELESS = "Knowledge"
+"""Who speaks a solution that has no topic."""
+
+
+@dataclass(frozen=True)
+class OpsEvalSettings(DatasetSettings):
+    """Settings of the data sets in OpsEval's schemas."""
+
+    split: Literal["test", "dev"] = at(PREPARE, "test")
+    """`dev` holds five questions of each domain."""
+    framing: Literal["closed_book", "knowledge"] = at(PREPARE, "closed_book")
+    """`closed_book` remembers nothing; `knowledge` remembers the solutions of other items."""
+    language: Literal["all", "en", "zh"] = at(RUN, "all")
+    topics: tuple[str, ...] | None = at(RUN)
+    """Topics that are asked, as the file names them; None asks all."""
+    folds: int = at(PREPARE, 5)
+    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of the others in memory."""
+    fold_seed: int = at(PREPARE, 0)
+    """Deals the items to the folds."""
+
+    def __post_init__(self) -> None:
+        DatasetSettings.__post_init__(self)
+        if self.folds < 2:
+            raise UserError(
+                f"dataset.folds must be at least 2, not {self.folds}: what is asked is never in memory"
+            )
+
+
+class OpsEval(Dataset):
+    """Reads the four files of a split. A question's id is its row's."""
+
+    settings_type = OpsEvalSettings
+    scorer: ClassVar[str] = "characters"
+    judges: ClassVar[tuple[str, ...]] = ("token_f1", "keyword", "exact_match", "llm", "mem0")
+    granularities: tuple[str, ...] = ("turn", "session", "chunk")
+    chooses: ClassVar[bool] = True
+    settings: OpsEvalSettings
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return {domain: domain for domain in FILES}
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"kind": "Kind of question", "language": "Language", "topic": "Topic"}
+
+    def open(self) -> LoadedDataset:
+        loaded = LoadedDataset(self.info, self.path, self._content.sha256, self._content.pinned)
+        if next(self.cases(), None) is None:
+            raise UserError(
+                f"data set '{self.info.name}': no question is left by the settings framing, categories, language and topics"
+            )
+        return loaded
+
+    @cached_property
+    def _content(self) -> FolderContent:
+        names = [f"{self.settings.split}/{file}" for file in FILES.values()]
+        return read_folder(self.info, self.path, names, allow_unpinned=self.settings.allow_unpinned)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        rows = Rows()
+        for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
+            read_file_of(domain, content, self.path / name, rows)
+        topics = sorted({topic for item in rows.items for topic in item.topics})
+        for topic in self.settings.topics or ():
+            if topic not in topics:
+                raise unknown("value of dataset.topics", topic, topics)
+        for row_id, count in Counter(item.row_id for item in rows.items).items():
+            if count > 1:
+                raise UserError(
+                    f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique."
+                )
+        return rows
+
+    def read(self) -> Iterator[EvalCase]:
+        """Closed-book, a case is a group of items that belong together, without memory; else the items of a domain, language and fold."""
+        return self._closed_book() if self.settings.framing == "closed_book" else self._knowledge()
+
+    def _closed_book(self) -> Iterator[EvalCase]:
+        items = self._rows.items
+        for number, group in enumerate(groups(items), start=1):
+            yield EvalCase(
+                f"c{number}", (), tuple(self._question(items[position]) for position in group)
+            )
+
+    def _knowledge(self) -> Iterator[EvalCase]:
+        """Memory and questions of a case are of one language, so that no item is helped by a twin; repeats of an item share its fold."""
+        items, number = self._rows.items, 0
+        fold = {
+            position: self._fold(items[group[0]]) for group in groups(items) for position in group
+        }
+        for domain in self._domains_with_knowledge:
+            for language in ("en", "zh"):
+                own = [
+                    place
+                    for place, item in enumerate(items)
+                    if (item.domain, item.language) == (domain, language)
+                ]
+                for part in range(self.settings.folds):
+                    asked = tuple(
+                        self._question(items[place]) for place in own if fold[place] == part
+                    )
+                    if asked:
+                        number += 1
+                        yield EvalCase(
+                            f"c{number}",
+                            tuple(
+                                _sessions([items[place] for place in own if fold[place] != part])
+                            ),
+                            asked,
+                        )
+
+    def _fold(self, item: Item) -> int:
+        return (
+            int(sha256(f"{self.settings.fold_seed} {item.row_id}".encode()).hexdigest(), 16)
+            % self.settings.folds
+        )
+
+    @cached_property
+    def _domains_with_knowledge(self) -> tuple[str, ...]:
+        found = {item.domain for item in self._rows.items if item.solution}
+        if not found:
+            raise UserError(
+                f"dataset.framing=knowledge: no item of {self.path} has a solution.",
+                "take:  dataset.framing=closed_book",
+            )
+        return tuple(domain for domain in FILES if domain in found)
+
+    def _question(self, item: Item) -> EvalQuestion:
+        topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
+        return EvalQuestion(
+            question_id=item.row_id,
+            text=item.question,
+            category=item.domain,
+            gold=item.gold,
+            choices=item.choices,
+            right_choices=item.right,
+            choice_labels=ChoiceLabels.LETTERS,
+            multi_select=item.multi_select,
+            facets={
+                "kind": item.kind,
+                "language": item.language,
+                **({"topic": topics[0]} if topics else {}),
+            },
+        )
+
+    def asks(self, question: EvalQuestion) -> bool:
+        """By category, language and topic; a question has the facet `topic` only where its topic was chosen."""
+        language = self.settings.language in ("all", question.facets["language"])
+        return (
+            super().asks(question)
+            and language
+            and (self.settings.topics is None or "topic" in question.facets)
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        rows = self._rows
+        kinds = Counter(repair.kind for repair in rows.repairs)
+        lines = [
+            f"rows: {kinds[kind]} of {sum(rows.counts.values())}: {what}"
+            for kind, what in REPAIRS.items()
+            if kinds[kind]
+        ]
+        if self.settings.framing == "knowledge":
+            silent = {
+                domain: count
+                for domain, count in rows.counts.items()
+                if domain not in self._domains_with_knowledge
+            }
+            lines += [
+                f"knowledge: {domain} has no solutions: its {count} rows are not asked"
+                for domain, count in silent.items()
+            ]
+        return tuple(lines)
+
+    def repairs(self) -> Iterable[str]:
+        out = {"left_out": "left out: "}
+        return (
+            f"{repair.row_id}: {out.get(repair.kind, '')}{repair.what}"
+            for repair in self._rows.repairs
+        )
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        """`unparsed_rate` is of the choosing replies that there are; the others are means over those that could be read."""
+        replies = [record for record in records if "right_choices" in record and record["verdict"]]
+        read = [record for record in replies if record["verdict"]["label"] != Label.UNSCORED]
+        several = [record for record in read if record["facets"]["kind"] == "multiple"]
+        return {
+            "exact_set_accuracy": mean(_compared(exact_set, record) for record in read),
+            "jaccard": mean(_compared(jaccard, record) for record in read),
+            "jaccard/multiple": mean(_compared(jaccard, record) for record in several),
+            "unparsed_rate": mean(
+                float(record["verdict"]["label"] == Label.UNSCORED) for record in replies
+            ),
+        }
+
+
+def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
+    """A metric of the texts that were chosen and those that are right: a choice that is listed twice is right at both places."""
+    chosen, right = (
+        {record["choices"][place] for place in record[name]} for name in ("chosen", "right_choices")
+    )
+    return metric(chosen, right)
+
+
+def _sessions(items: Iterable[Item]) -> Iterator[Session]:
+    """The solutions, a session a topic, in the order in which the topics first come."""
+    by_topic: dict[str, dict[str, None]] = defaultdict(dict)
+    for item in items:
+        if item.solution:
+            by_topic[item.topics[0] if item.topics else NAMELESS][item.solution] = None
+    for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
+        turns = tuple(
+            Turn(f"s{number}t{place}", topic, text, None)
+            for place, text in enumerate(solutions, start=1)
+        )
+        yield Session(f"s{number}", None, turns)

@@ -1,0 +1,97 @@
+"""Items of OpsEval that must not help each other: repeated ones, those that share a solution, and twins in English and Chinese.
+
+The files name no twins: English rows come first, Chinese ones after them in another order, and not every row has a twin. Two items are
+taken as twins if they have the same right letters and equally many choices, and each is the nearest to the other by the words of Latin
+letters and digits that translation keeps (`NEAR` or nearer). A wrong pair costs nothing: its items lie on the same side.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+
+from memeval.datasets.opseval.schema import Item
+
+NEAR = 0.2
+"""Least cosine of two twins' words, each weighed by the logarithm of its rarity among the Chinese items."""
+WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./:_+-]*[A-Za-z0-9])?")
+
+
+def groups(items: Sequence[Item]) -> list[list[int]]:
+    """Positions of the items, those that belong together in one list; groups and members in the order of the items."""
+    leaders = list(range(len(items)))
+
+    def leader(position: int) -> int:
+        while leaders[position] != position:
+            position = leaders[position]
+        return position
+
+    for first, second in [*_repeats(items), *_twins(items)]:
+        low, high = sorted((leader(first), leader(second)))
+        leaders[high] = low
+    members: dict[int, list[int]] = defaultdict(list)
+    for position in range(len(items)):
+        members[leader(position)].append(position)
+    return list(members.values())
+
+
+def _repeats(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Pairs with the same question or the same solution."""
+    first: dict[Hashable, int] = {}
+    for position, item in enumerate(items):
+        for part, text in (("question", item.question), ("solution", item.solution)):
+            if text:
+                yield (
+                    first.setdefault((item.domain, part, " ".join(text.lower().split())), position),
+                    position,
+                )
+
+
+def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Pairs of an English and a Chinese item that are taken as the same."""
+    sides: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for position, item in enumerate(items):
+        if item.choices and item.solution:
+            sides[item.domain, item.right, len(item.choices)][item.language == "zh"].append(
+                position
+            )
+    words = {
+        position: _words(items[position])
+        for english, chinese in sides.values()
+        for position in (*english, *chinese)
+    }
+    counts = Counter(
+        word for _, chinese in sides.values() for position in chinese for word in words[position]
+    )
+    weights = {word: math.log(1 + counts.total() / count) for word, count in counts.items()}
+    for english, chinese in sides.values():
+        near = {
+            (one, other): _cosine(words[one], words[other], weights)
+            for one in english
+            for other in chinese
+        }
+        best = {
+            one: max((near[one, other], -other) for other in chinese) for one in english if chinese
+        }
+        back = {
+            other: max((near[one, other], -one) for one in english) for other in chinese if english
+        }
+        yield from (
+            (one, -other)
+            for one, (cosine, other) in best.items()
+            if cosine >= NEAR and back[-other] == (cosine, -one)
+        )
+
+
+def _words(item: Item) -> frozenset[str]:
+    return frozenset(WORD.findall(" ".join((item.question, *item.choices, item.solution)).lower()))
+
+
+def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float]) -> float:
+    """Cosine of two sets of words, of those that occur among the Chinese items."""
+    common, first, second = (
+        sum(weights.get(word, 0.0) for word in words) for words in (one & other, one, other)
+    )
+    return common / math.sqrt(first * second) if common else 0.0

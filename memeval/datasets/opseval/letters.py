@@ -1,0 +1,118 @@
+"""The letters of OpsEval's golds, and choices that are written inside a question's text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LEAST_CHOICES = 2
+CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
+LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
+NUMBER = re.compile(r"[1-9]")
+TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
+"""The answer that some translated questions end with."""
+MARKED = re.compile(r"\s*[(（]正确答案[)）]")
+"""What marks the right choice in one row."""
+_POINT = r"[ \t]*[.:)、．：）]"
+_FRONT = r"[ \t]*[\"“]?[(（]?[ \t]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Lettered:
+    """A text that was cut into a question and its choices."""
+
+    question: str
+    choices: tuple[str, ...]
+    odd: tuple[str, ...] = ()
+    """Labels that are not written at the start of a line before a point, bracket, colon or comma; how each is written."""
+
+
+def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
+    """Positions that a gold names among `count` choices, those out of range left out; None where it is no letters at all.
+
+    Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A single digit n is the n-th choice.
+    """
+    plain = unicodedata.normalize("NFKC", text).strip(" \t\r\n,.;、。")
+    if NUMBER.fullmatch(plain):
+        return (int(plain) - 1,) if int(plain) <= count else None
+    if not LETTERS.fullmatch(plain):
+        return None
+    letters = re.findall("[A-Z]", plain.upper())
+    if len(set(letters)) < len(letters):  # a word, and not a list of letters
+        return None
+    return (
+        tuple(
+            sorted(ord(letter) - ord("A") for letter in letters if ord(letter) - ord("A") < count)
+        )
+        or None
+    )
+
+
+def without_answer(question: str) -> str:
+    """The question without an answer that it gives away: from `答案：` on, or from a sentence that begins with `答案是`."""
+    match = TOLD.search(question.replace("：", ":").replace("？", "?").replace("！", "!"))
+    return question[: match.start()] if match else question
+
+
+def split_choices(text: str) -> Lettered | None:
+    """Cuts a text into a question and two or more lettered choices; None where there are none.
+
+    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label stands at the start of a line before a point,
+    bracket, colon or comma. Where one is not there, it is taken within a line, else at the start of a line without any mark, else, where
+    the next label follows, from a line with another letter in its place.
+    """
+    body = text.strip().strip('"“”').strip()
+    runs = [list(_run(body, start)) for start in _starts(body)]
+    best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
+    if len(best) < LEAST_CHOICES:
+        return None
+    ends = [start for start, _, _ in best[1:]] + [len(body)]
+    choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
+    odd = tuple(how for _, _, how in best if how)
+    return Lettered(body[: best[0][0]].strip(), choices, odd) if all(choices) else None
+
+
+_Mark = tuple[int, int, str]
+"""Where a label starts, where its choice does, and how it is written where that is unusual."""
+
+
+def _starts(body: str) -> list[_Mark]:
+    """Everything that may be the label A: at the starts of lines, else within them."""
+    at_lines = [(match.start(), match.end(), "") for match in _at_line("A").finditer(body)]
+    return at_lines or [
+        (match.start(), match.end(), "A within a line") for match in _within("A").finditer(body)
+    ]
+
+
+def _run(body: str, start: _Mark) -> Iterator[_Mark]:
+    """The labels from A on."""
+    mark: _Mark | None = start
+    letter = "A"
+    while mark:
+        yield mark
+        letter = chr(ord(letter) + 1)
+        mark = _next(body, mark[1], letter) if letter <= "Z" else None
+
+
+def _next(body: str, after: int, letter: str) -> _Mark | None:
+    """The next label, in the first of the ways in which it may be written."""
+    if match := _at_line(letter).search(body, after):
+        return match.start(), match.end(), ""
+    if match := _within(letter).search(body, after):
+        return match.start(), match.end(), f"{letter} within a line"
+    if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
+        return match.start(), match.end(), f"{letter} without a mark"
+    following = _at_line(chr(ord(letter) + 1)).search(body, after)
+    if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
+        return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"
+    return None
+
+
+def _at_line(letter: str) -> re.Pattern[str]:
+    return re.compile(rf"^{_FRONT}{letter}{_POINT}", re.MULTILINE)
+
+
+def _within(letter: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<=[\s;；。，,])[(（]?{letter}{_POINT}(?![A-Za-z_])")

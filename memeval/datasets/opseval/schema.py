@@ -1,0 +1,263 @@
+"""OpsEval's four schemas: a row of one of its files becomes an item, and whatever was dirty in it a repair by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
+from memeval.datasets.opseval.letters import (
+    CLEAN_LETTERS,
+    MARKED,
+    gold_letters,
+    split_choices,
+    without_answer,
+)
+from memeval.errors import UserError
+
+FILES: Mapping[str, str] = {
+    "wired_network": "Wired Network.json",
+    "5g_communication": "5G Communication.json",
+    "oracle_database": "Oracle Database.json",
+    "log_analysis": "Log Analysis.json",
+}
+"""File of each domain, below the folder of its split."""
+STATEMENT = ("正确", "错误")
+"""What a statement without choices is called, A true and B false, as in nearly all other rows with two choices."""
+CHINESE_SHARE = 0.01
+"""Share of Chinese characters among the letters from which on a row is Chinese."""
+REPAIRS: Mapping[str, str] = {
+    "gold": "the gold's letters are written with blanks, marks, in lower case, or as a number",
+    "range": "the gold names a choice that there is not, which is dropped",
+    "statement": "a statement without choices is given 正确 (A) and 错误 (B)",
+    "labels": "a choice's label inside the question is misplaced or misspelt",
+    "told": "the question gives the answer away, which is cut off",
+    "left_out": "left out: its choices or its gold can't be read",
+}
+"""What each kind of repair is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row."""
+
+    row_id: str
+    domain: str
+    question: str
+    """Without the choices."""
+    choices: tuple[str, ...]
+    right: tuple[int, ...]
+    multi_select: bool
+    """Whether more than one may be chosen: by the row's type, and where the schema has none, always."""
+    gold: tuple[str, ...]
+    """The answer in words, or the texts of the right choices."""
+    topics: tuple[str, ...] = ()
+    solution: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`single` or `multiple` by the number of right choices, `free_text` without choices."""
+        return "free_text" if not self.choices else "single" if len(self.right) == 1 else "multiple"
+
+    @property
+    def language(self) -> str:
+        """`zh` where Chinese characters are at least 1 % of all letters of question and choices, else `en`."""
+        text = " ".join((self.question, *self.choices))
+        chinese, latin = len(re.findall("[\u4e00-\u9fff]", text)), len(re.findall("[A-Za-z]", text))
+        return "zh" if chinese and chinese >= CHINESE_SHARE * (chinese + latin) else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One thing that was done about a dirty row."""
+
+    row_id: str
+    kind: str
+    """One of `REPAIRS`."""
+    what: str
+
+
+@dataclass
+class Rows:
+    """What was read so far."""
+
+    items: list[Item] = field(default_factory=list)
+    repairs: list[Repair] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Rows of each domain, those left out included."""
+
+    def repair(self, row_id: str, kind: str, what: str) -> None:
+        self.repairs.append(Repair(row_id, kind, what))
+
+
+def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
+    """Adds the rows of a domain's file. Raises `UserError` naming file, record and field where one is not as its schema says."""
+    values = parse_json(content, path)
+    if not isinstance(values, list):
+        raise UserError(f"{path} holds {kind_of(values)}, not a list of questions.")
+    if not values:
+        raise UserError(f"{path} holds no question.")
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        row = Fields.of(path, f"record {index}", value)
+        row_id = row.answer("id")
+        if row_id in seen:
+            raise row.wrong("id", f"{quoted(row_id)} occurs twice; it must be unique")
+        seen.add(row_id)
+        item = _READERS[domain](row, row_id, rows)
+        if item:
+            rows.items.append(item)
+    rows.counts[domain] = len(values)
+
+
+def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
+    """Choices in a list, `type` 1 where several are right, topics, a solution."""
+    topics, solution = (
+        tuple(topic.strip() for topic in row.texts("topic")),
+        row.text("solution").strip(),
+    )
+    item = Item(
+        row_id,
+        "wired_network",
+        row.text("question"),
+        _choices(row),
+        (),
+        _several(row, "type"),
+        (),
+        topics,
+        solution,
+    )
+    if not item.choices:
+        rows.repair(row_id, "left_out", "there are no choices")
+        return None
+    return _choosing(row, rows, item)
+
+
+def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
+    """Choices in a list and again below the question, `qtype` 1 where several are right."""
+    choices, several = _choices(row), _several(row, "qtype")
+    if not choices:
+        rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
+    question, shown = _without_choices(row.text("question"), choices), choices or STATEMENT
+    return _choosing(
+        row,
+        rows,
+        Item(
+            row_id,
+            "5g_communication",
+            question,
+            shown,
+            (),
+            several,
+            (),
+            (),
+            row.text("solution").strip(),
+        ),
+    )
+
+
+def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
+    """Choices inside the question's text."""
+    return _inside(row, row_id, rows, "oracle_database")
+
+
+def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
+    """Choices inside the question's text where there are some and the answer is letters; else an answer in words."""
+    found = split_choices(row.text("question"))
+    if found and gold_letters(row.answer("answer"), len(found.choices)):
+        return _inside(row, row_id, rows, "log_analysis")
+    question = _told(row.text("question"), row_id, rows)
+    return Item(row_id, "log_analysis", question, (), (), False, (row.answer("answer").strip(),))
+
+
+_READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
+    "wired_network": _wired,
+    "5g_communication": _5g,
+    "oracle_database": _oracle,
+    "log_analysis": _log,
+}
+
+
+def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
+    """A row whose choices are in its text. The schema does not say how many are right, so that several may always be chosen."""
+    found = split_choices(row.text("question"))
+    if not found:
+        rows.repair(row_id, "left_out", "no choices can be found in the question")
+        return None
+    if found.odd:
+        rows.repair(row_id, "labels", f"labels of choices: {', '.join(found.odd)}")
+    solution = row.text("solution").strip() if "solution" in row.values else ""
+    return _choosing(
+        row, rows, Item(row_id, domain, found.question, found.choices, (), True, (), (), solution)
+    )
+
+
+def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
+    """The item with its gold, and without what gives that away; None where its gold can't be read."""
+    shown = tuple(MARKED.sub("", choice) for choice in item.choices)
+    if shown != item.choices:
+        rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")
+    right = _gold(row, item.row_id, rows, len(shown))
+    if right is None:
+        return None
+    gold = tuple(shown[place] for place in right)
+    return replace(
+        item,
+        question=_told(item.question, item.row_id, rows),
+        choices=shown,
+        right=right,
+        gold=gold,
+    )
+
+
+def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] | None:
+    written = row.answer("answer")
+    right = gold_letters(written, count)
+    if right is None:
+        rows.repair(
+            row_id, "left_out", f"the answer '{written.strip()}' names none of the {count} choices"
+        )
+        return None
+    read, named = (
+        ", ".join(chr(ord("A") + place) for place in right),
+        gold_letters(written, 26) or right,
+    )
+    if len(named) > len(right):
+        rows.repair(
+            row_id, "range", f"the answer '{written.strip()}' of {count} choices read as {read}"
+        )
+    elif not CLEAN_LETTERS.fullmatch(written):
+        rows.repair(row_id, "gold", f"the answer {written!r} read as {read}")
+    return right
+
+
+def _told(question: str, row_id: str, rows: Rows) -> str:
+    kept = without_answer(question).strip()
+    if kept != question.strip() and kept:
+        rows.repair(
+            row_id, "told", f"cut off: {' '.join(question.strip()[len(kept) :].split())[:60]}"
+        )
+        return kept
+    return question.strip()
+
+
+def _choices(row: Fields) -> tuple[str, ...]:
+    choices = tuple(choice.strip() for choice in row.texts("choices"))
+    if not all(choices) or len(choices) == 1 or len(choices) > 26:
+        raise row.wrong("choices", "must be empty or hold two to 26 texts, none of them empty")
+    return choices
+
+
+def _several(row: Fields, name: str) -> bool:
+    kind = row.integer(name)
+    if kind not in (0, 1):
+        raise row.wrong(name, f"is {kind}, not 0 (one is right) or 1 (several are)")
+    return kind == 1
+
+
+def _without_choices(question: str, choices: Sequence[str]) -> str:
+    """The question without the list of its choices at its end."""
+    listed = "\n".join(f"{chr(ord('A') + place)}: {choice}" for place, choice in enumerate(choices))
+    return question.strip().removesuffix(listed).strip() or question.strip()

@@ -1,0 +1,142 @@
+"""Synthetic conversations of any length, with planted facts, updates, contradictions and questions without an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from memeval.config.schema import PREPARE, at
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.locate import digest_of, read_file
+from memeval.datasets.registry import SYNTHETIC
+from memeval.datasets.synthetic.case import Size, make_case
+from memeval.datasets.synthetic.file import read_cases, write_cases
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase
+
+GENERATOR = 1
+"""Version of what is generated: another one for every change of the words, the templates or the order of draws."""
+
+FEWEST_TOKENS, MOST_TOKENS, MOST_QUESTIONS, MOST_DISTRACTORS = 10, 10_000_000, 200, 0.5
+
+
+@dataclass(frozen=True)
+class SyntheticSettings(DatasetSettings):
+    """What is generated."""
+
+    tokens: int = at(PREPARE, 20_000)
+    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its turns."""
+    n_cases: int = at(PREPARE, 4)
+    questions_per_case: int = at(PREPARE, 30)
+    """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
+    turns_per_session: int = at(PREPARE, 20)
+    distractors: float = at(PREPARE, 0.1)
+    """Share of the chat's turns that tell the like of the planted facts of other people, or name what is asked about; 0 to 0.5."""
+    seed: int = at(PREPARE, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _within("tokens", self.tokens, FEWEST_TOKENS, MOST_TOKENS)
+        _within("n_cases", self.n_cases, 1)
+        _within("questions_per_case", self.questions_per_case, 1, MOST_QUESTIONS)
+        _within("turns_per_session", self.turns_per_session, 1)
+        _within("distractors", self.distractors, 0, MOST_DISTRACTORS)
+        changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
+        if self.path and changed:
+            raise UserError(
+                f"dataset.{changed[0]} says what is generated, and dataset.path={self.path} reads what is there.",
+                "give one of the two",
+            )
+
+    @property
+    def generating(self) -> dict[str, Any]:
+        """The settings that decide what is generated."""
+        return {name: getattr(self, name) for name in DEFAULTS}
+
+
+DEFAULTS: Mapping[str, Any] = {
+    field.name: field.default
+    for field in fields(SyntheticSettings)
+    if field.name not in {one.name for one in fields(DatasetSettings)}
+}
+"""What is generated unless something else is asked for."""
+
+
+class Synthetic(Dataset):
+    """Generates its cases from a seed, or reads a file that `data make synthetic` wrote.
+
+    A case is generated when it is its turn, and depends on the settings and its number alone.
+    """
+
+    settings_type = SyntheticSettings
+    settings: SyntheticSettings
+    judges: ClassVar[tuple[str, ...]] = ("exact_match", "keyword", "token_f1", "llm", "mem0")
+    """Golds are exact, and half of them are dates and figures, with which overlap of words is forgiving."""
+
+    def __init__(
+        self, path: Path, info: DatasetInfo = SYNTHETIC, settings: DatasetSettings | None = None
+    ) -> None:
+        super().__init__(path, info, settings)
+        self._small: dict[str, str] = {}
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return {
+            "IE": "information_extraction",
+            "MR": "multi_session_reasoning",
+            "TR": "temporal_reasoning",
+            "KU": "knowledge_update",
+            "CR": "contradiction_resolution",
+            "ABS": "abstention",
+        }
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"depth": "depth of the evidence"}
+
+    def open(self) -> LoadedDataset:
+        if self.settings.path:
+            content = read_file(self.info, self.path)
+            for _ in read_cases(content, self.path):
+                pass
+            return LoadedDataset(self.info, self.path, digest_of(content), pinned=False)
+        decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
+        return LoadedDataset(self.info, self.path, digest_of(decides.encode()), pinned=True)
+
+    def read(self) -> Iterator[EvalCase]:
+        if self.settings.path:
+            yield from read_cases(read_file(self.info, self.path), self.path)
+            return
+        chosen = self.settings
+        size = Size(
+            chosen.tokens, chosen.questions_per_case, chosen.turns_per_session, chosen.distractors
+        )
+        for number in range(1, chosen.n_cases + 1):
+            case = make_case(number, chosen.seed, size)
+            if len(case.questions) < chosen.questions_per_case:
+                self._small[case.case_id] = f"{len(case.questions)} of {chosen.questions_per_case}"
+            yield case
+
+    def write(self, file: IO[str]) -> tuple[int, int]:
+        """As a JSON list in LoCoMo's schema."""
+        if self.settings.path:
+            raise UserError(
+                "data make writes what is generated, and dataset.path reads what is there.",
+                "leave dataset.path out",
+            )
+        return write_cases(self.cases(), file)
+
+    def notes(self) -> tuple[str, ...]:
+        if not self._small:
+            return ()
+        listed = ", ".join(f"{case_id} {count}" for case_id, count in list(self._small.items())[:5])
+        return (f"haystacks too small for all of their questions: {len(self._small)} ({listed})",)
+
+
+def _within(name: str, value: float, least: float, most: float | None = None) -> None:
+    if value < least or (most is not None and value > most):
+        bounds = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise UserError(f"dataset.{name} must be {bounds}, not {value:,}")

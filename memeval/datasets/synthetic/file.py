@@ -1,0 +1,151 @@
+"""Synthetic cases as a file in LoCoMo's schema, and back.
+
+Besides LoCoMo's own fields each question carries `ability` and `answers`, which readers of LoCoMo pass over: they see the category ids of
+`LOCOMO_IDS` and the first of the golds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import IO, Any
+
+from memeval.datasets.io.fields import SHOWN, Fields, kind_of, parse_json, quoted
+from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.datasets.synthetic.case import bucket
+from memeval.datasets.synthetic.plan import ABILITIES, ABS, CR, IE, KU, MR, TR
+from memeval.errors import UserError
+from memeval.llm.tokens import count_tokens
+from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
+from memeval.shown import one_line
+
+LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
+"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop twice more, adversarial."""
+
+
+def write_cases(cases: Iterable[EvalCase], file: IO[str]) -> tuple[int, int]:
+    """Writes a JSON list, a case at a time; returns how many cases and questions there were."""
+    written = questions = 0
+    for case in cases:
+        file.write(",\n" if written else "[\n")
+        json.dump(sample(case), file, ensure_ascii=False)
+        written, questions = written + 1, questions + len(case.questions)
+    file.write("\n]\n" if written else "[]\n")
+    return written, questions
+
+
+def sample(case: EvalCase) -> dict[str, Any]:
+    """A case as a record of LoCoMo's file."""
+    talk: dict[str, Any] = {"speaker_a": case.speakers[0], "speaker_b": case.speakers[1]}
+    for number, session in enumerate(case.sessions, start=1):
+        assert session.started_at is not None
+        talk[f"session_{number}_date_time"] = _written(format_time(session.started_at))
+        talk[f"session_{number}"] = [
+            {"speaker": turn.speaker, "dia_id": turn.turn_id, "text": turn.text}
+            for turn in session.turns
+        ]
+    return {
+        "sample_id": case.case_id,
+        "conversation": talk,
+        "qa": [_qa(question) for question in case.questions],
+    }
+
+
+def _written(time: str) -> str:
+    """A time with the comma that LoCoMo's dates have before the year."""
+    before, _, year = time.rpartition(" ")
+    return f"{before}, {year}"
+
+
+def _qa(question: EvalQuestion) -> dict[str, Any]:
+    ability = str(question.category)
+    gold: dict[str, Any] = {"answer": question.gold[0]} if question.answerable else {}
+    own = {"ability": ability, "answers": list(question.gold)}
+    return {
+        "question": question.text,
+        **gold,
+        "evidence": list(question.evidence),
+        "category": LOCOMO_IDS[ability],
+        **own,
+    }
+
+
+def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
+    """The cases of such a file. Raises `UserError` naming file, record and field where one does not parse."""
+    samples = parse_json(content, path)
+    if not isinstance(samples, list):
+        raise UserError(f"{path} holds {kind_of(samples)}, not a list of conversations.")
+    if not samples:
+        raise UserError(f"{path} holds no conversation.")
+    known: Counter[str] = Counter()
+    for index, values in enumerate(samples):
+        fields = Fields.of(path, f"record {index}", values)
+        case = _read_case(fields)
+        known[case.case_id] += 1
+        if known[case.case_id] > 1:
+            raise UserError(
+                f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an earlier record's; it must be unique."
+            )
+        yield case
+
+
+def _read_case(fields: Fields) -> EvalCase:
+    case = read_case(fields, captions=True)
+    for earlier, later in pairwise(case.sessions):
+        if earlier.started_at and later.started_at and later.started_at < earlier.started_at:
+            talk = Fields.of(fields.path, case.case_id, fields.get("conversation", "an object"))
+            raise talk.wrong(
+                f"session_{later.session_id[1:]}_date_time", "lies before the session ahead of it"
+            )
+    if not case.questions:
+        raise fields.wrong("qa", "holds no question")
+    starts = positions(case.sessions)
+    total = max(1, starts.pop(""))
+    records = fields.objects("qa", f"{case.case_id} qa[{{}}]")
+    questions = tuple(
+        _question(qa, question, starts, total)
+        for qa, question in zip(records, case.questions, strict=True)
+    )
+    return replace(case, questions=questions)
+
+
+def _question(
+    qa: Fields, question: EvalQuestion, starts: Mapping[str, int], total: int
+) -> EvalQuestion:
+    ability = qa.text("ability")
+    if ability not in ABILITIES:
+        raise qa.wrong("ability", f"is {quoted(ability)}, not one of {list(ABILITIES)}")
+    if LOCOMO_IDS[ability] != question.category:
+        raise qa.wrong(
+            "category",
+            f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability {ability}",
+        )
+    cited = qa.texts("evidence")
+    if cited != list(question.evidence) or bool(cited) != question.answerable:
+        raise qa.wrong(
+            "evidence",
+            f"holds {one_line(cited, SHOWN)}, which are not the ids of turns"
+            if cited
+            else "is empty",
+        )
+    gold = tuple(qa.texts("answers"))
+    if bool(gold) != question.answerable or gold[:1] != question.gold:
+        raise qa.wrong("answers", "does not begin with the field 'answer'")
+    facets = {"depth": bucket(max(starts[turn_id] for turn_id in cited), total)} if cited else {}
+    return replace(question, category=ability, gold=gold, facets=facets)
+
+
+def positions(sessions: Iterable[Session]) -> dict[str, int]:
+    """Tokens before each turn, by its id; the tokens of all under the empty id."""
+    turns = [turn for session in sessions for turn in session.turns]
+    counts = accumulate(map(turn_tokens, turns), initial=0)
+    return dict(zip([*(turn.turn_id for turn in turns), ""], counts, strict=True))
+
+
+def turn_tokens(turn: Turn) -> int:
+    """Tokens of a turn as it is ingested, by the offline count."""
+    return count_tokens(f"{turn.speaker}: {turn.text}")

@@ -1,0 +1,1 @@
+"""Systems that keep a conversation as an agent's chat window does."""

@@ -1,0 +1,47 @@
+"""Chat memory: working memory, semantic recall and the last messages together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.systems.base import ANSWER, INGEST, SystemContext, SystemSettings
+from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
+from memeval.systems.chat.window import check_positive
+from memeval.systems.chat.working_form import TEMPLATES, WorkingMemorySettings
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `combined`."""
+
+    last_messages: int = field(default=20, metadata=ANSWER)
+    """Newest messages of all sessions that are shown; top_k does not bind them."""
+    recall: RecallSettings = field(
+        default=RecallSettings(top_k=5, message_range=1), metadata=ANSWER
+    )
+    """What is recalled."""
+    working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
+    """The form."""
+
+    def __post_init__(self) -> None:
+        check_positive(last_messages=self.last_messages)
+
+
+class Combined(ChatMemory):
+    """Shows the form, what was recalled with its neighbours, and the last messages. Its retrieval is the hits alone."""
+
+    settings_type = Settings
+
+    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+        super().__init__(
+            settings,
+            parts,
+            last_messages=settings.last_messages,
+            recall=settings.recall,
+            working_memory=settings.working_memory,
+        )
+
+    @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return TEMPLATES

@@ -1,0 +1,9 @@
+"""Chat memory without a limit but the context's: all messages of the case's threads, in order."""
+
+from __future__ import annotations
+
+from memeval.systems.controls.long_context import LongContext
+
+
+class FullHistory(LongContext):
+    """`long_context` by the name that chat-memory frameworks give it: the newest messages that fit are shown, and a cut is noted."""

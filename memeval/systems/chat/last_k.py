@@ -1,0 +1,29 @@
+"""Chat memory: the last messages, whatever the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memeval.systems.base import ANSWER, SystemContext, SystemSettings
+from memeval.systems.chat.chat_memory import ChatMemory
+from memeval.systems.chat.window import check_positive
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `last_k`."""
+
+    last_messages: int = field(default=50, metadata=ANSWER)
+    """Newest messages of all sessions that are shown; top_k does not bind them."""
+
+    def __post_init__(self) -> None:
+        check_positive(last_messages=self.last_messages)
+
+
+class LastK(ChatMemory):
+    """Shows the last messages; it searches nothing, so that it shows no retrieval."""
+
+    settings_type = Settings
+
+    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+        super().__init__(settings, parts, last_messages=settings.last_messages)

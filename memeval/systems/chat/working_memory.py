@@ -1,0 +1,42 @@
+"""Chat memory: a form that the model keeps up to date, and the last messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.systems.base import ANSWER, INGEST, SystemContext, SystemSettings
+from memeval.systems.chat.chat_memory import ChatMemory
+from memeval.systems.chat.window import check_positive
+from memeval.systems.chat.working_form import TEMPLATES, WorkingMemorySettings
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `working_memory`."""
+
+    working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
+    """The form."""
+    last_messages: int = field(default=10, metadata=ANSWER)
+    """Newest messages of all sessions that are shown; top_k does not bind them."""
+
+    def __post_init__(self) -> None:
+        check_positive(last_messages=self.last_messages)
+
+
+class WorkingMemory(ChatMemory):
+    """Shows the form and the last messages. A form can't say which turns it stands on, so that no retrieval is shown."""
+
+    settings_type = Settings
+
+    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+        super().__init__(
+            settings,
+            parts,
+            last_messages=settings.last_messages,
+            working_memory=settings.working_memory,
+        )
+
+    @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return TEMPLATES

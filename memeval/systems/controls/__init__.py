@@ -1,0 +1,1 @@
+"""Controls and bounds: nothing, everything, and exactly what is needed."""

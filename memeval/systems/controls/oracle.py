@@ -1,0 +1,57 @@
+"""The control with perfect retrieval: what the reader could do if memory never failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from memeval.records import Answer, MemoryChunk, OracleQuery, Query, Retrieved
+from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
+from memeval.systems.chunk_file import read_chunks, write_chunks
+
+
+class Oracle(MemorySystem):
+    """Shows exactly the chunks that cover an evidence turn, in order of time. It is a ceiling, so `top_k` does not bind it."""
+
+    in_thread = False
+    wants_evidence = True
+
+    def __init__(self, settings: SystemSettings, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    def reset(self) -> None:
+        self._chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    async def answer(self, query: Query) -> Answer:
+        if not isinstance(query, OracleQuery):
+            raise TypeError(
+                "the oracle answers an OracleQuery: the engine gives it one because of `wants_evidence`"
+            )
+        evidence = set(query.evidence)
+        units = tuple(
+            Retrieved(chunk.text, chunk.turn_ids)
+            for chunk in self._chunks
+            if evidence & set(chunk.turn_ids)
+        )
+        reply = await self.parts.reader.answer(query, [unit.text for unit in units])
+        return Answer(
+            text=reply.text,
+            raw=reply.raw,
+            retrieved=units,
+            ranking=tuple(unit.turn_ids for unit in units),
+            context_tokens=reply.context_tokens,
+        )
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+
+    def load(self, folder: Path) -> None:
+        self._chunks = read_chunks(folder)

@@ -1,0 +1,195 @@
+"""The real Letta server, through its client: the conversation in an agent's archive, the questions to the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from memeval.config.checks import check_address
+from memeval.errors import UserError
+from memeval.llm.contract import asked_line, fill
+from memeval.llm.metering import current_ledger
+from memeval.llm.reply import finish_reason
+from memeval.llm.tokens import count_tokens
+from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.redaction import keep_secret
+from memeval.systems.base import (
+    ANSWER,
+    INGEST,
+    RUNTIME,
+    MemorySystem,
+    SystemContext,
+    SystemSettings,
+)
+from memeval.systems.external.letta_server import Agent, Hit, Reply, pool
+
+PERSONA = (
+    "I answer questions about a conversation that took place before. All of it is in my archival memory, each entry with its date, and "
+    "nowhere else: I search my archival memory, with top_k={top_k}, before I answer. I answer in a few words, without saying where I found "
+    "it. When my archival memory does not tell, I say that the conversation does not mention it."
+)
+
+CHOOSE, CHOOSE_ALL = (
+    "\nReply with the label of the right choice alone.",
+    "\nReply with the labels of all right choices alone.",
+)
+
+BY_TOKEN = "a server's token comes from the environment:  export LETTA_API_KEY=... (or another name, in system.token_env)"
+NOTES = {"letta_calls": "not cached: the server makes them"}
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `letta`."""
+
+    base_url: str | None = field(default=None, metadata=INGEST)
+    """Address of the server; None takes the environment variable LETTA_BASE_URL."""
+    token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)
+    """Environment variable that holds the server's token; a server without one needs none."""
+    model: str = field(default="openai/gpt-4o-mini", metadata=ANSWER)
+    """Handle of the agent's model, as the server knows it."""
+    embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
+    """Handle of the archive's embedding model."""
+    persona: str | None = field(default=None, metadata=ANSWER)
+    """What the agent knows of itself and its task, `{top_k}` standing for the cell's; None takes ours."""
+
+
+class Letta(MemorySystem):
+    """An agent per case; chunks are passages of its archive, dated by the conversation, and the agent searches them as it sees fit.
+
+    It answers under words of its own, with the server's model: the cell's model and prompt are not used. Its calls are not cached here, so
+    every repeat is paid for, and the agent is shown the server's clock. What its searches returned is read from its reply: they are the
+    retrieved units, in the order in which it saw them; `top_k` is asked of it, and it may search twice. Embedding tokens are counted here,
+    as the server does not report them. The agent is deleted when the case is done, and at the latest when the process ends.
+    """
+
+    settings_type = Settings
+    settings: Settings
+    own_prompt: ClassVar[bool] = True
+    """Answers under words of its own rather than the cell's."""
+    _agent: Agent | None = None
+
+    def __init__(self, settings: Settings, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        if find_spec("letta_client") is None:
+            raise UserError(
+                "system 'letta' needs the letta-client library, which is not installed",
+                "get it: pip install 'memeval[letta]'",
+            )
+        self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
+        if not self._address:
+            raise UserError(
+                "system=letta needs a Letta server, and neither system.base_url nor LETTA_BASE_URL names one",
+                "for example:  export LETTA_BASE_URL=http://localhost:8283",
+            )
+        check_address(
+            "system.base_url" if settings.base_url else "LETTA_BASE_URL", self._address, BY_TOKEN
+        )
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    def reset(self) -> None:
+        self.close()
+        self._chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def consolidate(self) -> None:
+        self.close()
+        token = os.environ.get(self.settings.token_env)
+        keep_secret(token)
+        self._agent = Agent(self._address, token)
+        try:
+            persona = fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
+            self._agent.create(
+                self.parts.case_id, self.settings.model, self.settings.embedding, persona
+            )
+            self._agent.remember([(chunk.text, chunk.time) for chunk in self._chunks])
+        except BaseException:
+            self.close()  # the engine closes only what was built whole
+            raise
+        self._meter_embedding([chunk.text for chunk in self._chunks])
+
+    async def answer(self, query: Query) -> Answer:
+        assert self._agent is not None, "consolidate comes first"
+        how = (CHOOSE_ALL if query.multi_select else CHOOSE) if query.choices else ""
+        message = asked_line(query.asked_at) + query.shown + how
+        reply = await asyncio.get_running_loop().run_in_executor(
+            pool(self._address), self._agent.ask, message
+        )
+        self._meter(reply)
+        retrieved = None if reply.hits is None else self._units(reply.hits)
+        return Answer(
+            text=reply.text,
+            retrieved=retrieved,
+            ranking=None if retrieved is None else tuple(unit.turn_ids for unit in retrieved),
+            context_tokens=None
+            if retrieved is None
+            else sum(count_tokens(unit.text) for unit in retrieved),
+            notes=NOTES
+            if retrieved is not None
+            else {**NOTES, "letta_retrieved": "unknown where a search's result could not be read"},
+        )
+
+    def _units(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
+        """The chunks that the agent saw, each once; of chunks that read alike, the first seen is the first said."""
+        said: dict[str, list[MemoryChunk]] = defaultdict(list)
+        for chunk in self._chunks:
+            said[chunk.text.strip()].append(chunk)
+        units: dict[tuple[str, int], Retrieved] = {}
+        for hit in hits:
+            alike = said.get(hit.text.strip(), [])
+            times = sum(1 for text, _ in units if text == hit.text)
+            if times and times >= len(alike):
+                continue  # found by an earlier search
+            turns = alike[times].turn_ids if alike else self._turns_around(hit.text)
+            units[hit.text, times] = Retrieved(hit.text, turns, hit.score)
+        return tuple(units.values())
+
+    def _turns_around(self, text: str) -> tuple[str, ...]:
+        """Turns of the chunk of which the server made `text` a part; none where there is no such chunk."""
+        return next((chunk.turn_ids for chunk in self._chunks if text.strip() in chunk.text), ())
+
+    def _meter(self, reply: Reply) -> None:
+        provider, _, model = self.settings.model.rpartition("/")
+        usage = Usage(
+            role=Role.ANSWER,
+            model=model,
+            provider=provider or "unknown",
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cached_tokens=reply.cached_tokens,
+            calls=reply.steps,
+        )
+        current_ledger().usages.append(usage)
+        current_ledger().note_end(Role.ANSWER, finish_reason(reply.stop_reason))
+        self._meter_embedding(reply.queries)
+
+    def _meter_embedding(self, texts: Sequence[str]) -> None:
+        provider, _, model = self.settings.embedding.rpartition("/")
+        if texts:
+            tokens = sum(map(count_tokens, texts))
+            usage = Usage(
+                Role.EMBED,
+                model,
+                provider or "unknown",
+                tokens,
+                0,
+                calls=len(texts),
+                estimated=True,
+            )
+            current_ledger().usages.append(usage)
+
+    def close(self) -> None:
+        if self._agent is not None:
+            self._agent.close()
+        self._agent = None

@@ -1,0 +1,193 @@
+"""One case's memories at mem0's hosted API, through mem0's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from memeval.config.checks import check_address
+from memeval.errors import ModelError, UserError
+from memeval.records import MemoryChunk
+from memeval.shown import one_line
+from memeval.systems.external.remote import Leftover, answered, fault
+
+T = TypeVar("T")
+
+HOST = "https://api.mem0.ai"
+LONGEST_S = 600.0
+"""No event is waited for longer; an addition that is then still under way fails the case."""
+FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
+TRIES, TIMEOUT_S = 6, 60.0
+MAX_CONCURRENCY = 8
+"""Searches under way at once, all cases of a process together."""
+
+
+class CloudMemory:
+    """A user of its own at the host, named after the case and made unique, so that two runs never meet.
+
+    The host works additions off in the background: `add` returns once it reports all of them done. Where it extracts memories, a chunk is
+    sent after the one before is done, as what is extracted depends on what is known. Dates go in as `timestamp` and as metadata, and come
+    back as metadata, as do the turn ids. The user goes with `close`.
+    """
+
+    def __init__(
+        self, host: str, key: str, case: str, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._host, self._sleep = host, sleep
+        self.user = f"memeval-{case}-{uuid.uuid4().hex[:12]}"
+        self._client = _connect(host, key)
+        self._leftover = Leftover(
+            self, f"mem0 user {self.user} at {host}", _deletion(self._client, self.user)
+        )
+
+    def add(self, chunks: Sequence[MemoryChunk], *, infer: bool) -> None:
+        """Stores the chunks, and waits until they can be found."""
+        under_way: list[str] = []
+        for chunk in chunks:
+            sent = self._tried(
+                partial(
+                    self._client.add, chunk.text, user_id=self.user, infer=infer, **_dated(chunk)
+                )
+            )
+            if event := sent.get("event_id"):
+                under_way.append(event)
+            while infer and under_way:
+                self._wait(under_way.pop())
+        for event in under_way:
+            self._wait(event)
+
+    def _wait(self, event: str) -> None:
+        waited, pause = 0.0, FIRST_POLL_S
+        while (status := self._tried(lambda: self._status(event))) != "SUCCEEDED":
+            if status == "FAILED":
+                raise ModelError(f"mem0 failed to add a memory (event {event})")
+            if waited >= LONGEST_S:
+                raise ModelError(
+                    f"mem0 has not added a memory within {LONGEST_S:g} s (event {event}: {status})"
+                )
+            self._sleep(pause)
+            waited += pause
+            pause = min(2 * pause, SLOWEST_POLL_S)
+
+    def _status(self, event: str) -> str:
+        """The client has no method for events: it is asked through the client's own connection."""
+        from mem0.client.utils import api_error_handler  # type: ignore[import-untyped]
+
+        @api_error_handler  # type: ignore[untyped-decorator]
+        def ask() -> Mapping[str, Any]:
+            response = self._client.client.get(f"/v1/event/{event}/")
+            response.raise_for_status()
+            body: Mapping[str, Any] = response.json()
+            return body
+
+        return str(ask().get("status"))
+
+    async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
+        """Memories best first: `memory`, `score`, and `metadata` with the `turn_ids` and the `date` of the chunk they came from."""
+        return await asyncio.get_running_loop().run_in_executor(
+            _pool(self._host), self._search, text, top_k, threshold
+        )
+
+    def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
+        filters = {"user_id": self.user}
+        found = self._tried(
+            lambda: self._client.search(text, filters=filters, top_k=top_k, threshold=threshold)
+        )
+        return [_read(row) for row in found["results"]]
+
+    def _tried(self, call: Callable[[], T]) -> T:
+        """What `call` returns. What may pass is tried again, unless it may have been done all the same: a request that timed out."""
+        from mem0.exceptions import MemoryError, NetworkError, RateLimitError  # type: ignore[import-untyped]
+
+        for attempt in range(TRIES):
+            try:
+                return call()
+            except MemoryError as error:
+                passing = (
+                    isinstance(error, RateLimitError | NetworkError)
+                    and error.error_code != "NET_TIMEOUT"
+                )
+                if attempt == TRIES - 1 or not passing:
+                    raise ModelError(
+                        f"mem0: {error.error_code}: {one_line(error.message, 300)}"
+                    ) from error
+                self._sleep(float(error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)))
+        raise AssertionError("unreachable: the loop returns or raises")
+
+    def close(self) -> None:
+        """Deletes the user and all memories, without waiting for it."""
+        self._leftover.discard()
+
+
+def _dated(chunk: MemoryChunk) -> dict[str, Any]:
+    """Metadata that comes back with what is found, and the chunk's time as the memory's own; a time without a zone counts as UTC."""
+    metadata = {
+        "turn_ids": json.dumps(chunk.turn_ids),
+        "date": chunk.time.isoformat() if chunk.time else "",
+    }
+    if chunk.time is None:
+        return {"metadata": metadata}
+    moment = chunk.time if chunk.time.tzinfo else chunk.time.replace(tzinfo=UTC)
+    return {"metadata": metadata, "timestamp": int(moment.timestamp())}
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a search in the library's own shape."""
+    metadata = row.get("metadata") or {}
+    turns, date = json.loads(metadata.get("turn_ids") or "[]"), metadata.get("date") or None
+    return {
+        "memory": row["memory"],
+        "score": row.get("score"),
+        "metadata": {"turn_ids": turns, "date": date},
+    }
+
+
+def _deletion(client: Any, user: str) -> Callable[[], None]:
+    def delete() -> None:
+        try:
+            client.delete_all(user_id=user)
+            client.delete_users(user_id=user)
+        finally:
+            client.client.close()
+
+    return delete
+
+
+def _connect(host: str, key: str) -> Any:
+    """A client whose key the host accepted."""
+    import httpx
+    from mem0 import MemoryClient  # type: ignore[import-untyped]
+
+    check_address(
+        "system.host", host, "the key comes from the environment:  export MEM0_API_KEY=..."
+    )
+    connections = httpx.Client(
+        timeout=TIMEOUT_S
+    )  # follows no redirects: the conversation goes nowhere else
+    try:
+        client = MemoryClient(api_key=key, host=host, client=connections)
+    except httpx.HTTPError as error:
+        connections.close()
+        raise fault(
+            host,
+            f"no answer from mem0's API at {host}: {error}",
+            "is it up, and system.host right?",
+        ) from error
+    except ValueError as error:  # what the client makes of a refused key
+        connections.close()
+        raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
+    answered(host)
+    return client
+
+
+@cache
+def _pool(host: str) -> ThreadPoolExecutor:
+    """The threads in which a host is searched: the client is synchronous."""
+    return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"mem0 {host}")

@@ -1,0 +1,86 @@
+"""The cell's embedder and model as mem0 wants them, and its vector store made repeatable. Importing this imports mem0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mem0.configs.llms.base import BaseLlmConfig  # type: ignore[import-untyped]
+from mem0.embeddings.base import EmbeddingBase  # type: ignore[import-untyped]
+from mem0.llms.base import LLMBase  # type: ignore[import-untyped]
+from mem0.memory.utils import extract_json, remove_code_blocks  # type: ignore[import-untyped]
+from mem0.utils import factory, spacy_models  # type: ignore[import-untyped]
+from mem0.vector_stores.qdrant import Qdrant  # type: ignore[import-untyped]
+from qdrant_client.models import Distance
+
+SLOT = "langchain"
+"""mem0 accepts its own provider names only; under this one `model` is an object."""
+
+__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "json_of", "plug_in"]
+
+
+class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
+    """Hands texts to the `vectors_of` of the object given as `model`."""
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self.embed_batch([text])[0]
+
+    def embed_batch(
+        self, texts: Sequence[str], memory_action: str | None = "add"
+    ) -> list[list[float]]:
+        vectors: list[list[float]] = self.config.model.vectors_of(texts)
+        return vectors
+
+
+class CellModel(LLMBase):  # type: ignore[misc]
+    """Hands messages to the `reply_to` of the object given as `model`."""
+
+    def generate_response(
+        self,
+        messages: list[dict[str, str]],
+        tools: Any = None,
+        tool_choice: str = "auto",
+        **options: Any,
+    ) -> str:
+        reply: str = self.config.model.reply_to(messages, options)
+        return reply
+
+
+class UnitQdrant(Qdrant):  # type: ignore[misc]
+    """mem0's store, made repeatable and quicker where it holds one user's memories alone, as here.
+
+    The dot product stands for the cosine, which is the same for unit vectors: under the cosine, local Qdrant normalises all stored vectors
+    anew, in place, at each search, and scores depend on what was asked before. A filter by user is dropped: all memories pass it, and
+    checking each is half of a search.
+    """
+
+    def create_col(
+        self, vector_size: int, on_disk: bool, distance: Distance = Distance.DOT
+    ) -> None:
+        super().create_col(vector_size, on_disk, distance)
+
+    def search(
+        self,
+        query: str,
+        vectors: list[float],
+        top_k: int = 5,
+        filters: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        kept = {key: value for key, value in (filters or {}).items() if key != "user_id"}
+        found: list[Any] = super().search(query, vectors, top_k, kept or None)
+        return found
+
+
+def plug_in(*, entities: bool) -> None:
+    """Registers the classes; without `entities`, keeps mem0 from fetching the spaCy model that is missing."""
+    factory.EmbedderFactory.provider_to_class[SLOT] = f"{__name__}.CellEmbedder"
+    factory.LlmFactory.provider_to_class[SLOT] = (f"{__name__}.CellModel", BaseLlmConfig)
+    factory.VectorStoreFactory.provider_to_class["qdrant"] = f"{__name__}.UnitQdrant"
+    if not entities:
+        spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
+
+
+def json_of(reply: str) -> str:
+    """The JSON of a reply, found as mem0 finds it."""
+    text: str = extract_json(remove_code_blocks(reply))
+    return text

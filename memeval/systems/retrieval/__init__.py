@@ -1,0 +1,1 @@
+"""Systems that index what was said and rank it for a query."""
