@@ -20,9 +20,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.config.paths import outputs_dir
+from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.errors import UserError, unknown
-from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
+from memeval.names import digest_name
+from memeval.results import (
+    RECORDS_FILE,
+    RUN_FILE,
+    Record,
+    RunSummary,
+    Texts,
+    read_records,
+    texts_file,
+)
+from memeval.results.files import dump_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,34 +90,116 @@ class Run:
         """
         import pandas as pd
 
-        return pd.DataFrame([_flattened(row) for row in self._rows])
+        return pd.DataFrame([_flattened(record.to_json()) for record in self._records])
 
     def retrieved(self) -> pd.DataFrame:
-        """One row per retrieved chunk: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, and whether it covers `evidence`.
+        """One row per retrieved chunk, best first.
 
-        Questions for which the system shows nothing that it retrieved have no rows.
+        Columns: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, `evidence` (whether it covers a piece of evidence), `score`, `time`
+        and `text`, as it was shown to the reader. Questions for which the system shows nothing that it retrieved have no rows. `text` is
+        None where the texts are not on this machine, and in runs of version 0.1.
         """
         import pandas as pd
 
-        columns = ["question_id", "repeat", "rank", "turn_ids", "evidence"]
+        columns = ["question_id", "repeat", "rank", "turn_ids", "evidence", "score", "time", "text"]
         rows = []
-        for record in self._rows:
-            evidence = set(record["evidence"])
-            for rank, turn_ids in enumerate(record["retrieved"] or (), start=1):
-                hit = not evidence.isdisjoint(turn_ids)
-                rows.append((record["question_id"], record["repeat"], rank, turn_ids, hit))
+        for record in self._records:
+            evidence, texts = set(record.evidence), self._texts(record.seed)
+            for rank, chunk in enumerate(record.retrieved or (), start=1):
+                row = {
+                    "question_id": record.question_id,
+                    "repeat": record.repeat,
+                    "rank": rank,
+                    "turn_ids": list(chunk.turn_ids),
+                    "evidence": not evidence.isdisjoint(chunk.turn_ids),
+                    "score": chunk.score,
+                    "time": chunk.time,
+                    "text": texts.get(chunk.text) if texts else None,
+                }
+                rows.append(row)
         return pd.DataFrame(rows, columns=columns)
 
+    def context(self, question_id: str, repeat: int = 0) -> str | None:
+        """The context of one answer as the reader saw it; None where it is not kept.
+
+        Raises `UserError` for a question that the run did not ask.
+        """
+        record = self._record(question_id, repeat)
+        texts = self._texts(record.seed)
+        return texts.get(record.context) if texts else None
+
+    def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
+        """The messages that were sent for one answer, with `role` and `content`; none where nothing was sent, as offline.
+
+        Raises `UserError` for a question that the run did not ask.
+        """
+        record = self._record(question_id, repeat)
+        texts = self._texts(record.seed)
+        return [
+            {"role": message.role, "content": texts.get(message.text) if texts else None}
+            for message in record.prompt
+        ]
+
+    def dump(self) -> pd.DataFrame:
+        """What the memories extracted or wrote, one row per item: `case_id`, `repeat`, and the item's own fields (`kind`, `text` …).
+
+        Empty for systems that only keep what was said, and where the memories are not on this machine.
+        """
+        import pandas as pd
+
+        rows = []
+        for number, keys in enumerate(self.summary.identity.get("keys", ())):
+            for case_id in dict.fromkeys(record.case_id for record in self._records):
+                path = dump_file(prepared_dir() / keys["prepare"] / digest_name(case_id))
+                rows += [
+                    {"case_id": case_id, "repeat": number, **item} for item in _json_lines(path)
+                ]
+        return pd.DataFrame(rows)
+
+    def _record(self, question_id: str, repeat: int) -> Record:
+        for record in self._records:
+            if record.question_id == question_id and record.repeat == repeat:
+                return record
+        raise unknown("question", question_id, (record.question_id for record in self._records))
+
+    def _texts(self, seed: int) -> Texts | None:
+        """The texts that the answers under a seed refer to; None where the run does not say where they are."""
+        if seed not in self._texts_by_seed:
+            keys = [
+                repeat["answer"]
+                for repeat in self.summary.identity.get("keys", ())
+                if repeat["seed"] == seed
+            ]
+            path = outputs_dir() / "answers" / f"{keys[0]}.jsonl" if keys else None
+            self._texts_by_seed[seed] = Texts(texts_file(path)) if path else None
+        return self._texts_by_seed[seed]
+
     @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
+    def _texts_by_seed(self) -> dict[int, Texts | None]:
+        return {}
+
+    @cached_property
+    def _records(self) -> list[Record]:
         path = self.folder / RECORDS_FILE
         try:
-            lines = path.read_bytes().split(b"\n")
-            return [json.loads(line) for line in lines if line]
+            return list(read_records(path))
         except (OSError, ValueError) as error:
             raise UserError(
                 f"{path} can't be read: {error}", "the same command makes it again"
             ) from error
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines if line]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} can't be read: {error}",
+            "python -m memeval prepare --fresh=prepare makes it again",
+        ) from error
 
 
 def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:

@@ -11,14 +11,12 @@ from typing import IO, Any, ClassVar
 from memeval.config.schema import RUN, RUNTIME, at
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.results import Record
 
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "exchange", "chunk")
-
-Record = Mapping[str, Any]
-"""A row of `records.jsonl`."""
 
 
 @dataclass(frozen=True)

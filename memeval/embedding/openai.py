@@ -67,7 +67,8 @@ class OpenAIEmbedder(Embedder):
         import numpy as np
 
         keys = {text: self._key(text) for text in texts if text.strip()}
-        entries = await self._entries(keys)
+        with current_ledger().calling():
+            entries = await self._entries(keys)
         self._meter(entries)
 
         found = {text: entry.value for text, entry in entries.items()}

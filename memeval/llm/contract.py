@@ -193,6 +193,8 @@ class LanguageModel(ABC):
     """As reports show it."""
     deterministic: bool = False
     """True where equal prompts give equal replies whatever the seed."""
+    sends_messages: bool = True
+    """False where the typed prompt is read, and its messages are never sent: the offline reader."""
 
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:

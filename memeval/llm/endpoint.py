@@ -124,6 +124,7 @@ class Endpoint:
                 async with self._places:
                     started = time.perf_counter()
                     ledger.idle_s += started - queued
+                    ledger.place_s += started - queued
                     if self._outage.shut and not probe:  # since it queued for a place
                         continue
                     sent_at = self._clock()

@@ -5,6 +5,7 @@ A context variable carries it, so that parts need no extra argument; `asyncio.to
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,16 @@ from memeval.errors import WorldError
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.reply import NOTES, CutReplyError, FilteredReplyError
 from memeval.records import Role, Usage
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request for an answer, and its reply."""
+
+    prompt: Prompt
+    completion: Completion
+    sent: bool
+    """Whether the messages of the prompt were sent; the offline reader reads the typed prompt."""
 
 
 @dataclass
@@ -34,8 +45,30 @@ class Ledger:
     """Wall time that replies read back from the cache took when they were made."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
     """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where the endpoint does not say."""
+    place_s: float = 0.0
+    """The part of `idle_s` that was spent waiting for a place at the endpoint."""
+    model_s: float = 0.0
+    """Wall time in calls of models and endpoints, waits included; calls at the same time count once."""
+    answered: Answered | None = None
+    """The last request for an answer and its reply: what the answer rests on."""
     mended: Counter[str] = field(default_factory=Counter)
     """What was mended in replies: keys of `memeval.llm.reply.NOTES`."""
+
+    _open_calls: int = 0
+    _calls_began: float = 0.0
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Times a call of a model or an endpoint."""
+        if self._open_calls == 0:
+            self._calls_began = time.perf_counter()
+        self._open_calls += 1
+        try:
+            yield
+        finally:
+            self._open_calls -= 1
+            if self._open_calls == 0:
+                self.model_s += time.perf_counter() - self._calls_began
 
     def note_end(self, role: Role, finish_reason: str | None) -> None:
         """Counts a reply by why it ended."""
@@ -122,11 +155,13 @@ class MeteredModel(LanguageModel):
     def __init__(self, inner: LanguageModel) -> None:
         self._inner = inner
         self.name, self.deterministic = inner.name, inner.deterministic
+        self.sends_messages = inner.sends_messages
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         ledger = current_ledger()
         try:
-            completion = await self._inner.complete(prompt, role=role, seed=seed)
+            with ledger.calling():
+                completion = await self._inner.complete(prompt, role=role, seed=seed)
         except CutReplyError:
             ledger.note_end(role, "length")
             raise
@@ -137,6 +172,8 @@ class MeteredModel(LanguageModel):
             ledger.failed += 1
             raise
         ledger.usages.append(completion.usage)
+        if role is Role.ANSWER:
+            ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
         ledger.note_end(
             role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
         )

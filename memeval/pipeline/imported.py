@@ -15,10 +15,12 @@ from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.question import answered, failed
+from memeval.pipeline.question import failed_answer
 from memeval.pipeline.run import CellRun, Repeat
+from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.window import Window
-from memeval.records import Answer, EvalCase, EvalQuestion, Status
+from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import AnswerRow
 from memeval.shown import one_line
 
 NAMED = 10
@@ -183,27 +185,17 @@ class ImportedRun(CellRun):
         repeat: Repeat,
         question: EvalQuestion,
         memory: Memory | Exception | None,
-        session_of: dict[str, str],
-    ) -> dict[str, Any]:
-        text = self._hypotheses.answers.get(question.question_id)
+        turns: CaseTurns,
+    ) -> AnswerRow:
+        question_id = question.question_id
+        text = self._hypotheses.answers.get(question_id)
         if text is None:
-            what = (
-                "its row holds no answer"
-                if question.question_id in self._hypotheses.answers
-                else "the file has no row for it"
-            )
-            row = failed(Status.ANSWER_FAILED, ValueError(what))
+            listed = question_id in self._hypotheses.answers
+            what = "its row holds no answer" if listed else "the file has no row for it"
+            row = failed_answer(question_id, Status.ANSWER_FAILED, ValueError(what))
         else:
-            row = answered(Answer(text), question, session_of, self.cell.dataset)
-        row = {
-            "id": question.question_id,
-            **row,
-            "usage": [],
-            "times": {},
-            "origin": self.cell.run_key,
-        }
-        repeat.answers.append(row)
-        return row
+            row = AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
+        return self.keep_answer(repeat, row)
 
 
 def _found(what: str, ids: Iterable[str]) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import quantiles
-from typing import Any
 
 from memeval.llm.prices import total_cost_usd
 from memeval.metrics.answer import METRICS
 from memeval.metrics.refusal import is_refusal
 from memeval.metrics.retrieval import retrieval_metrics
 from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
-from memeval.pipeline.rows import is_whole, label_value
+from memeval.pipeline.records import Ingest
 from memeval.records import CategoryId, Label, Role, Status, Usage
-from memeval.results import CategoryResult
+from memeval.results import CategoryResult, Record
 
-Record = Mapping[str, Any]
 Metrics = dict[str, float | None]
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None where all do."""
@@ -24,12 +22,12 @@ _PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 def measure_repeat(
     records: Sequence[Record],
-    ingests: Sequence[Record],
+    ingests: Sequence[Ingest],
     headline: Headline = None,
 ) -> Metrics:
     """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like."""
     main = [record for record in records if _in(headline, record)]
-    values = [label_value(record) for record in main]
+    values = [record.score for record in main]
     metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
     metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
     for name, rows in _by_category_name(records).items():
@@ -38,17 +36,17 @@ def measure_repeat(
     metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
     for (facet, value), rows in _by_facet(records).items():
         metrics |= _group(f"{facet}/{value}", rows)
-    scored = [label_value(record) is not None for record in records]
+    scored = [record.score is not None for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
     metrics |= _judging(records)
-    metrics["abstention_rate"] = _refusals([record for record in main if record["answerable"]])
-    if unanswerable := [record for record in records if not record["answerable"]]:
+    metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
+    if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
     worst_best = bounds(values)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     metrics["ingest_lost"] = _lost(ingests)
-    metrics["context_tokens"] = mean(record["context_tokens"] for record in records)
+    metrics["context_tokens"] = mean(record.context_tokens for record in records)
     return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
 
 
@@ -78,8 +76,8 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     by_question: dict[str, list[float | None]] = {}
     cases: dict[str, str] = {}
     for record in records:
-        by_question.setdefault(record["question_id"], []).append(label_value(record))
-        cases[record["question_id"]] = record["case_id"]
+        by_question.setdefault(record.question_id, []).append(record.score)
+        cases[record.question_id] = record.case_id
     values = [mean(column) for column in by_question.values()]
     clusters = [cases[question] for question in by_question]
     interval = clustered_interval(values, clusters)
@@ -96,14 +94,14 @@ def measure_categories(
     """A row per category, headline ones first, in the order of their ids."""
     rows: dict[CategoryId, list[Record]] = {}
     for record in records:
-        rows.setdefault(record["category"], []).append(record)
+        rows.setdefault(record.category, []).append(record)
     ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
     return tuple(
         _result(
             rows[category],
             repeats,
             str(category),
-            rows[category][0]["category_name"],
+            rows[category][0].category_name,
             _in(headline, rows[category][0]),
         )
         for category in ids
@@ -130,8 +128,8 @@ def _result(
     return CategoryResult(
         category=category,
         name=name,
-        n=len({row["question_id"] for row in rows}),
-        scored=sum(label_value(row) is not None for row in rows),
+        n=len({row.question_id for row in rows}),
+        scored=sum(row.score is not None for row in rows),
         asked=len(rows),
         headline=in_headline,
         accuracy=mean(repeat.get(f"accuracy/{name}") for repeat in repeats),
@@ -145,10 +143,8 @@ def _result(
 def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each category, in the order of the categories' ids."""
     rows: dict[str, list[Record]] = {}
-    for record in sorted(
-        records, key=lambda record: (str(record["category"]), record["category_name"])
-    ):
-        rows.setdefault(record["category_name"], []).append(record)
+    for record in sorted(records, key=lambda record: (str(record.category), record.category_name)):
+        rows.setdefault(record.category_name, []).append(record)
     return rows
 
 
@@ -156,19 +152,19 @@ def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     """The records of each value of each facet, sorted by both."""
     rows: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        for facet, value in record["facets"].items():
+        for facet, value in record.facets.items():
             rows.setdefault((facet, value), []).append(record)
     return dict(sorted(rows.items()))
 
 
 def _in(headline: Headline, record: Record) -> bool:
-    return headline is None or record["category"] in headline
+    return headline is None or record.category in headline
 
 
 def _group(name: str, rows: Sequence[Record]) -> Metrics:
     """What is told of each category and of each value of a facet."""
     return {
-        f"accuracy/{name}": mean(map(label_value, rows)),
+        f"accuracy/{name}": mean(row.score for row in rows),
         f"token_f1/{name}": _mean_metric(rows, "token_f1"),
         f"n_questions/{name}": float(len(rows)),
     }
@@ -177,63 +173,55 @@ def _group(name: str, rows: Sequence[Record]) -> Metrics:
 def category_names(records: Iterable[Record]) -> list[str]:
     """Names of the categories among the records, in the order of their ids."""
     return list(
-        dict(
-            sorted((str(record["category"]), record["category_name"]) for record in records)
-        ).values()
+        dict(sorted((str(record.category), record.category_name) for record in records)).values()
     )
 
 
 def _mean_metric(records: Iterable[Record], name: str) -> float | None:
-    return mean(record["metrics"].get(name) for record in records)
+    return mean(record.metrics.get(name) for record in records)
 
 
 def _judging(records: Sequence[Record]) -> Metrics:
     """How sure the judge was: what it could not be read on, and where its judgings of one answer agree."""
-    verdicts = [record["verdict"] for record in records if record["verdict"]]
+    verdicts = [record.verdict for record in records if record.verdict]
     metrics: Metrics = {
-        "unparsed_rate": mean(float(verdict["label"] == Label.UNSCORED) for verdict in verdicts)
+        "unparsed_rate": mean(float(verdict.label is Label.UNSCORED) for verdict in verdicts)
     }
-    votes = [verdict["votes"] for verdict in verdicts if verdict.get("votes")]
+    votes = [verdict.votes for verdict in verdicts if verdict.votes]
     if votes:
         metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
     return metrics
 
 
 def _refusals(records: Sequence[Record]) -> float | None:
-    """Share of refusals among the answers in words; what was chosen among answers is none."""
-    return mean(
-        float(is_refusal(record["hypothesis"]))
-        for record in records
-        if is_whole(record) and "choices" not in record
-    )
+    """Share of refusals among the answers in words; what was chosen among answers is not one."""
+    answers = [record.hypothesis for record in records if record.is_whole and not record.choices]
+    return mean(float(is_refusal(answer)) for answer in answers if answer is not None)
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:
     """Means over all questions that name evidence, of whatever category; nothing for systems that expose no ranking."""
     rows = [
-        retrieval_metrics(record["evidence_ranks"], record["session_evidence_ranks"] or [])
+        retrieval_metrics(record.evidence_ranks, record.session_evidence_ranks or ())
         for record in records
-        if record["evidence_ranks"]
+        if record.evidence_ranks
     ]
     return {name: mean(row[name] for row in rows) for name in rows[0]} if rows else {}
 
 
-def _lost(ingests: Sequence[Record]) -> float | None:
-    """Share of the units that ingest lost, over all cases; None where nothing was ingested."""
-    healths = [row["health"] for row in ingests if row.get("health")]
-    asked = sum(health["asked"] for health in healths)
-    return sum(health["lost"] for health in healths) / asked if asked else None
+def _lost(ingests: Sequence[Ingest]) -> float | None:
+    """Share of the chunks that ingest lost, over all cases; None where nothing was ingested."""
+    healths = [ingest.health for ingest in ingests if ingest.health]
+    asked = sum(health.asked for health in healths)
+    return sum(health.lost for health in healths) / asked if asked else None
 
 
-def usages(records: Iterable[Record]) -> list[Usage]:
-    return [
-        Usage(**{**entry, "role": Role(entry["role"])})
-        for record in records
-        for entry in record["usage"]
-    ]
+def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
+    """The calls of all rows."""
+    return [usage for row in rows for usage in row.usage]
 
 
-def _spending(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
+def _spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
     spent = usages(records) + usages(ingests)
     metrics: Metrics = {}
     for role in Role:
@@ -253,23 +241,22 @@ def _spending(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
     return metrics
 
 
-def _times(records: Sequence[Record], ingests: Sequence[Record]) -> Metrics:
+def _times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
+    steps = {
+        "ingest": [ingest.row.times.ingest_ms for ingest in ingests],
+        "answer": [record.times.answer_ms for record in records],
+        "retrieval": [record.times.retrieval_ms for record in records],
+        "judge": [record.times.judge_ms for record in records],
+    }
     metrics: Metrics = {}
-    for stage, rows, field in (
-        ("ingest", ingests, "ingest_ms"),
-        ("answer", records, "answer_ms"),
-        ("judge", records, "judge_ms"),
-    ):
-        values = [row["times"][field] for row in rows if row["times"].get(field) is not None]
+    for step, column in steps.items():
+        values = [value for value in column if value is not None]
         if values:
-            metrics[f"latency_ms/{stage}/p50"], metrics[f"latency_ms/{stage}/p95"] = (
-                percentile(values, 50),
-                percentile(values, 95),
-            )
+            metrics[f"latency_ms/{step}/p50"] = percentile(values, 50)
+            metrics[f"latency_ms/{step}/p95"] = percentile(values, 95)
+
     waits = [
-        record["times"].get(field) or 0.0
-        for record in records
-        for field in ("wait_s", "judge_wait_s")
+        (record.times.wait_s or 0.0) + (record.times.judge_wait_s or 0.0) for record in records
     ]
     metrics["retry_wait_s"] = sum(waits)
     return metrics
@@ -305,5 +292,5 @@ def statuses(records: Iterable[Record]) -> dict[str, int]:
     """Records by status, the sound ones first."""
     counts = dict.fromkeys((status.value for status in Status), 0)
     for record in records:
-        counts[record["status"]] += 1
+        counts[record.status.value] += 1
     return {status: count for status, count in counts.items() if count}

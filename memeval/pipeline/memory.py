@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +19,27 @@ from filelock import FileLock, Timeout
 from memeval.config.schema import PREPARE
 from memeval.errors import IngestLossError, MemevalError, StorageError, SystemFaultError
 from memeval.leftovers import own_name
-from memeval.llm.metering import Ledger, metered
+from memeval.llm.metering import Ledger, metered, totals
 from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.places import place_of_method
-from memeval.pipeline.rows import usage_rows
+from memeval.pipeline.returned import plain_notes
 from memeval.pipeline.watch import Watched
 from memeval.private import FILE_MODE, make_folder
-from memeval.records import EvalCase, IngestHealth, MemoryChunk
-from memeval.results import is_sealed, sealed, write_atomically
+from memeval.records import EvalCase, IngestHealth, MemoryChunk, Usage
+from memeval.redaction import without_known_in
+from memeval.results import is_sealed, json_line, sealed, write_atomically
+from memeval.results.fields import Fields, usage_json
+from memeval.results.files import dump_file
+from memeval.results.rows import health_from, health_json
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses after every so many units."""
 MANIFEST = "memory.json"
-TOLD = ("chunks", "compressions", "usage", "seconds", "origin", "notes")
-"""What a manifest tells of the ingest, by the names of `Memory`."""
+IN_MANIFEST = ("chunks", "compressions", "usage", "seconds", "origin", "notes", "health")
+"""What a manifest says of the ingest, by the names of `Memory`."""
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""
 
@@ -49,7 +53,8 @@ class Memory:
     """Units that were ingested."""
     compressions: int
     """How often the window was cut."""
-    usage: list[dict[str, Any]]
+    usage: tuple[Usage, ...]
+    """Added up by role, model and kind."""
     seconds: float
     """Wall time of the ingest, waits at endpoints included; that of the first build where it was loaded."""
     origin: str
@@ -139,14 +144,33 @@ async def _build(
         watched=watched,
         chunks=len(chunks),
         compressions=len(points),
-        usage=usage_rows(ledger.usages),
+        usage=totals(ledger.usages),
         seconds=time.perf_counter() - started,
         origin=cell.run_key,
         health=health,
         notes=_notes(ledger),
     )
     saved, unsaved = await _save(memory, folder, identity)
+    trouble = await _dump(watched, dump_file(folder))
+    if trouble:
+        memory = replace(memory, notes={**memory.notes, "dump": trouble})
     return replace(memory, saved=saved, unsaved=unsaved)
+
+
+async def _dump(watched: Watched, path: Path) -> str | None:
+    """Lists what a memory extracted or wrote, for a reader to look at. What kept it from that, if anything: no answer rests on it."""
+    if not hasattr(watched.system, "dump"):  # a class that follows the contract by shape alone
+        return None
+    try:
+        items = await watched.call("dump")
+        lines = [json_line(without_known_in(plain_notes(item))) for item in items or ()]
+        if lines:
+            write_atomically(path, "".join(lines))
+        else:
+            path.unlink(missing_ok=True)
+    except (MemevalError, OSError, TypeError, ValueError) as error:
+        return f"what the memory holds could not be listed: {one_line(error, 400)}"
+    return None
 
 
 async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
@@ -273,24 +297,44 @@ async def _load(
     if not folder.exists():
         return None
     try:
-        manifest = await asyncio.to_thread(read_manifest, folder)
-        health = IngestHealth(**manifest["health"])
+        manifest = Fields(await asyncio.to_thread(read_manifest, folder))
+        health = _health_of(manifest)
         _check_loss(health, cell.config.max_ingest_loss)
-    except (ValueError, KeyError, TypeError, IngestLossError):
+        own = all(manifest.string(name) == value for name, value in identity.items())
+    except (ValueError, IngestLossError):
         return None
-    if any(manifest.get(name) != value for name, value in identity.items()):
+    if not own:
         return None
+
     watched = fresh()
     try:
         await watched.call("load", folder)
-        told = {name: manifest[name] for name in TOLD}
-        return Memory(watched=watched, health=health, found=True, saved=True, **told)
+        return Memory(
+            watched=watched,
+            chunks=manifest.count("chunks"),
+            compressions=manifest.count("compressions"),
+            usage=manifest.usages("usage"),
+            seconds=manifest.number_or_none("seconds") or 0.0,
+            origin=manifest.string("origin"),
+            health=health,
+            found=True,
+            saved=True,
+            notes=manifest.mapping("notes"),
+        )
     except Exception:  # noqa: BLE001 - a system of the user's own may fail in any way on a memory that it can't read; it is built again
         await watched.closed()
         return None
     except BaseException:
         await watched.closed()
         raise
+
+
+def _health_of(manifest: Fields) -> IngestHealth:
+    members = manifest.member("health")
+    if members is None:
+        raise manifest.wrong("health")
+
+    return health_from(members)
 
 
 async def _save(
@@ -308,10 +352,10 @@ async def _save(
             **identity,
             "chunks": memory.chunks,
             "compressions": memory.compressions,
-            "usage": memory.usage,
+            "usage": list(map(usage_json, memory.usage)),
             "seconds": memory.seconds,
             "origin": memory.origin,
-            "health": asdict(memory.health),
+            "health": health_json(memory.health),
             "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }
@@ -345,7 +389,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not is_sealed(manifest):
         raise ValueError(f"{MANIFEST} is damaged or was edited")
 
-    lacking = [name for name in ("case_id", "key", "files", *TOLD) if name not in manifest]
+    lacking = [name for name in ("case_id", "key", "files", *IN_MANIFEST) if name not in manifest]
     if lacking:
         raise ValueError(f"{MANIFEST} lacks {', '.join(lacking)}")
 

@@ -13,7 +13,6 @@ from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.rows import usages_of
 from memeval.pipeline.run import first_error
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Usage
@@ -85,6 +84,4 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.told}")
     prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
     if not memory.found:
-        prepared.usages += usages_of(
-            {"usage": memory.usage, "origin": memory.origin}, memory.origin
-        )
+        prepared.usages += memory.usage

@@ -4,59 +4,110 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
 from memeval.judges.accuracy import AccuracyJudge
-from memeval.judges.contract import Judge, refusal_verdict
+from memeval.judges.contract import Judge, Metrics, refusal_verdict
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.metrics.answer import answer_metrics
-from memeval.metrics.retrieval import ranks_of
 from memeval.pipeline.places import place_of_method
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
-from memeval.pipeline.rows import tries_of, usage_rows, verdict_row
+from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.watch import Watched
 from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Role, Status, Verdict
+from memeval.results import (
+    AnswerRow,
+    RetrievedChunk,
+    SentMessage,
+    StepTimes,
+    TextStore,
+    VerdictRow,
+)
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
-Row = dict[str, Any]
-
 
 async def ask(
-    watched: Watched, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset
-) -> Row:
+    watched: Watched, question: EvalQuestion, turns: CaseTurns, texts: TextStore
+) -> AnswerRow:
     """The answer row of a question; its status tells whether there is an answer in it."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
         with metered(ledger):
             returned = await watched.call("answer", _query(watched.system, question))
-        answer = _checked(returned, watched, session_of)
+        elapsed = time.perf_counter() - started
+        answer = _checked(returned, watched, turns)
         if not answer.text.strip():
             raise ValueError("the answer is empty")
-        row = answered(answer, question, session_of, dataset)
-        row |= _shortfall(ledger)
+
+        row = answer_row(answer, question, turns, texts)
+        row = _shortfall(row, ledger)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
-        row = failed(_status_of(error, ledger), error)
-    if ledger.notes:
-        row["notes"] = {**ledger.notes, **row.get("notes", {})}
-    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
-    times = {
-        "answer_ms": None if ledger.cached else round(seconds * 1e3, 3),
-        "wait_s": round(ledger.wait_s, 3),
-    }
-    return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+        elapsed = time.perf_counter() - started
+        row = failed_answer(question.question_id, _status_of(error, ledger), error)
+
+    row = replace(
+        row,
+        usage=tuple(ledger.usages),
+        times=_answer_times(ledger, elapsed),
+        notes={**ledger.notes, **row.notes},
+    )
+    return _with_request(row, ledger, texts)
 
 
-def _checked(returned: Any, watched: Watched, session_of: Mapping[str, str]) -> Answer:
+def _answer_times(ledger: Ledger, elapsed: float) -> StepTimes:
+    """How long the steps of an answer took. A reply from another run's cache took no time here."""
+    retrieval_s = max(elapsed - ledger.model_s, 0.0)
+    if ledger.cached:
+        return StepTimes(retrieval_ms=_ms(retrieval_s), wait_s=round(ledger.wait_s, 3))
+
+    return StepTimes(
+        answer_ms=_ms(elapsed - ledger.idle_s + ledger.replayed_s),
+        retrieval_ms=_ms(retrieval_s),
+        model_ms=_ms(max(ledger.model_s - ledger.idle_s, 0.0) + ledger.replayed_s),
+        place_ms=_ms(ledger.place_s),
+        wait_s=round(ledger.wait_s, 3),
+    )
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1e3, 3)
+
+
+def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow:
+    """The row with the request that the answer rests on: its context, its messages, and how the reply ended."""
+    if ledger.answered is None:
+        return row
+
+    prompt, completion = ledger.answered.prompt, ledger.answered.completion
+    joined, context = "", None
+    if isinstance(prompt, AnswerPrompt | ChoosePrompt):
+        joined = "\n".join(prompt.context)
+        context = texts.put_joined(prompt.context, "\n") if prompt.context else texts.put("")
+
+    sent: tuple[SentMessage, ...] = ()
+    if ledger.answered.sent:
+        sent = tuple(
+            SentMessage(message["role"], texts.put_around(str(message["content"]), joined))
+            for message in prompt.messages()
+        )
+
+    reply = completion.raw or completion.text
+    raw = reply if row.raw is None and reply != row.hypothesis else row.raw
+    return replace(
+        row, context=context, prompt=sent, finish_reason=completion.finish_reason, raw=raw
+    )
+
+
+def _checked(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     """What the system returned, in plain types. Raises `SystemFaultError` that says what is no answer in it."""
     try:
-        return answer_of(returned, session_of)
+        return answer_of(returned, turns.session_of)
     except Exception as error:
         place = place_of_method(watched.system, "answer", watched.source)
         what = (
@@ -67,15 +118,15 @@ def _checked(returned: Any, watched: Watched, session_of: Mapping[str, str]) -> 
         raise SystemFaultError(f"{place}: {what}") from error
 
 
-def _shortfall(ledger: Ledger) -> Row:
-    """What makes an answer one that is not scored: a reply that it rests on was cut or filtered. Empty for a whole one."""
+def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
+    """The row of an answer that is not scored where a reply that it rests on was cut or filtered."""
     if ledger.replies("content_filter", Role.ANSWER):
         error = "the provider's filter withheld a reply that the answer rests on (finish_reason: content_filter)"
-        return {"status": Status.ANSWER_FILTERED.value, "error": error, "metrics": {}}
+        return replace(row, status=Status.ANSWER_FILTERED, error=error)
     if ledger.replies("length", Role.ANSWER):
         error = "a reply that the answer rests on was cut at its limit of tokens (finish_reason: length); see llm.max_tokens"
-        return {"status": Status.ANSWER_CUT.value, "error": error, "metrics": {}}
-    return {}
+        return replace(row, status=Status.ANSWER_CUT, error=error)
+    return row
 
 
 def _status_of(error: Exception, ledger: Ledger) -> Status:
@@ -88,76 +139,106 @@ def _status_of(error: Exception, ledger: Ledger) -> Status:
 
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
-    """What the system may see: gold, category, ids and evidence stay behind."""
-    seen = (
-        question.text,
-        question.asked_at,
-        question.choices,
-        question.choice_labels,
-        question.multi_select,
-        question.instruction,
+    """What the system may see, named field by field: gold, category, ids and evidence stay behind."""
+    query = Query(
+        text=question.text,
+        asked_at=question.asked_at,
+        choices=question.choices,
+        choice_labels=question.choice_labels,
+        multi_select=question.multi_select,
+        instruction=question.instruction,
     )
-    return OracleQuery(*seen, question.evidence) if system.wants_evidence else Query(*seen)
+    if not system.wants_evidence:
+        return query
+
+    return OracleQuery(
+        text=query.text,
+        asked_at=query.asked_at,
+        choices=query.choices,
+        choice_labels=query.choice_labels,
+        multi_select=query.multi_select,
+        instruction=query.instruction,
+        evidence=question.evidence,
+    )
 
 
-def answered(
-    answer: Answer, question: EvalQuestion, session_of: Mapping[str, str], dataset: Dataset
-) -> Row:
-    row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
-    if answer.raw is not None:
-        row["raw"] = answer.raw
-    row["metrics"] = answer_metrics(answer.text, question, scorer=dataset.scorer)
-    row["retrieved"] = (
-        None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
-    )
-    if answer.ranking is not None:
-        row["evidence_ranks"], row["session_evidence_ranks"] = ranks_of(
-            answer.ranking, question.evidence, session_of
+def answer_row(
+    answer: Answer, question: EvalQuestion, turns: CaseTurns, texts: TextStore
+) -> AnswerRow:
+    """The row of an answer: what the system returned, its texts by reference."""
+    retrieved = None
+    if answer.retrieved is not None:
+        retrieved = tuple(
+            RetrievedChunk(turn_ids=chunk.turn_ids, text=texts.put(chunk.text), score=chunk.score)
+            for chunk in answer.retrieved
         )
-        row["metrics"] |= dataset.ranking_metrics(question, answer.ranking, session_of)
-    row["context_tokens"] = answer.context_tokens
-    if answer.notes:
-        row["notes"] = dict(answer.notes)
-    return row
+    return AnswerRow(
+        id=question.question_id,
+        status=Status.OK,
+        hypothesis=answer.text,
+        raw=answer.raw,
+        retrieved=retrieved,
+        ranking=None if answer.ranking is None else turns.positions(answer.ranking),
+        context_tokens=answer.context_tokens,
+        notes=answer.notes,
+    )
 
 
 async def judged(
     judge: Judge,
     question: EvalQuestion,
-    answer: Mapping[str, Any],
-    before: Mapping[str, Any] | None = None,
-) -> Row:
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None = None,
+) -> VerdictRow:
     """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
-    text, metrics = answer["hypothesis"], answer["metrics"]
     try:
         with metered(ledger):
-            if question.choices:  # whatever judges answers in words
-                verdict = await AccuracyJudge().judge(question, text, metrics)
-            elif not text.strip():  # no model need be asked, and none may guess
-                verdict = Verdict(judge.name, Label.WRONG, 0.0, "the answer is blank")
-            elif question.answerable or judge.judges_refusals:
-                verdict = await judge.judge(question, text, metrics, tried=tries_of(before))
-            else:
-                verdict = refusal_verdict(text, metrics)
+            verdict = await _verdict(judge, question, answer, metrics, before)
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
-        row: Row = {"status": status.value, "verdict": verdict_row(verdict)}
+        row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
     except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
-        row = failed(Status.JUDGE_FAILED, error)
+        row = failed_verdict(question.question_id, error)
+
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
-    if ledger.notes:
-        row["notes"] = ledger.notes
     called_model = bool(ledger.usages) and not ledger.cached
-    times = {
-        "judge_ms": round(seconds * 1e3, 3) if called_model else None,
-        "judge_wait_s": round(ledger.wait_s, 3),
-    }
-    return {"id": question.question_id, **row, "usage": usage_rows(ledger.usages), "times": times}
+    times = StepTimes(
+        judge_ms=_ms(seconds) if called_model else None, judge_wait_s=round(ledger.wait_s, 3)
+    )
+    return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)
 
 
-def failed(status: Status, error: Exception) -> Row:
-    """A row without a score, and why."""
+async def _verdict(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None,
+) -> Verdict:
+    if question.choices:  # whatever judges answers in words
+        return await AccuracyJudge().judge(question, answer, metrics)
+    if not answer.strip():  # no model need be asked, and none may guess
+        return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
+    if question.answerable or judge.judges_refusals:
+        tried = before.tries if before else 0
+        return await judge.judge(question, answer, metrics, tried=tried)
+
+    return refusal_verdict(answer, metrics)
+
+
+def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerRow:
+    """The row of a question that has no answer, and why."""
+    return AnswerRow(id=question_id, status=status, error=_message(error))
+
+
+def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
+    """The row of an answer that could not be judged, and why."""
+    return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=_message(error))
+
+
+def _message(error: Exception) -> str:
     message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
-    return {"status": status.value, "error": message[:1000]}
+    return message[:1000]

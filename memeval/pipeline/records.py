@@ -1,22 +1,35 @@
-"""Joins what the stages stored into the records that a user reads: one row per question and repeat, in the data set's order."""
+"""Joins what the stages stored into the records that a user reads: one per question and repeat, in the data set's order."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from memeval.llm.metering import totals
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.rows import is_whole, usage_rows, usages_of
-from memeval.pipeline.run import Finished, Repeat
-from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.pipeline.metrics import Measured
+from memeval.pipeline.rows import usages_of
+from memeval.pipeline.run import Finished, Repeat, ingest_id
+from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
 from memeval.redaction import without_known_in
-from memeval.results import json_line
+from memeval.results import IngestRow, Record, json_line
 
-Record = dict[str, Any]
-TIMES = "times"
-"""The one field of a record that differs between an interrupted run and an uninterrupted one."""
+
+@dataclass(frozen=True)
+class Ingest:
+    """What the ingest of one case took in one repeat."""
+
+    case_id: str
+    seed: int
+    row: IngestRow
+    usage: tuple[Usage, ...]
+    """As this run counts them: what another run paid for is cached."""
+
+    @property
+    def health(self) -> IngestHealth | None:
+        """What became of the chunks."""
+        return self.row.health
 
 
 def records(cell: Cell, finished: Finished) -> Iterator[Record]:
@@ -31,73 +44,71 @@ def _record(
     cell: Cell, repeat: Repeat, number: int, case: EvalCase, question: EvalQuestion
 ) -> Record:
     answer = repeat.answers.rows[question.question_id]
-    verdict = (
-        repeat.verdicts.rows.get(question.question_id, {}) if answer["status"] == Status.OK else {}
+    assert not isinstance(answer, IngestRow), "ids of ingests and of questions differ"
+    verdict = repeat.verdicts.rows.get(question.question_id) if answer.status is Status.OK else None
+    measured = repeat.measured.get(question.question_id, Measured())
+    usage = usages_of(answer, cell.run_key)
+    times, notes = answer.times, dict(answer.notes)
+    if verdict is not None:
+        usage += usages_of(verdict, cell.run_key)
+        times = times.joined(verdict.times)
+        notes |= verdict.notes
+
+    names = cell.dataset.category_names
+    return Record(
+        question_id=question.question_id,
+        case_id=case.case_id,
+        category=question.category,
+        category_name=names.get(question.category, str(question.category)),
+        repeat=number,
+        seed=repeat.seed,
+        question=question.text,
+        gold=question.gold,
+        answerable=question.answerable,
+        facets=question.facets,
+        evidence=question.evidence,
+        hypothesis=answer.hypothesis,
+        status=verdict.status if verdict else answer.status,
+        verdict=verdict.verdict if verdict else None,
+        metrics=measured.metrics,
+        retrieved=answer.retrieved,
+        evidence_ranks=measured.evidence_ranks,
+        session_evidence_ranks=measured.session_evidence_ranks,
+        context=answer.context,
+        prompt=answer.prompt,
+        context_tokens=answer.context_tokens,
+        usage=usage,
+        times=times,
+        finish_reason=answer.finish_reason,
+        choices=question.choices,
+        choice_labels=question.choice_labels,
+        right_choices=question.right_choices,
+        raw=answer.raw,
+        notes=notes,
+        error=verdict.error if verdict and verdict.error else answer.error,
     )
-    usages = [*usages_of(answer, cell.run_key), *usages_of(verdict, cell.run_key)]
-    record: Record = {
-        "question_id": question.question_id,
-        "case_id": case.case_id,
-        "category": question.category,
-        "category_name": cell.dataset.category_names.get(question.category, str(question.category)),
-        "repeat": number,
-        "seed": repeat.seed,
-        "question": question.text,
-        "gold": list(question.gold),
-        "answerable": question.answerable,
-        "facets": dict(question.facets),
-        "evidence": list(question.evidence),
-        "hypothesis": answer.get("hypothesis"),
-        "status": verdict.get("status", answer["status"]),
-        "verdict": verdict.get("verdict"),
-        "metrics": answer.get("metrics", {}),
-        "retrieved": answer.get("retrieved"),
-        "evidence_ranks": answer.get("evidence_ranks"),
-        "session_evidence_ranks": answer.get("session_evidence_ranks"),
-        "context_tokens": answer.get("context_tokens"),
-        "usage": usage_rows(totals(usages)),
-        TIMES: {**answer.get(TIMES, {}), **verdict.get(TIMES, {})},
-    }
-    if question.choices:
-        record |= {
-            "choices": list(question.choices),
-            "choice_labels": question.choice_labels.value,
-            "right_choices": list(question.right_choices),
-            "chosen": (record["verdict"] or {}).get("chosen"),
-        }
-    notes = {**answer.get("notes", {}), **verdict.get("notes", {})}
-    optional = {
-        "raw": answer.get("raw"),
-        "notes": notes or None,
-        "error": verdict.get("error", answer.get("error")),
-    }
-    return record | {name: value for name, value in optional.items() if value is not None}
 
 
-def ingests(cell: Cell, finished: Finished) -> Iterator[Record]:
+def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
     """What each case's ingest took, per repeat; nothing for cases whose memory was not needed."""
-    from memeval.pipeline.run import ingest_id
-
     for repeat in finished.repeats:
         for case in finished.cases:
             row = repeat.answers.rows.get(ingest_id(case.case_id))
-            if row is not None:
-                yield {
-                    **row,
-                    "case_id": case.case_id,
-                    "seed": repeat.seed,
-                    "usage": usage_rows(usages_of(row, cell.run_key)),
-                }
+            if isinstance(row, IngestRow):
+                yield Ingest(case.case_id, repeat.seed, row, usages_of(row, cell.run_key))
 
 
-def hypotheses(rows: Iterable[Record], repeat: int) -> list[Record]:
+def hypotheses(rows: Iterable[Record], repeat: int) -> list[dict[str, Any]]:
     """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions without an answer are left out."""
-    kept = (row for row in rows if row["repeat"] == repeat and is_whole(row))
-    return [{"question_id": row["question_id"], "hypothesis": row["hypothesis"]} for row in kept]
+    return [
+        {"question_id": record.question_id, "hypothesis": record.hypothesis}
+        for record in rows
+        if record.repeat == repeat and record.is_whole
+    ]
 
 
-def as_lines(rows: list[Record]) -> str:
-    """Records as JSON lines."""
+def as_lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Objects as JSON lines, without known secrets."""
     return "".join(json_line(without_known_in(row)) for row in rows)
 
 
@@ -106,8 +117,11 @@ def rows_digests(finished: Finished) -> dict[str, str]:
     ids = [question.question_id for case in finished.cases for question in case.questions]
     digests = {}
     for repeat in finished.repeats:
-        for store in (repeat.answers, repeat.verdicts):
-            digests[f"{store.path.parent.name}/{store.path.name}"] = rows_digest(ids, store.seals)
+        for path, seals in (
+            (repeat.answers.path, repeat.answers.seals),
+            (repeat.verdicts.path, repeat.verdicts.seals),
+        ):
+            digests[f"{path.parent.name}/{path.name}"] = rows_digest(ids, seals)
     return digests
 
 

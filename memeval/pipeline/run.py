@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,22 +19,25 @@ from memeval.judges.registry import build_judge
 from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory
+from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.question import ask, failed, judged
-from memeval.pipeline.rows import (
-    INGEST_PREFIX,
-    answer_digest,
-    check_answer_row,
-    check_verdict_row,
-    is_about,
-    is_final,
-    problem_of,
-    tries_of,
-)
-from memeval.pipeline.store import RowStore
+from memeval.pipeline.question import ask, failed_answer, failed_verdict, judged
+from memeval.pipeline.rows import answer_digest, is_about, is_final
+from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import (
+    INGEST_PREFIX,
+    AnswerRow,
+    IngestRow,
+    StepTimes,
+    TextStore,
+    VerdictRow,
+    texts_file,
+)
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import RowStore
 from memeval.shown import one_line
 
 T = TypeVar("T")
@@ -54,9 +57,18 @@ class Repeat:
     """One repeat under way."""
 
     seed: int
-    answers: RowStore
-    verdicts: RowStore
+    answers: RowStore[AnswerRow | IngestRow]
+    verdicts: RowStore[VerdictRow]
+    texts: TextStore
+    """What the rows of the answers refer to."""
     judge: Judge
+    measured: dict[str, Measured] = field(default_factory=dict)
+    """The metrics of each answer, by question id, made from its row in this pass."""
+
+    def answer(self, question_id: str) -> AnswerRow | None:
+        """The stored answer of a question."""
+        row = self.answers.rows.get(question_id)
+        return row if isinstance(row, AnswerRow) else None
 
 
 @dataclass(frozen=True)
@@ -146,11 +158,14 @@ class CellRun:
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
-        answers = RowStore(
-            cell.answers_file(seed), answers_header(keys, seed), self._waiting, check_answer_row
+        answers: RowStore[AnswerRow | IngestRow] = RowStore(
+            cell.answers_file(seed), answers_header(keys, seed), answer_or_ingest, self._waiting
         )
-        verdicts = RowStore(
-            cell.verdicts_file(seed), verdicts_header(keys, seed), self._waiting, check_verdict_row
+        verdicts: RowStore[VerdictRow] = RowStore(
+            cell.verdicts_file(seed),
+            verdicts_header(keys, seed),
+            VerdictRow.from_json,
+            self._waiting,
         )
         judging = cell.config.judge
         judge = build_judge(
@@ -161,13 +176,15 @@ class CellRun:
             seed=seed,
             settings=cell.judge_settings,
         )
-        repeat = Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
-        for store in (answers, verdicts):
-            if store.dropped:
+        stack.enter_context(answers)
+        stack.enter_context(verdicts)
+        texts = stack.enter_context(TextStore(texts_file(answers.path)))
+        for path, dropped in ((answers.path, answers.dropped), (verdicts.path, verdicts.dropped)):
+            if dropped:
                 self.progress.say(
-                    f"  {store.dropped} lines of {store.path} are torn, damaged, edited or of another key: left out"
+                    f"  {dropped} lines of {path} are torn, damaged, edited or of another key: left out"
                 )
-        return repeat
+        return Repeat(seed=seed, answers=answers, verdicts=verdicts, texts=texts, judge=judge)
 
     def _waiting(self, path: Path) -> None:
         self.progress.say(f"waiting for {path}")
@@ -198,11 +215,10 @@ class CellRun:
         return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
-        rows = repeat.answers.rows
         open_questions = [
             question
             for question in case.questions
-            if not self._stands(rows.get(question.question_id), ANSWER)
+            if not self._is_kept(repeat.answer(question.question_id), ANSWER)
         ]
         left = places = self._places(case)
         self.progress.expect("prepare", 1)
@@ -214,17 +230,11 @@ class CellRun:
                 "prepare",
                 reused=not open_questions or (isinstance(memory, Memory) and memory.found),
             )
-            session_of = {
-                turn.turn_id: session.session_id
-                for session in case.sessions
-                for turn in session.turns
-            }
+            turns = CaseTurns.of(case)
             try:
                 async with asyncio.TaskGroup() as group:
                     for number, question in enumerate(case.questions):
-                        task = group.create_task(
-                            self._question(repeat, case, question, memory, session_of)
-                        )
+                        task = group.create_task(self._question(repeat, question, memory, turns))
                         if (
                             number >= len(case.questions) - places
                         ):  # fewer are open from here on than the case has places
@@ -250,103 +260,113 @@ class CellRun:
         except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
             return error
         row = repeat.answers.rows.get(ingest_id(case.case_id))
-        if row is None or row.get("health") != asdict(memory.health):
-            repeat.answers.append(self._ingest_row(case, memory))
+        if not isinstance(row, IngestRow) or row.health != memory.health:
+            repeat.answers.append(_ingest_row(case, memory))
         if memory.unsaved:
             self._noted.append(
                 f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}"
             )
         return memory
 
-    def _ingest_row(self, case: EvalCase, memory: Memory) -> dict[str, Any]:
-        return {
-            "id": ingest_id(case.case_id),
-            "status": Status.OK.value,
-            "chunks": memory.chunks,
-            "compressions": memory.compressions,
-            "usage": memory.usage,
-            "origin": memory.origin,
-            "health": asdict(memory.health),
-            "times": {"ingest_ms": round(memory.seconds * 1e3, 3)},
-            **({"notes": dict(memory.notes)} if memory.notes else {}),
-        }
-
     async def _question(
         self,
         repeat: Repeat,
-        case: EvalCase,
         question: EvalQuestion,
         memory: Memory | Exception | None,
-        session_of: dict[str, str],
+        turns: CaseTurns,
     ) -> None:
-        answer = repeat.answers.rows.get(question.question_id)
-        if not self._stands(answer, ANSWER):
-            answer = await self._answer(repeat, question, memory, session_of)
-            self.progress.done("answer")
-        else:
-            self.progress.done("answer", reused=True)
-        assert answer is not None
-        verdict = repeat.verdicts.rows.get(question.question_id)
-        reused = self._stands(verdict, JUDGE) and (
-            answer["status"] != Status.OK or is_about(verdict, answer)
-        )
-        if not reused and answer["status"] == Status.OK:
-            row = await judged(repeat.judge, question, answer, verdict)
-            if problem := problem_of(row, check_verdict_row):
-                row = {
-                    "id": question.question_id,
-                    **failed(Status.JUDGE_FAILED, problem),
-                    "usage": [],
-                    "times": {},
-                }
-            row |= {"judged": answer_digest(answer["hypothesis"]), "origin": self.cell.run_key}
-            repeat.verdicts.append(row)
-            self._watch(row)
-        self.progress.done("judge", reused=reused)
+        answer = repeat.answer(question.question_id)
+        reused = answer is not None and self._is_kept(answer, ANSWER)
+        if answer is None or not reused:
+            answer = await self._answer(repeat, question, memory, turns)
+        self.progress.done("answer", reused=reused)
 
-    def _stands(self, row: Mapping[str, Any] | None, stage: str) -> bool:
-        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which none is."""
-        fresh = self.cell.config.fresh
-        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
-        return is_final(row) and not made_again
-
-    def _watch(self, row: Mapping[str, Any]) -> None:
-        """Stops the run where the judge's model never replies in the form that it is asked for:
-        more calls would buy nothing.
-        """
-        if not tries_of(row):
-            self._unread = 0 if row["status"] == Status.OK else self._unread
-            return
-        self._unread += 1
-        if self._unread >= UNREAD_IN_A_ROW:
-            said = one_line(str(row["verdict"]["reason"]))
-            raise ModelError(
-                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not be read ({said}): "
-                "take a model that keeps to the form, or a template that asks for it"
-            )
+        measured = measure_answer(answer, question, turns, self.cell.dataset)
+        repeat.measured[question.question_id] = measured
+        await self._judge(repeat, question, answer, measured)
 
     async def _answer(
         self,
         repeat: Repeat,
         question: EvalQuestion,
         memory: Memory | Exception | None,
-        session_of: dict[str, str],
-    ) -> dict[str, Any]:
+        turns: CaseTurns,
+    ) -> AnswerRow:
         if isinstance(memory, Memory):
-            row = await ask(memory.watched, question, session_of, self.cell.dataset)
-            if problem := problem_of(row, check_answer_row):
-                row = {
-                    "id": question.question_id,
-                    **failed(Status.ANSWER_FAILED, problem),
-                    "usage": [],
-                    "times": {},
-                }
+            row = await ask(memory.watched, question, turns, repeat.texts)
         else:
             assert memory is not None, "a case with open questions is prepared"
-            row = {"id": question.question_id, **failed(Status.INGEST_FAILED, memory)}
-        row["origin"] = self.cell.run_key
-        repeat.answers.append(row)
-        return dict(repeat.answers.rows[question.question_id])  # as it is stored, without secrets
+            row = failed_answer(question.question_id, Status.INGEST_FAILED, memory)
+        return self.keep_answer(repeat, row)
+
+    def keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
+        """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
+        row = replace(row, origin=self.cell.run_key)
+        try:
+            stored = repeat.answers.append(row)
+        except ValueError as problem:
+            failure = failed_answer(row.id, Status.ANSWER_FAILED, problem)
+            stored = repeat.answers.append(replace(failure, origin=self.cell.run_key))
+        assert isinstance(stored, AnswerRow)
+        return stored
+
+    async def _judge(
+        self, repeat: Repeat, question: EvalQuestion, answer: AnswerRow, measured: Measured
+    ) -> None:
+        before = repeat.verdicts.rows.get(question.question_id)
+        kept = before is not None and self._is_kept(before, JUDGE)
+        if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
+            self.progress.done("judge", reused=kept)
+            return
+
+        text = answer.hypothesis or ""
+        row = await judged(repeat.judge, question, text, measured.metrics, before)
+        self._watch(self._keep_verdict(repeat, row, text))
+        self.progress.done("judge", reused=False)
+
+    def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
+        """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""
+        digest, origin = answer_digest(answer), self.cell.run_key
+        try:
+            return repeat.verdicts.append(replace(row, judged=digest, origin=origin))
+        except ValueError as problem:
+            failure = failed_verdict(row.id, problem)
+            return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
+
+    def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
+        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which none is."""
+        fresh = self.cell.config.fresh
+        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
+        return is_final(row) and not made_again
+
+    def _watch(self, row: VerdictRow) -> None:
+        """Stops the run where the judge's model never replies in the form that it is asked for:
+        more calls would buy nothing.
+        """
+        if not row.tries or row.verdict is None:
+            self._unread = 0 if row.status is Status.OK else self._unread
+            return
+
+        self._unread += 1
+        if self._unread >= UNREAD_IN_A_ROW:
+            raise ModelError(
+                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not be read "
+                f"({one_line(row.verdict.reason)}): "
+                "use a model that keeps to the form, or a prompt template that asks for it"
+            )
+
+
+def _ingest_row(case: EvalCase, memory: Memory) -> IngestRow:
+    return IngestRow(
+        id=ingest_id(case.case_id),
+        chunks=memory.chunks,
+        compressions=memory.compressions,
+        origin=memory.origin,
+        health=memory.health,
+        usage=memory.usage,
+        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3)),
+        notes=memory.notes,
+    )
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,8 +22,15 @@ from memeval.pipeline.measure import (
     measure_repeat,
     statuses,
 )
-from memeval.pipeline.records import as_lines, hypotheses, ingests, records, rows_digests
-from memeval.pipeline.rows import RETRYABLE, tries_of
+from memeval.pipeline.records import (
+    Ingest,
+    as_lines,
+    hypotheses,
+    ingests,
+    records,
+    rows_digests,
+)
+from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run import Finished
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.private import make_folder
@@ -34,15 +40,16 @@ from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
     RUN_FILE,
+    Record,
     RepeatResult,
     RunSummary,
     hypotheses_file,
+    read_records,
     text_digest,
     write_atomically,
 )
 from memeval.shown import one_line
 
-Record = Mapping[str, Any]
 LONGEST_NOTE = 1000
 """Characters of a note: what follows in an error or a note of a system is in the records."""
 _COMMON = frozenset(
@@ -64,7 +71,10 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
     """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError` where the disk refuses."""
     rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
     summary = summarise(cell, finished, rows, ingest_rows)
-    files = {CONFIG_FILE: config_yaml(cell), RECORDS_FILE: as_lines(rows)}
+    files = {
+        CONFIG_FILE: config_yaml(cell),
+        RECORDS_FILE: as_lines([row.to_json() for row in rows]),
+    }
     for repeat in summary.repeats:
         files[hypotheses_file(repeat.repeat)] = as_lines(hypotheses(rows, repeat.repeat))
     summary = replace(
@@ -125,19 +135,18 @@ def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
     """Whether a judge's reply could not be read, and is to be asked for again."""
     if Status.UNPARSED not in summary.statuses:
         return False
-    lines = (cell.folder / RECORDS_FILE).read_bytes().split(b"\n")
-    return any(tries_of(json.loads(line)) for line in lines if line)
+    return any(record.tries for record in read_records(cell.folder / RECORDS_FILE))
 
 
 def summarise(
-    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> RunSummary:
     """The results of a cell."""
     headline = cell.dataset.headline
     repeats = []
     for number, repeat in enumerate(finished.repeats):
-        own = [row for row in rows if row["repeat"] == number]
-        made = [row for row in ingest_rows if row["seed"] == repeat.seed]
+        own = [row for row in rows if row.repeat == number]
+        made = [row for row in ingest_rows if row.seed == repeat.seed]
         protocol = cell.dataset.measures(own)
         repeats.append(
             RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol))
@@ -276,7 +285,7 @@ def protocol(cell: Cell) -> str:
 
 
 def notes(
-    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Record]
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> Iterator[str]:
     """What a reader of the figures must know."""
     if not cell.loaded.pinned:
@@ -292,28 +301,26 @@ def notes(
     yield from _failures(rows)
     yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
-    cut = Counter(key for row in rows for key in row.get("notes", {}) if key.startswith("cut_"))
+    cut = Counter(key for row in rows for key in row.notes if key.startswith("cut_"))
     if cut["cut_chunks"]:
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
     said = {
         f"{key}: {value}"
         for row in rows
-        for key, value in row.get("notes", {}).items()
+        for key, value in row.notes.items()
         if not key.startswith("cut_")
     }
     said |= {
         f"{key}, at ingest: {value}"
-        for row in ingest_rows
-        for key, value in row.get("notes", {}).items()
+        for ingest in ingest_rows
+        for key, value in ingest.row.notes.items()
     }
     yield from sorted(said)[:20]
-    dropped = sum(
-        store.dropped for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts)
-    )
+    dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
         yield f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: they were left out and made again."
     unsealed = sum(
-        store.unsealed for repeat in finished.repeats for store in (repeat.answers, repeat.verdicts)
+        repeat.answers.unsealed + repeat.verdicts.unsealed for repeat in finished.repeats
     )
     if unsealed:
         yield f"{unsealed} rows were written by an earlier version without a seal: had they been edited, it would not be seen."
@@ -325,37 +332,36 @@ def notes(
 def _failures(rows: Sequence[Record]) -> Iterator[str]:
     for status, count in statuses(rows).items():
         if status != Status.OK:
-            example = next(filter(None, (_why(row) for row in rows if row["status"] == status)), "")
+            example = next(filter(None, (_why(row) for row in rows if row.status == status)), "")
             yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
 
 
 def _why(record: Record) -> str:
     """Why a record has no score, as far as it says."""
-    if tries_of(record):
-        return f"the judge's reply {one_line(record['verdict']['reason'])}; the same command asks again"
-    return str(record.get("error") or "")
+    if record.tries and record.verdict:
+        return f"the judge's reply {one_line(record.verdict.reason)}; the same command asks again"
+    return record.error or ""
 
 
-def _losses(ingest_rows: Sequence[Record]) -> Iterator[str]:
-    hurt = [
-        IngestHealth(**row["health"])
-        for row in ingest_rows
-        if row.get("health") and row["health"]["lost"]
-    ]
+def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    healths = [ingest.health for ingest in ingest_rows if ingest.health]
+    hurt = [health for health in healths if health.lost]
     if not hurt:
         return
-    whole = [IngestHealth(**row["health"]) for row in ingest_rows if row.get("health")]
+
     total = IngestHealth(
-        *(sum(getattr(one, name) for one in whole) for name in ("asked", "stored", "lost"))
+        asked=sum(health.asked for health in healths),
+        stored=sum(health.stored for health in healths),
+        lost=sum(health.lost for health in healths),
     )
-    yield f"{total.told}, in {len(hurt)} of {len(whole)} conversations: their answers stand on less than was said."
+    yield f"{total.told}, in {len(hurt)} of {len(healths)} conversations: their answers stand on less than was said."
 
 
-def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
+def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     turn = cell.config.compression_turn
     if turn == "never" or not ingest_rows:
         return
-    idle = sum(row["compressions"] == 0 for row in ingest_rows)
+    idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
     if idle:
         yield f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} conversations and never fired there."
 

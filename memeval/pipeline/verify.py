@@ -20,10 +20,21 @@ from memeval.config.schema import RunConfig
 from memeval.names import digest_name
 from memeval.pipeline.memory import MANIFEST, read_manifest
 from memeval.pipeline.records import rows_digest
-from memeval.pipeline.rows import check_answer_row, check_verdict_row
-from memeval.pipeline.store import Check, Rows, read_rows
 from memeval.records import Status
-from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    RUN_FILE,
+    AnswerRow,
+    IngestRow,
+    Record,
+    RunSummary,
+    Texts,
+    VerdictRow,
+    texts_file,
+)
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import Parse, R, Rows, read_rows
 from memeval.shown import one_line
 
 NAMED = 3
@@ -81,7 +92,7 @@ class Look:
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
             self.problems += memory_problems(self.outputs.parent / "data" / "prepared" / key)
 
-    def _records(self, summary: RunSummary) -> list[dict[str, Any]]:
+    def _records(self, summary: RunSummary) -> list[Record]:
         records = []
         try:
             content = (self.folder / RECORDS_FILE).read_bytes()
@@ -89,18 +100,11 @@ class Look:
             return []  # already among the misfits
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
-                record = json.loads(line)
-                records.append(
-                    {
-                        **record,
-                        "question_id": str(record["question_id"]),
-                        "repeat": int(record["repeat"]),
-                    }
-                )
-            except (ValueError, KeyError, TypeError, RecursionError):
+                records.append(Record.from_json(dict(json.loads(line))))
+            except (ValueError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
 
-        statuses = Counter(str(record.get("status")) for record in records)
+        statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
                 f"{RECORDS_FILE} holds {spoken(statuses)}, and {RUN_FILE} tells {spoken(summary.statuses)}"
@@ -143,26 +147,28 @@ class Look:
         return told
 
     def _rows(
-        self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[dict[str, Any]]
+        self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
     ) -> None:
         for number, repeat in enumerate(repeats):
-            own = [record for record in records if record["repeat"] == number]
-            ids = [record["question_id"] for record in own]
-            answers_header = {"answer": repeat["answer"], "seed": repeat["seed"]}
-            verdicts_header = {"judge": repeat["judge"], "seed": repeat["seed"]}
+            own = [record for record in records if record.repeat == number]
+            ids = [record.question_id for record in own]
             answers = self._file(
-                f"answers/{repeat['answer']}.jsonl", answers_header, check_answer_row, ids, summary
+                name=f"answers/{repeat['answer']}.jsonl",
+                header={"answer": repeat["answer"], "seed": repeat["seed"]},
+                parse=answer_or_ingest,
+                ids=ids,
+                summary=summary,
             )
             verdicts = self._file(
-                f"verdicts/{repeat['judge']}.jsonl",
-                verdicts_header,
-                check_verdict_row,
-                ids,
-                summary,
+                name=f"verdicts/{repeat['judge']}.jsonl",
+                header={"judge": repeat["judge"], "seed": repeat["seed"]},
+                parse=VerdictRow.from_json,
+                ids=ids,
+                summary=summary,
             )
             if answers and verdicts:
                 unlike = [
-                    record["question_id"]
+                    record.question_id
                     for record in own
                     if not agrees(record, answers.rows, verdicts.rows)
                 ]
@@ -170,18 +176,29 @@ class Look:
                     self.problems.append(
                         f"{RECORDS_FILE}: {counted('record', unlike)} not as the rows tell: {named(unlike)}"
                     )
+            self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
+
+    def _texts(self, answers: Path) -> None:
+        """Texts that can't be read spoil no answer, but what was shown can't be looked at."""
+        path = texts_file(answers)
+        damaged = Texts(path).damaged()
+        if damaged:
+            self.problems.append(
+                f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be shown"
+            )
 
     def _file(
         self,
+        *,
         name: str,
         header: Mapping[str, Any],
-        check: Check,
+        parse: Parse[R],
         ids: list[str],
         summary: RunSummary,
-    ) -> Rows | None:
+    ) -> Rows[R] | None:
         path = self.outputs / name
         try:
-            found = read_rows(path.read_bytes(), header, check)
+            rows = read_rows(path.read_bytes(), header, parse)
         except FileNotFoundError:
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
@@ -192,17 +209,17 @@ class Look:
             self.problems.append(f"{name} can't be read: {error.strerror or error}")
             return None
 
-        if found.dropped:
+        if rows.dropped:
             self.problems.append(
-                f"{name}: {found.dropped} lines are torn, damaged, edited or of another key"
+                f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
             )
-        if found.unsealed:
-            self.unchecked.append(f"{name}: {found.unsealed} rows of version 0.1 have no seal")
-        if not found.headed:
+        if rows.unsealed:
+            self.unchecked.append(f"{name}: {rows.unsealed} rows of version 0.1 have no seal")
+        if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
-        if rows_digest(ids, found.seals) != summary.rows.get(name):
+        if rows_digest(ids, rows.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows are not those that the run was made of")
-        return found
+        return rows
 
 
 def read_config(path: Path) -> RunConfig:
@@ -216,23 +233,23 @@ def read_config(path: Path) -> RunConfig:
 
 
 def agrees(
-    record: Mapping[str, Any],
-    answers: Mapping[str, Mapping[str, Any]],
-    verdicts: Mapping[str, Mapping[str, Any]],
+    record: Record,
+    answers: Mapping[str, AnswerRow | IngestRow],
+    verdicts: Mapping[str, VerdictRow],
 ) -> bool:
-    """Whether a record tells what the rows of its question tell."""
-    answer = answers.get(record["question_id"])
-    if answer is None:
+    """Whether a record says what the rows of its question say."""
+    answer = answers.get(record.question_id)
+    if not isinstance(answer, AnswerRow):
         return False
-    verdict = verdicts.get(record["question_id"], {}) if answer["status"] == Status.OK else {}
-    expected = {
-        "hypothesis": answer.get("hypothesis"),
-        "metrics": answer.get("metrics", {}),
-        "retrieved": answer.get("retrieved"),
-        "status": verdict.get("status", answer["status"]),
-        "verdict": verdict.get("verdict"),
-    }
-    return all(record.get(name) == value for name, value in expected.items())
+
+    verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
+    in_rows = (
+        answer.hypothesis,
+        answer.retrieved,
+        verdict.status if verdict else answer.status,
+        verdict.verdict if verdict else None,
+    )
+    return in_rows == (record.hypothesis, record.retrieved, record.status, record.verdict)
 
 
 def memory_problems(folder: Path) -> Iterator[str]:

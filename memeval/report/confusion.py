@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
 from memeval.records import ChoiceLabels
 from memeval.report.figures import count, percent
 from memeval.report.plots import BLUE, GREY, INK, canvas, saved, titled
+from memeval.results import Record, read_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,24 +53,24 @@ def read_confusion(path: Path) -> Confusion | None:
     chosen: Counter[tuple[int, int]] = Counter()
     unparsed: Counter[int] = Counter()
     positions = 0
-    for row in _numbered(path):
-        right = row["right_choices"][0]
-        positions = max(positions, len(row["choices"]))
-        if row["status"] == UNREAD:
+    for record in _numbered(path):
+        right = record.right_choices[0]
+        positions = max(positions, len(record.choices))
+        if record.status is UNREAD:
             unparsed[right] += 1
-        elif row["status"] == READ and row["chosen"]:
-            chosen[right, row["chosen"][0]] += 1
+        elif record.status is READ and record.chosen:
+            chosen[right, record.chosen[0]] += 1
     return Confusion(positions, chosen, unparsed) if positions else None
 
 
-def _numbered(path: Path) -> Iterator[Mapping[str, Any]]:
+def _numbered(path: Path) -> Iterator[Record]:
+    """Records of questions with numbered choices of which one is right."""
     if not path.exists():
         return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            row: Mapping[str, Any] = json.loads(line)
-            if row.get("choice_labels") == ChoiceLabels.DIGITS and len(row["right_choices"]) == 1:
-                yield row
+    for record in read_records(path):
+        numbered = record.choices and record.choice_labels is ChoiceLabels.DIGITS
+        if numbered and len(record.right_choices) == 1:
+            yield record
 
 
 def confusion_section(matrix: Confusion) -> list[str]:

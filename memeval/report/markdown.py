@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from memeval.records import Status
 from memeval.redaction import redacted
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.figures import (
@@ -20,7 +20,14 @@ from memeval.report.figures import (
     milliseconds,
     percent,
 )
-from memeval.results import RECORDS_FILE, CategoryResult, RunSummary, write_atomically
+from memeval.results import (
+    RECORDS_FILE,
+    CategoryResult,
+    Record,
+    RunSummary,
+    read_records,
+    write_atomically,
+)
 from memeval.shown import one_line
 
 FAILURES_SHOWN, VALUES_SHOWN = 10, 40
@@ -51,7 +58,7 @@ def write_report(folder: Path) -> None:
 
 def report(
     summary: RunSummary,
-    failures: Sequence[Mapping[str, Any]] = (),
+    failures: Sequence[Record] = (),
     plots: Sequence[str] = (),
     positions: Sequence[str] = (),
 ) -> str:
@@ -304,7 +311,7 @@ def latency(summary: RunSummary) -> list[str]:
     return ["## Latency", *lines] if lines else []
 
 
-def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list[str]:
+def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
     """How far the questions got, and the first that failed."""
     if not summary.statuses:
         return []
@@ -319,12 +326,12 @@ def statuses(summary: RunSummary, failures: Sequence[Mapping[str, Any]]) -> list
     if failures:
         rows = [
             (
-                text(row.get("question_id")),
-                text(row.get("repeat")),
-                text(row.get("status")),
-                text(row.get("error")),
+                text(record.question_id),
+                text(record.repeat),
+                text(record.status.value),
+                text(record.error),
             )
-            for row in failures
+            for record in failures
         ]
         lines += [
             "",
@@ -369,19 +376,12 @@ def settings(summary: RunSummary) -> list[str]:
     ]
 
 
-def failed_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def failed_rows(path: Path) -> Iterator[Record]:
     """The first records that did not end as `ok`; none where there is no file of records."""
     if not path.exists():
         return
-    found = 0
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            row: Mapping[str, Any] = json.loads(line)
-            if row.get("status", "ok") != "ok":
-                yield row
-                found += 1
-            if found == FAILURES_SHOWN:
-                return
+    failed = (record for record in read_records(path) if record.status is not Status.OK)
+    yield from islice(failed, FAILURES_SHOWN)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], figures: bool = True) -> list[str]:

@@ -6,15 +6,14 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from memeval.names import digest_name
 from memeval.redaction import redacted, without_known_in
-from memeval.results import RECORDS_FILE, RunSummary
+from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."
@@ -147,39 +146,31 @@ def page(summary: RunSummary) -> dict[str, str]:
 
 def records_table(folder: Path) -> str:
     """The records as a table that MLflow's page opens: pandas' `split` layout, one row a question and repeat."""
-    rows = [row(record) for record in records(folder / RECORDS_FILE)]
+    rows = [row(record) for record in read_records(folder / RECORDS_FILE)]
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     data = [[cells.get(name) for name in columns] for cells in rows]
     return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
 
 
-def records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows of `records.jsonl`."""
-    for line in path.read_bytes().split(b"\n"):
-        if line:
-            yield json.loads(line)
-
-
-def row(record: Mapping[str, Any]) -> dict[str, str | float | None]:
+def row(record: Record) -> dict[str, str | float | None]:
     """What of a record is worth a column. The page compares runs by the first column, and shows the second side by side."""
-    verdict = record.get("verdict") or {}
-    measured = record.get("metrics") or {}
+    verdict = record.verdict
     return {
-        "question_id": record.get("question_id"),
-        "hypothesis": record.get("hypothesis"),
-        "question": record.get("question"),
-        "gold": "; ".join(str(gold) for gold in record.get("gold") or ()),
-        "label": verdict.get("label"),
-        "score": verdict.get("score"),
-        "reason": verdict.get("reason"),
-        "category": record.get("category_name") or record.get("category"),
-        "repeat": record.get("repeat"),
-        "status": record.get("status"),
-        "error": record.get("error"),
-        "token_f1": measured.get("token_f1"),
-        "recall_at_10": measured.get("recall_at_10"),
-        "context_tokens": record.get("context_tokens"),
-        "answer_ms": (record.get("times") or {}).get("answer_ms"),
+        "question_id": record.question_id,
+        "hypothesis": record.hypothesis,
+        "question": record.question,
+        "gold": "; ".join(record.gold),
+        "label": verdict.label.value if verdict else None,
+        "score": verdict.score if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "category": record.category_name or str(record.category),
+        "repeat": record.repeat,
+        "status": record.status.value,
+        "error": record.error,
+        "token_f1": record.metrics.get("token_f1"),
+        "recall_at_10": record.metrics.get("recall_at_10"),
+        "context_tokens": record.context_tokens,
+        "answer_ms": record.times.answer_ms,
     }
 
 

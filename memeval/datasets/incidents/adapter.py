@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memeval.config.schema import ANSWER, PREPARE, at
-from memeval.datasets.contract import DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
 from memeval.datasets.incidents.questions import History, drafts, root_causes
 from memeval.datasets.incidents.schema import Incident, Table, read_source
@@ -16,6 +16,7 @@ from memeval.datasets.locate import check_pin
 from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
 from memeval.errors import UserError
 from memeval.records import EvalCase
+from memeval.results import Record
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,16 @@ class Incidents(NetOps):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there is none."""
         rows = [
-            row
-            for row in records
-            if row["facets"].get("task") == "root_cause" and row["hypothesis"] is not None
+            record
+            for record in records
+            if record.facets.get("task") == "root_cause" and record.hypothesis is not None
         ]
         if not rows:
             return {**{f"a_at_{k}": None for k in DEPTHS}, "mar": None}
-        known = [self._candidates[row["case_id"]] for row in rows]
-        truths = [ranking(row["gold"][0], names) for row, names in zip(rows, known, strict=True)]
+        known = [self._candidates[row.case_id] for row in rows]
+        truths = [ranking(row.gold[0], names) for row, names in zip(rows, known, strict=True)]
         rankings = [
-            ranking(row["hypothesis"], names) for row, names in zip(rows, known, strict=True)
+            ranking(row.hypothesis or "", names) for row, names in zip(rows, known, strict=True)
         ]
         scores = {f"a_at_{k}": a_at_k(truths, rankings, k) for k in DEPTHS}
         return {**scores, "mar": mar(truths, rankings, [len(names) for names in known])}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo.audit import Correction, read_corrections
@@ -21,6 +21,7 @@ from memeval.errors import UserError
 from memeval.metrics.retrieval import official_evidence_recall
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.results import Record
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,12 @@ class Locomo(Dataset):
         whole_sessions = form == "official_session"
         rows = [
             official_evidence_recall(
-                record["retrieved"], cited[record["question_id"]], sessions=whole_sessions
+                [chunk.turn_ids for chunk in record.retrieved],
+                cited[record.question_id],
+                sessions=whole_sessions,
             )
             for record in records
-            if record["retrieved"] is not None
+            if record.retrieved is not None
         ]
         return {"official/evidence_recall": mean(rows)}
 

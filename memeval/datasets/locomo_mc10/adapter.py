@@ -12,7 +12,7 @@ from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.paths import data_dir
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import (
@@ -33,6 +33,7 @@ from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffled
 from memeval.datasets.registry import DEMO, LOCOMO, LOCOMO_MC10
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
+from memeval.results import Record
 
 MARK = "derived"
 """Field of a row that `data make` wrote: what it was made from."""

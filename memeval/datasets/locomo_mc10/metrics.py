@@ -3,62 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from memeval.metrics.statistics import mean
-from memeval.records import Label
+from memeval.records import Status
+from memeval.results import Record
 
-Record = Mapping[str, Any]
-"""A row of `records.jsonl`."""
-
-READ, UNREAD = "ok", "unparsed"
+READ, UNREAD = Status.OK, Status.UNPARSED
 """Statuses of replies that could be read, and that could not."""
 
 
 def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
     """The metrics of the section on choosing in docs/metrics.md."""
-    replied = [
-        record for record in records if record.get("choices") and record["status"] in (READ, UNREAD)
-    ]
+    replied = [record for record in records if record.choices and record.status in (READ, UNREAD)]
     pairs = read_pairs(replied)
     measures: dict[str, float | None] = {
-        "accuracy_all_types": mean(
-            float(_right(record)) for record in replied if record["status"] == READ
-        ),
-        "unparsed_rate": mean(float(record["status"] == UNREAD) for record in replied),
+        "accuracy_all_types": mean(record.score for record in replied if record.status == READ),
+        "unparsed_rate": mean(float(record.status == UNREAD) for record in replied),
         "position_bias": position_bias(pairs),
-        "random_accuracy": mean(1 / len(record["choices"]) for record in replied),
+        "random_accuracy": mean(1 / len(record.choices) for record in replied),
     }
     for position in sorted({right for right, _ in pairs}):
         there = (
             record
             for record in replied
-            if record["status"] == READ and record["right_choices"] == [position]
+            if record.status == READ and record.right_choices == (position,)
         )
-        measures[f"accuracy_at_position/{position}"] = mean(
-            float(_right(record)) for record in there
-        )
+        measures[f"accuracy_at_position/{position}"] = mean(record.score for record in there)
     return measures
-
-
-def _right(record: Record) -> bool:
-    """By the judge, which knows choices that are there twice."""
-    return bool(record["verdict"]["label"] == Label.CORRECT)
 
 
 def read_pairs(records: Iterable[Record]) -> list[tuple[int, int]]:
     """Position of the right choice and of the chosen one, of each question with one right choice whose reply could be read."""
-    read = (
-        record
-        for record in records
-        if record["status"] == READ and record.get("chosen") and len(record["right_choices"]) == 1
-    )
-    return [
-        (record["right_choices"][0], record["chosen"][0])
-        for record in read
-        if len(record["chosen"]) == 1
-    ]
+    pairs = []
+    for record in records:
+        chosen = record.chosen or ()
+        if record.status is READ and len(record.right_choices) == 1 and len(chosen) == 1:
+            pairs.append((record.right_choices[0], chosen[0]))
+    return pairs
 
 
 def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:

@@ -16,7 +16,6 @@ from memeval.datasets.contract import (
     DatasetInfo,
     DatasetSettings,
     LoadedDataset,
-    Record,
 )
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields, quoted
@@ -26,6 +25,7 @@ from memeval.datasets.longmemeval.metrics import official_means, official_metric
 from memeval.datasets.longmemeval.schema import ABILITIES, Item, read_item
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.results import Record
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,10 @@ class LongMemEval(Dataset):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {
             "abstention_accuracy": share_right(
-                record for record in records if not record["answerable"]
+                record for record in records if not record.answerable
             ),
             "knowledge_update_accuracy": share_right(
-                record for record in records if record["category"] == "knowledge-update"
+                record for record in records if record.category == "knowledge-update"
             ),
             **official_means(records),
         }

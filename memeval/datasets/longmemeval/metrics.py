@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import log2
-from typing import Any
 
 from memeval.metrics.statistics import mean
-from memeval.records import Label, Status
+from memeval.results import Record
 
 CUTOFFS = (1, 3, 5, 10, 30, 50)
 PREFIX = "official/"
@@ -120,19 +119,13 @@ def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict
     }
 
 
-def official_means(records: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def official_means(records: Sequence[Record]) -> dict[str, float | None]:
     """Means over the records that have official metrics; nothing where none has."""
-    rows = [record["metrics"] for record in records]
+    rows = [record.metrics for record in records]
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
     return {name: mean(row[name] for row in rows if name in row) for name in names}
 
 
-def share_right(records: Iterable[Mapping[str, Any]]) -> float | None:
+def share_right(records: Iterable[Record]) -> float | None:
     """Share of right answers among the scored ones, whatever made them right; None where none is scored."""
-    return mean(_right(record) for record in records)
-
-
-def _right(record: Mapping[str, Any]) -> float | None:
-    verdict = record["verdict"]
-    scored = record["status"] == Status.OK and verdict and verdict["label"] != Label.UNSCORED
-    return float(verdict["label"] == Label.CORRECT) if scored else None
+    return mean(record.score for record in records)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import check_pin, missing
@@ -19,6 +19,7 @@ from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, r
 from memeval.errors import UserError, unknown
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase
+from memeval.results import Record
 
 FILES = {
     "conflict_resolution": "Conflict_Resolution.json",
@@ -181,23 +182,23 @@ class MemoryAgentBench(Dataset):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were asked."""
         by_metric = {
-            metric: [r for r in records if metric_of(r["category"]) == metric]
+            metric: [r for r in records if metric_of(str(r.category)) == metric]
             for metric in (*RULES, *sorted(JUDGED))
         }
         values = {
             metric: _scored(metric, by_metric[metric]) for metric in RULES if by_metric[metric]
         }
         conflicts = [
-            record for record in records if record["category"].startswith("factconsolidation")
+            record for record in records if str(record.category).startswith("factconsolidation")
         ]
         if conflicts:
             values["conflict_resolution_accuracy"] = _scored(SUBSTRING, conflicts)
-            for hops in sorted({record["facets"].get("hops", "") for record in conflicts} - {""}):
-                part = [record for record in conflicts if record["facets"].get("hops") == hops]
+            for hops in sorted({record.facets.get("hops", "") for record in conflicts} - {""}):
+                part = [record for record in conflicts if record.facets.get("hops") == hops]
                 values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, part)
         if by_metric[SUMMARY]:
             values["summary_score"] = mean(
-                (record["verdict"] or {}).get("score") for record in by_metric[SUMMARY]
+                record.verdict.score if record.verdict else None for record in by_metric[SUMMARY]
             )
         return values
 
@@ -215,7 +216,7 @@ class Outline:
 def _scored(metric: str, records: Sequence[Record]) -> float | None:
     """Mean of a metric over the answers that there are."""
     return mean(
-        RULES[metric](record["hypothesis"], record["gold"])
+        RULES[metric](record.hypothesis, record.gold)
         for record in records
-        if record["hypothesis"] is not None
+        if record.hypothesis is not None
     )

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
@@ -19,6 +19,7 @@ from memeval.errors import UserError, unknown
 from memeval.metrics.letters import exact_set, jaccard
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label, Session, Turn
+from memeval.results import Record
 
 NAMELESS = "Knowledge"
 """Who speaks a solution that has no topic."""
@@ -205,25 +206,26 @@ class OpsEval(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` is of the choosing replies that there are; the others are means over those that could be read."""
-        replies = [record for record in records if "right_choices" in record and record["verdict"]]
-        read = [record for record in replies if record["verdict"]["label"] != Label.UNSCORED]
-        several = [record for record in read if record["facets"]["kind"] == "multiple"]
+        replies = [record for record in records if record.choices and record.verdict]
+        read = [record for record in replies if _label(record) is not Label.UNSCORED]
+        several = [record for record in read if record.facets["kind"] == "multiple"]
         return {
             "exact_set_accuracy": mean(_compared(exact_set, record) for record in read),
             "jaccard": mean(_compared(jaccard, record) for record in read),
             "jaccard/multiple": mean(_compared(jaccard, record) for record in several),
-            "unparsed_rate": mean(
-                float(record["verdict"]["label"] == Label.UNSCORED) for record in replies
-            ),
+            "unparsed_rate": mean(float(_label(record) is Label.UNSCORED) for record in replies),
         }
 
 
 def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
     """A metric of the texts that were chosen and those that are right: a choice that is listed twice is right at both places."""
-    chosen, right = (
-        {record["choices"][place] for place in record[name]} for name in ("chosen", "right_choices")
-    )
+    chosen = {record.choices[position] for position in record.chosen or ()}
+    right = {record.choices[position] for position in record.right_choices}
     return metric(chosen, right)
+
+
+def _label(record: Record) -> Label | None:
+    return record.verdict.label if record.verdict else None
 
 
 def _sessions(items: Iterable[Item]) -> Iterator[Session]:

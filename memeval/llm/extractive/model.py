@@ -41,6 +41,7 @@ class ExtractiveModel(LanguageModel):
 
     name = "extractive"
     deterministic = True
+    sends_messages = False
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         start = time.perf_counter()

@@ -14,30 +14,38 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
 from memeval.private import FILE_MODE, make_folder, open_private
 from memeval.redaction import redacted_in, without_known_in
-from memeval.results import json_line
+from memeval.results.files import json_line
 
-Row = Mapping[str, Any]
-Check = Callable[[Row], None]
-"""Raises `ValueError` for a row that holds something that its readers can't take."""
+Json = Mapping[str, Any]
+
+
+class Row(Protocol):
+    """A typed row, see `memeval.results.rows`."""
+
+    @property
+    def id(self) -> str: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+R = TypeVar("R", bound=Row)
+Parse = Callable[[Json], R]
+"""Reads a row. Raises `ValueError` for one that holds something that its readers can't take."""
 _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
 
 
-def unchecked(row: Row) -> None:
-    """The check of rows that may hold anything."""
-
-
 @dataclass
-class Rows:
+class Rows(Generic[R]):
     """What a file of rows holds."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, R] = field(default_factory=dict)
     """By id; the last sound row of an id counts."""
     seals: dict[str, str] = field(default_factory=dict)
     """The seal of each of them."""
@@ -49,24 +57,24 @@ class Rows:
     """Whether there is the header that belongs to the file."""
 
 
-def sealed_line(header: Row, row: Row) -> bytes:
+def sealed_line(header: Json, row: Json) -> bytes:
     """A row as a line of the file with this header."""
     body = _as_json(row)
     comma = b"," if len(body) > 2 else b""
     return body[:-1] + comma + b'"seal":"' + _seal(header, body).encode() + b'"}\n'
 
 
-def _as_json(row: Row) -> bytes:
+def _as_json(row: Json) -> bytes:
     return json_line(row, (",", ":")).encode().rstrip(b"\n")
 
 
-def _seal(header: Row, body: bytes) -> str:
+def _seal(header: Json, body: bytes) -> str:
     return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
 
 
-def read_rows(content: bytes, header: Row, check: Check = unchecked) -> Rows:
+def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
     """The sound rows in the whole lines of a file's content."""
-    found = Rows()
+    found: Rows[R] = Rows()
     seals_began = False
     expected = {"header": dict(header)}
     lines = content.split(b"\n")
@@ -76,45 +84,44 @@ def read_rows(content: bytes, header: Row, check: Check = unchecked) -> Rows:
         match = _SEAL.search(line)
         body = line[: match.start()] + b"}" if match else line
         seal = _seal(header, body)
-        sound = (
-            match[1].decode() == seal
-            if match
-            else number == 0 or (found.headed and not seals_began)
-        )
-        seals_began = seals_began or match is not None
-        row = _parsed(body) if sound else None
-
-        if row == expected:
-            found.headed = True
-        elif row is None or "header" in row or not _passes(row, check):
-            found.dropped += 1
-        elif match or found.headed:
-            found.rows[row["id"]], found.seals[row["id"]] = row, seal
-            found.unsealed += match is None
+        if match:
+            sound = match[1].decode() == seal
         else:
+            sound = number == 0 or (found.headed and not seals_began)
+        seals_began = seals_began or match is not None
+        content_of_line = _object(body) if sound else None
+
+        if content_of_line == expected:
+            found.headed = True
+            continue
+        row = None if content_of_line is None else _row(content_of_line, parse)
+        if row is None or not (match or found.headed):
             found.dropped += 1
+        else:
+            found.rows[row.id], found.seals[row.id] = row, seal
+            found.unsealed += match is None
     return found
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) else None
+    return content if isinstance(content, dict) else None
 
 
-def _passes(row: Row, check: Check) -> bool:
-    if not isinstance(row.get("id"), str):
-        return False
+def _row(content: Json, parse: Parse[R]) -> R | None:
+    """The row of a line; None where it holds what no row may."""
+    if "header" in content:
+        return None
     try:
-        check(row)
+        return parse(content)
     except ValueError:
-        return False
-    return True
+        return None
 
 
-class RowStore:
+class RowStore(Generic[R]):
     """One JSON-lines file: a header, then rows with an `id`; the last row of an id is the one that counts.
 
     Open in one process at a time: a second one waits, and then finds the first one's rows.
@@ -123,18 +130,19 @@ class RowStore:
     def __init__(
         self,
         path: Path,
-        header: Row,
+        header: Json,
+        parse: Parse[R],
         on_wait: Callable[[Path], None] | None = None,
-        check: Check = unchecked,
     ) -> None:
         self.path, self.header = path, header
-        self._found, self._check = Rows(), check
+        self._found: Rows[R] = Rows()
+        self._parse = parse
         self._on_wait = on_wait
         self._lock = FileLock(f"{path}.lock", mode=FILE_MODE)
         self._file: int | None = None
 
     @property
-    def rows(self) -> Mapping[str, Row]:
+    def rows(self) -> Mapping[str, R]:
         """The sound rows by id."""
         return self._found.rows
 
@@ -179,17 +187,27 @@ class RowStore:
             return
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
-        self._found = read_rows(data, self.header, self._check)
+        self._found = read_rows(data, self.header, self._parse)
         if whole < len(data):
             os.truncate(self.path, whole)
 
-    def append(self, row: Row) -> None:
-        """Writes a row, whole and without secrets, before it returns. Raises `StorageError` where the disk refuses; earlier rows stay."""
-        clean = _clean(row)
-        seal = self._write(clean)
-        self._found.rows[row["id"]], self._found.seals[row["id"]] = clean, seal
+    def append(self, row: R) -> R:
+        """Writes a row, whole and without secrets, before it returns; returns it as it is stored.
 
-    def _write(self, row: Row) -> str:
+        Raises `ValueError` for a row that could not be read again, and `StorageError` where the disk refuses; earlier rows stay.
+        """
+        content = _clean(row.to_json())
+        try:
+            json.dumps(content)
+            stored = self._parse(content)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"what came back can't be stored: {error}") from error
+
+        seal = self._write(content)
+        self._found.rows[row.id], self._found.seals[row.id] = stored, seal
+        return stored
+
+    def _write(self, row: Json) -> str:
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
         before = os.fstat(self._file).st_size
@@ -216,7 +234,7 @@ class RowStore:
         self._lock.release()
 
 
-def _clean(row: Row) -> Row:
+def _clean(row: Json) -> Json:
     """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing that looks like one."""
     clean: dict[str, Any] = without_known_in(row)
     own: dict[str, Any] = {

@@ -7,24 +7,20 @@ A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 from memeval.redaction import redacted_in, without_known_in
+from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
 _RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
-SEAL = "digest"
-"""Name of the member that holds the digest of a sealed JSON object."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
     "run.json",
     "records.jsonl",
@@ -205,27 +201,6 @@ def _check_types(summary: RunSummary) -> None:
         datetime.fromisoformat(time)
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def text_digest(text: str) -> str:
-    """sha256 of a text as it is written to a file."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, indent=indent)
-    return text
-
-
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks like one."""
     clean: dict[str, Any] = without_known_in(summary)
@@ -239,55 +214,3 @@ def hypotheses_file(repeat: int) -> str:
     """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on `hypotheses_<repeat>.jsonl`."""
     stem, suffix = HYPOTHESES_FILE.split(".")
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
-
-
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """`content` with a digest of itself, so that damage and edits are seen when it is read.
-
-    The digest is no signature: whoever edits a file on purpose can write a new one.
-    """
-    return {**content, SEAL: _seal_of(content)}
-
-
-def is_sealed(content: Mapping[str, Any]) -> bool:
-    """Whether `content` is as it was when it was sealed."""
-    return content.get(SEAL) == _seal_of(content)
-
-
-def _seal_of(content: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in content.items() if name != SEAL}
-    return hashlib.sha256(
-        json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
-
-
-_ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-_HALVES = re.compile("[\ud800-\udfff]")
-
-
-def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
-    """A row as one line of JSON that any reader takes for one line and can decode.
-
-    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters, which UTF-8 can't hold, become U+FFFD.
-    """
-    line = json.dumps(row, ensure_ascii=False, separators=separators)
-    if not line.isascii():
-        line = _HALVES.sub("\ufffd", line.translate(_ELSEWHERE_ENDS_LINES))
-    return line + "\n"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
-    descriptor, name = mkstemp(
-        prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
-    )
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

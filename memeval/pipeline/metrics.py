@@ -1,0 +1,62 @@
+"""The metrics of one answer, from its row and the data set's gold. They are made when a run is summarised, and stored in no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import MemevalError, UserError
+from memeval.metrics.answer import answer_metrics
+from memeval.metrics.retrieval import ranks_of
+from memeval.pipeline.turns import CaseTurns
+from memeval.records import EvalQuestion, Status
+from memeval.results.rows import AnswerRow
+
+Ranks = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an answer comes to beside its verdict."""
+
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """Answer and ranking metrics by name; empty where there is no answer."""
+    evidence_ranks: Ranks | None = None
+    session_evidence_ranks: Ranks | None = None
+
+
+def measure_answer(
+    row: AnswerRow, question: EvalQuestion, turns: CaseTurns, dataset: Dataset
+) -> Measured:
+    """Measures one answer. Raises `UserError` naming the data set's class where its own metrics raise."""
+    if row.status is not Status.OK or row.hypothesis is None:
+        return Measured()
+
+    metrics = dict(answer_metrics(row.hypothesis, question, scorer=dataset.scorer))
+    if row.ranking is None:
+        return Measured(metrics)
+
+    ranking = turns.ranking(row.ranking)
+    turn_ranks, session_ranks = ranks_of(ranking, question.evidence, turns.session_of)
+    metrics |= _own_metrics(question, ranking, turns, dataset)
+    return Measured(metrics, tuple(turn_ranks), tuple(session_ranks))
+
+
+def _own_metrics(
+    question: EvalQuestion,
+    ranking: tuple[tuple[str, ...], ...],
+    turns: CaseTurns,
+    dataset: Dataset,
+) -> Mapping[str, float | None]:
+    """The ranking metrics of the data set's own protocol."""
+    try:
+        return dataset.ranking_metrics(question, ranking, turns.session_of)
+    except MemevalError:
+        raise
+    except Exception as error:
+        name = f"{type(dataset).__module__}:{type(dataset).__qualname__}"
+        raise UserError(
+            f"{name}.ranking_metrics() failed: {type(error).__name__}: {error}",
+            "no answer is lost: mend it, and the same command goes on",
+        ) from error

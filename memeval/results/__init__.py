@@ -1,0 +1,67 @@
+"""What stages and runs leave on disk: typed rows, the records that join them, the texts that they refer to, and a run's summary."""
+
+from memeval.results.files import (
+    SEAL,
+    as_json,
+    file_digest,
+    is_sealed,
+    json_line,
+    sealed,
+    text_digest,
+    write_atomically,
+)
+from memeval.results.record import TIMES, Record, read_records
+from memeval.results.rows import (
+    INGEST_PREFIX,
+    AnswerRow,
+    IngestRow,
+    RetrievedChunk,
+    SentMessage,
+    StepTimes,
+    VerdictRow,
+)
+from memeval.results.summary import (
+    CONFIG_FILE,
+    HYPOTHESES_FILE,
+    RECORDS_FILE,
+    RUN_FILE,
+    TRACKED_FILE,
+    CategoryResult,
+    RepeatResult,
+    RunSummary,
+    hypotheses_file,
+)
+from memeval.results.texts import Texts, TextStore, texts_file
+
+__all__ = [
+    "CONFIG_FILE",
+    "HYPOTHESES_FILE",
+    "INGEST_PREFIX",
+    "RECORDS_FILE",
+    "RUN_FILE",
+    "SEAL",
+    "TIMES",
+    "TRACKED_FILE",
+    "AnswerRow",
+    "CategoryResult",
+    "IngestRow",
+    "Record",
+    "RepeatResult",
+    "RetrievedChunk",
+    "RunSummary",
+    "SentMessage",
+    "StepTimes",
+    "TextStore",
+    "Texts",
+    "VerdictRow",
+    "as_json",
+    "file_digest",
+    "hypotheses_file",
+    "is_sealed",
+    "json_line",
+    "read_records",
+    "sealed",
+    "text_digest",
+    "texts_file",
+    "write_atomically",
+]

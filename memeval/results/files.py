@@ -1,0 +1,99 @@
+"""Writing and checking the files of results: whole or not at all, one line per row, with digests that show damage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+DUMP_SUFFIX = ".dump.jsonl"
+SEAL = "digest"
+"""Name of the member that holds the digest of a sealed JSON object."""
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """sha256 of a text as it is written to a file."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with a digest of itself, so that damage and edits are seen when it is read.
+
+    The digest is no signature: whoever edits a file on purpose can write a new one.
+    """
+    return {**content, SEAL: _seal_of(content)}
+
+
+def is_sealed(content: Mapping[str, Any]) -> bool:
+    """Whether `content` is as it was when it was sealed."""
+    return content.get(SEAL) == _seal_of(content)
+
+
+def _seal_of(content: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in content.items() if name != SEAL}
+    return hashlib.sha256(
+        json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+_ELSEWHERE_ENDS_LINES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
+    """A row as one line of JSON that any reader takes for one line and can decode.
+
+    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters, which UTF-8 can't hold, become U+FFFD.
+    """
+    line = json.dumps(row, ensure_ascii=False, separators=separators)
+    if not line.isascii():
+        line = without_halves(line.translate(_ELSEWHERE_ENDS_LINES))
+    return line + "\n"
+
+
+def without_halves(text: str) -> str:
+    """A text without halves of characters, which UTF-8 can't hold: each becomes U+FFFD."""
+    return _HALVES.sub("\ufffd", text)
+
+
+def dump_file(folder: Path) -> Path:
+    """Where what a memory extracted or wrote is listed, as JSON lines: beside the folder in which it is saved."""
+    return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
+    descriptor, name = mkstemp(
+        prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
+    )
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

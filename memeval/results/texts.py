@@ -1,0 +1,193 @@
+"""Texts that rows refer to: each is stored once, under a digest of its content.
+
+A file `<answer key>.texts.jsonl` lies beside the answers. A line holds a text, or a joined text: the references of its parts and what
+stands between them. So a context of ten chunks, and the prompt around it, take ten references, and the chunks are stored once.
+
+The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no answer is lost by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from memeval.errors import StorageError
+from memeval.private import open_private
+from memeval.redaction import without_known
+from memeval.results.files import json_line, without_halves
+
+TEXTS_SUFFIX = ".texts.jsonl"
+_ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
+_DEEPEST = 8
+"""Levels of joined texts within joined texts."""
+
+
+def texts_file(answers: Path) -> Path:
+    """The file of the texts that a file of answers refers to."""
+    return answers.with_suffix(TEXTS_SUFFIX)
+
+
+def reference(text: str) -> str:
+    """Digest under which a text is stored."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class Texts:
+    """The texts of one file, read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: dict[str, tuple[int, int]] = {}
+        """Where each text's line begins, and its length."""
+        self._read_lines()
+
+    def _read_lines(self) -> None:
+        offset = 0
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    match = _ID.match(line)
+                    if match and line.endswith(b"\n"):
+                        self._lines[match[1].decode()] = (offset, len(line))
+                    offset += len(line)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"{self.path} can't be read: {error.strerror or error}") from error
+
+    def get(self, ref: str | None) -> str | None:
+        """The text of a reference; None where it is missing or damaged."""
+        return None if ref is None else self._get(ref, depth=0)
+
+    def _get(self, ref: str, depth: int) -> str | None:
+        entry = self._entry(ref)
+        if entry is None or depth > _DEEPEST:
+            return None
+        if isinstance(text := entry.get("text"), str):
+            return text if reference(text) == ref else None
+
+        separator, parts = entry.get("join"), entry.get("parts")
+        if not isinstance(separator, str) or not isinstance(parts, list):
+            return None
+
+        texts = [self._get(part, depth + 1) for part in parts if isinstance(part, str)]
+        whole = [text for text in texts if text is not None]
+        if len(whole) < len(parts):
+            return None
+
+        joined = separator.join(whole)
+        return joined if reference(joined) == ref else None
+
+    def damaged(self) -> list[str]:
+        """References whose texts can't be read."""
+        return [ref for ref in self._lines if self.get(ref) is None]
+
+    def _entry(self, ref: str) -> dict[str, Any] | None:
+        if ref not in self._lines:
+            return None
+        offset, length = self._lines[ref]
+        try:
+            with self.path.open("rb") as file:
+                file.seek(offset)
+                entry = json.loads(file.read(length))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return entry if isinstance(entry, dict) else None
+
+
+class TextStore(Texts):
+    """A file of texts, open for writing. Its answers' file is locked for this process, so no other writes here."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._file: int | None = None
+        self._joined: dict[str, str] = {}
+        """References of what was joined, by the digest of the whole before secrets are taken out."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._drop_torn_line()
+            self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        except OSError as error:
+            raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
+        return self
+
+    def _drop_torn_line(self) -> None:
+        if not self.path.exists():
+            return
+        size = self.path.stat().st_size
+        whole = max((start + length for start, length in self._lines.values()), default=0)
+        with self.path.open("rb+") as file:
+            file.seek(whole)
+            rest = file.read()
+            if not rest.endswith(b"\n") and rest:
+                os.truncate(self.path, size - len(rest) + rest.rfind(b"\n") + 1)
+
+    def put(self, text: str) -> str:
+        """Stores a text, where it is not stored yet, and returns its reference. Known secrets are taken out of it.
+
+        Raises `StorageError` where the disk refuses.
+        """
+        clean = without_known(without_halves(text))
+        ref = reference(clean)
+        if ref not in self._lines:
+            self._write({"id": ref, "text": clean}, ref)
+        return ref
+
+    def put_joined(self, parts: Sequence[str], separator: str) -> str:
+        """Stores `separator.join(parts)` as its parts, and returns the reference of the whole."""
+        if len(parts) == 1:
+            return self.put(parts[0])
+
+        whole = reference(separator.join(parts))
+        if whole not in self._joined:
+            self._joined[whole] = self._put_joined(parts, separator)
+        return self._joined[whole]
+
+    def _put_joined(self, parts: Sequence[str], separator: str) -> str:
+        cleaned = [without_known(without_halves(part)) for part in parts]
+        ref = reference(separator.join(cleaned))
+        if ref not in self._lines:
+            refs = [self.put(part) for part in cleaned]
+            self._write({"id": ref, "join": separator, "parts": refs}, ref)
+        return ref
+
+    def put_around(self, text: str, within: str) -> str:
+        """Stores a text that holds another, such as a prompt around its context, as what is before, within and after."""
+        start = text.find(within) if within else -1
+        if start < 0:
+            return self.put(text)
+
+        around = [text[:start], within, text[start + len(within) :]]
+        return self.put_joined([part for part in around if part], "")
+
+    def _write(self, entry: dict[str, Any], ref: str) -> None:
+        assert self._file is not None, "the store is not open"
+        line = json_line(entry, (",", ":")).encode()
+        before = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, line)
+            if written < len(line):
+                raise OSError(28, "No space left on device")
+        except OSError as error:
+            os.ftruncate(self._file, before)
+            raise StorageError(
+                f"{self.path} can't be written: {error.strerror or error}"
+            ) from error
+        self._lines[ref] = (before, len(line))
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
