@@ -48,9 +48,9 @@ class Fields:
 
         return value
 
-    def integer(self, name: str) -> int:
-        """A whole number of any sign."""
-        value = self._members.get(name)
+    def integer(self, name: str, default: int | None = None) -> int:
+        """A whole number of any sign; `default`, where one is given, if it is missing."""
+        value = self._members.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.wrong(name)
 
@@ -136,10 +136,8 @@ class Fields:
         return Fields(self.mapping(name), f"{self._prefix}{name}.")
 
     def items(self, name: str) -> Iterator[Fields]:
-        """The members of each object in a list; none where the list is missing or null."""
-        value = self._members.get(name)
-        if value is None:
-            return
+        """The members of each object in a list; none where the list is missing."""
+        value = self._members.get(name, [])
         if not isinstance(value, list):
             raise self.wrong(name)
 

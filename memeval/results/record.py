@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,15 @@ class Record:
     raw: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """A member as version 0.1 gave it to `Dataset.measures`; until 0.3."""
+        warnings.warn(
+            f'record["{name}"] is now record.{name}: records are typed',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.to_json()[name]
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
@@ -138,24 +148,27 @@ class Record:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Record:
-        """Reads a line of `records.jsonl`, of version 0.1 as well. Raises `ValueError` naming the member that does not fit."""
+        """Reads a line of `records.jsonl`, of an earlier version as well: only the question's id must be there.
+
+        Raises `ValueError` naming a member of another type.
+        """
         members = Fields(record)
         category = members.raw("category")
-        if not isinstance(category, str | int):
+        if not isinstance(category, str | int | None):
             raise members.wrong("category")
 
         facets = members.mapping("facets")
         return cls(
             question_id=members.string("question_id"),
-            case_id=members.string("case_id"),
-            category=category,
-            category_name=members.string("category_name"),
-            repeat=members.count("repeat"),
-            seed=members.integer("seed"),
-            question=members.string("question"),
+            case_id=members.string_or_none("case_id") or "",
+            category="" if category is None else category,
+            category_name=members.string_or_none("category_name") or "",
+            repeat=members.count("repeat", 0),
+            seed=members.integer("seed", 0),
+            question=members.string_or_none("question") or "",
             gold=members.strings("gold"),
             answerable=members.boolean("answerable", True),
-            status=members.choice("status", Status),
+            status=members.choice("status", Status) if members.has("status") else Status.OK,
             facets={name: str(value) for name, value in facets.items()},
             evidence=members.strings("evidence"),
             hypothesis=members.string_or_none("hypothesis"),

@@ -153,8 +153,11 @@ class TextStore(Texts):
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
         cleaned = [without_known(without_halves(part)) for part in parts]
         ref = reference(separator.join(cleaned))
-        if ref not in self._lines:
-            refs = [self.put(part) for part in cleaned]
+        if ref in self._lines:
+            return ref
+
+        refs = [self.put(part) for part in cleaned]
+        if ref not in refs:  # blank parts around one text: it is stored as itself
             self._write({"id": ref, "join": separator, "parts": refs}, ref)
         return ref
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from incident_oracle import read, solve
 from incident_tables_sample import ROWS, write_table
+from sample_records import record
 
 from memeval.datasets.incidents.adapter import Incidents
 from memeval.datasets.incidents.metrics import a_at_k, mar, ranking
@@ -214,30 +215,22 @@ def test_a_at_k_and_mar_by_hand() -> None:
 def test_measures_read_the_records_of_root_cause_questions(tmp_path: Path) -> None:
     dataset = build("demo_incidents", Path(), path=str(write_table(tmp_path)))
     rows = [
-        {
-            "case_id": "north",
-            "facets": {"task": "root_cause"},
-            "gold": ["gate_2"],
-            "hypothesis": "gate-1, gate-2",
-        },
-        {
-            "case_id": "north",
-            "facets": {"task": "root_cause"},
-            "gold": ["gate_1"],
-            "hypothesis": "No information available",
-        },
-        {
-            "case_id": "north",
-            "facets": {"task": "root_cause"},
-            "gold": ["gate_1"],
-            "hypothesis": None,
-        },
-        {
-            "case_id": "north",
-            "facets": {"task": "fault"},
-            "gold": ["disk_full"],
-            "hypothesis": "disk_full",
-        },
+        record(
+            case_id="north",
+            facets={"task": "root_cause"},
+            gold=("gate_2",),
+            hypothesis="gate-1, gate-2",
+        ),
+        record(
+            case_id="north",
+            facets={"task": "root_cause"},
+            gold=("gate_1",),
+            hypothesis="No information available",
+        ),
+        record(case_id="north", facets={"task": "root_cause"}, gold=("gate_1",), hypothesis=None),
+        record(
+            case_id="north", facets={"task": "fault"}, gold=("disk_full",), hypothesis="disk_full"
+        ),
     ]
     assert dataset.measures(rows) == {
         "a_at_1": 0.0,
@@ -285,13 +278,13 @@ def test_dejavu_has_several_root_causes_and_a_clock(tmp_path: Path) -> None:
     ]
     assert (asked.gold, asked.evidence) == (("db_2, os_3",), ("s1t1", "s2t1"))
     dataset = build("demo_incidents", Path(), path=str(path))
-    row = {
-        "case_id": case.case_id,
-        "facets": asked.facets,
-        "gold": list(asked.gold),
-        "hypothesis": "os_3, os_1_disk, db_2",
-    }
-    assert dataset.measures([row]) == {"a_at_1": 0.0, "a_at_3": 1.0, "a_at_5": 1.0, "mar": 2.0}
+    answered = record(
+        case_id=case.case_id,
+        facets=asked.facets,
+        gold=asked.gold,
+        hypothesis="os_3, os_1_disk, db_2",
+    )
+    assert dataset.measures([answered]) == {"a_at_1": 0.0, "a_at_3": 1.0, "a_at_5": 1.0, "mar": 2.0}
     prove(path, [case])
 
 

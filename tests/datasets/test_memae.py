@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from memae_samples import FACTS, memae, row, write
+from sample_records import record, verdict
 
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
+from memeval.results import Record
 
 
 def questions(path: Path, **settings: Any) -> list[EvalQuestion]:
@@ -194,30 +197,30 @@ def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
 
 
 def test_measures_hold_the_metrics_of_what_was_asked() -> None:
-    def record(
+    def answered(
         category: str,
         hypothesis: str | None,
         gold: list[str],
         score: float | None = None,
         **facets: str,
-    ) -> dict[str, Any]:
-        return {
-            "category": category,
-            "hypothesis": hypothesis,
-            "gold": gold,
-            "facets": facets,
-            "verdict": {"score": score},
-        }
+    ) -> Record:
+        return record(
+            category=category,
+            hypothesis=hypothesis,
+            gold=tuple(gold),
+            facets=facets,
+            verdict=replace(verdict(), score=score),
+        )
 
     dataset = build("demo_memae", Path("/nowhere"))
     records = [
-        record("factconsolidation_sh_6k", "It is Milo.", ["Milo"], hops="sh"),
-        record("factconsolidation_mh_6k", "Greta", ["Milo"], hops="mh"),
-        record("factconsolidation_mh_6k", None, ["Milo"], hops="mh"),
-        record("ruler_qa1", "1871", ["1871"]),
-        record("icl_trec", "Answer: 3", ["3"]),
-        record("recsys_redial", "1. Amelie\n2. The Sting", ["The Sting", "Heat"]),
-        record("infbench_sum", "x", ["y"], 0.25),
+        answered("factconsolidation_sh_6k", "It is Milo.", ["Milo"], hops="sh"),
+        answered("factconsolidation_mh_6k", "Greta", ["Milo"], hops="mh"),
+        answered("factconsolidation_mh_6k", None, ["Milo"], hops="mh"),
+        answered("ruler_qa1", "1871", ["1871"]),
+        answered("icl_trec", "Answer: 3", ["3"]),
+        answered("recsys_redial", "1. Amelie\n2. The Sting", ["The Sting", "Heat"]),
+        answered("infbench_sum", "x", ["y"], 0.25),
     ]
     assert dataset.measures(records) == {
         "substring_exact_match": pytest.approx(2 / 3),

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from opseval_samples import five_g, log, opseval, oracle, wired, write
+from sample_records import record, verdict
 
 from memeval.datasets.opseval.letters import gold_letters, split_choices, without_answer
 from memeval.errors import UserError
-from memeval.records import ChoiceLabels, EvalCase, EvalQuestion
+from memeval.records import ChoiceLabels, EvalCase, EvalQuestion, Label
+from memeval.results import Record
 
 
 def questions(folder: Path, **settings: Any) -> dict[str, EvalQuestion]:
@@ -318,25 +320,26 @@ def test_domains_without_solutions_are_not_asked_and_named(tmp_path: Path) -> No
 
 
 def test_measures() -> None:
-    def record(chosen: list[int] | None, right: list[int], kind: str) -> dict[str, Any]:
-        label = "unscored" if chosen is None else "correct" if chosen == right else "wrong"
-        choices = {"choices": ["a", "b", "c", "a"], "right_choices": right, "chosen": chosen}
-        return {"verdict": {"label": label}, "facets": {"kind": kind}, **choices}
+    def choosing(chosen: list[int] | None, right: list[int], kind: str) -> Record:
+        if chosen is None:
+            read = verdict(Label.UNSCORED)
+        else:
+            read = verdict(Label.CORRECT if chosen == right else Label.WRONG, chosen=tuple(chosen))
+        return record(
+            choices=("a", "b", "c", "a"),
+            right_choices=tuple(right),
+            verdict=read,
+            facets={"kind": kind},
+        )
 
     records = [
-        record([0], [0], "single"),
-        record([1], [0], "single"),
-        record([0, 1], [0, 2], "multiple"),
-        record([3], [0], "single"),
-        record(None, [0], "multiple"),
-        {"verdict": {"label": "correct"}, "facets": {"kind": "free_text"}},
-        {
-            "verdict": None,
-            "facets": {"kind": "single"},
-            "choices": ["a"],
-            "right_choices": [0],
-            "chosen": None,
-        },
+        choosing([0], [0], "single"),
+        choosing([1], [0], "single"),
+        choosing([0, 1], [0, 2], "multiple"),
+        choosing([3], [0], "single"),
+        choosing(None, [0], "multiple"),
+        record(facets={"kind": "free_text"}),
+        record(facets={"kind": "single"}, choices=("a",), right_choices=(0,), verdict=None),
     ]
     assert opseval(Path("/nowhere")).measures(records) == {
         "exact_set_accuracy": 0.5,

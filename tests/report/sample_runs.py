@@ -165,6 +165,7 @@ def record(index: int, repeat: int) -> dict[str, object]:
         "category": key,
         "category_name": name,
         "repeat": repeat,
+        "seed": repeat,
         "question": f"When did Caroline go to the LGBTQ support group for the {index}th time?",
         "gold": ["7 May 2023"],
         "hypothesis": None if failed else "7 May 2023 — über\u2028all",

@@ -1,43 +1,46 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sample_records import record, verdict, write_records
 from sample_runs import summary, write_folder
 
+from memeval.records import ChoiceLabels, Label, Status
 from memeval.report import write_report
 from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
-from memeval.results import RECORDS_FILE
+from memeval.results import Record
 
 
-def record(
-    right: int, chosen: int | None, status: str = "ok", labels: str = "digits"
-) -> dict[str, Any]:
-    return {
-        "choices": [str(place) for place in range(4)],
-        "choice_labels": labels,
-        "right_choices": [right],
-        "chosen": None if chosen is None else [chosen],
-        "status": status,
-    }
+def choosing(
+    right: int,
+    chosen: int | None,
+    status: Status = Status.OK,
+    labels: ChoiceLabels = ChoiceLabels.DIGITS,
+) -> Record:
+    read = None if chosen is None else verdict(chosen=(chosen,))
+    unread = verdict(Label.UNSCORED) if status is Status.UNPARSED else None
+    return record(
+        choices=tuple(map(str, range(4))),
+        choice_labels=labels,
+        right_choices=(right,),
+        status=status,
+        verdict=read or unread,
+    )
 
 
 RECORDS = (
-    record(0, 0),
-    record(0, 0),
-    record(0, 3),
-    record(1, 1),
-    record(3, None, "unparsed"),
-    record(2, None, "answer_failed"),
+    choosing(0, 0),
+    choosing(0, 0),
+    choosing(0, 3),
+    choosing(1, 1),
+    choosing(3, None, Status.UNPARSED),
+    choosing(2, None, Status.ANSWER_FAILED),
 )
 
 
-def written(folder: Path, records: tuple[dict[str, Any], ...] = RECORDS) -> Path:
-    path = folder / RECORDS_FILE
-    path.write_text("".join(json.dumps(row) + "\n" for row in records), encoding="utf-8")
-    return path
+def written(folder: Path, records: tuple[Record, ...] = RECORDS) -> Path:
+    return write_records(folder, records)
 
 
 def test_replies_are_counted_by_right_and_chosen_position(tmp_path: Path) -> None:
@@ -60,9 +63,11 @@ def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
     assert {line.count("|") for line in lines} == {8}
 
 
-@pytest.mark.parametrize("records", [(), ({"status": "ok"},), (record(0, 0, labels="letters"),)])
+@pytest.mark.parametrize(
+    "records", [(), (record(),), (choosing(0, 0, labels=ChoiceLabels.LETTERS),)]
+)
 def test_runs_without_numbered_choices_have_none(
-    tmp_path: Path, records: tuple[dict[str, Any], ...]
+    tmp_path: Path, records: tuple[Record, ...]
 ) -> None:
     assert read_confusion(written(tmp_path, records)) is None
     assert read_confusion(tmp_path / "nothing.jsonl") is None
@@ -82,7 +87,7 @@ def test_a_report_shows_both_where_there_was_a_choice(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary())
     write_report(folder)
     assert "Positions" not in (folder / "report.md").read_text(encoding="utf-8")
-    written(folder, tuple({"question_id": f"q{place}", **row} for place, row in enumerate(RECORDS)))
+    written(folder)
     write_report(folder)
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert "\n## Positions\n" in text and "![positions](plots/positions.png)" in text

@@ -5,22 +5,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memeval.pipeline.imported import read_hypotheses
-from memeval.pipeline.rows import (
-    answer_digest,
-    check_answer_row,
-    check_verdict_row,
-    is_about,
-    problem_of,
-)
-from memeval.pipeline.store import RowStore, read_rows, sealed_line
+from memeval.pipeline.rows import answer_digest, is_about
 from memeval.private import make_folder
-from memeval.results import RunSummary, as_json, is_sealed, sealed, write_atomically
+from memeval.records import Status
+from memeval.results import (
+    AnswerRow,
+    IngestRow,
+    RunSummary,
+    StepTimes,
+    VerdictRow,
+    as_json,
+    is_sealed,
+    sealed,
+    write_atomically,
+)
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import RowStore, read_rows, sealed_line
 
 HEADER = {"answer": "0123456789abcdef", "seed": 0}
 USAGE = {
@@ -34,10 +41,19 @@ ANSWER = {
     "id": "q",
     "status": "ok",
     "hypothesis": "7 May",
-    "metrics": {"token_f1": 0.5, "bleu1": None},
-    "retrieved": [["D1:1"], []],
-    "evidence_ranks": [1, None],
-    "session_evidence_ranks": [1],
+    "retrieved": [
+        {
+            "text": "0123456789abcdef",
+            "turn_ids": ["D1:1"],
+            "score": 0.5,
+            "time": "2023-05-07T13:56:00",
+        },
+        {"text": "0123456789abcdef", "turn_ids": []},
+    ],
+    "ranking": [3, [4, 5], []],
+    "context": "0123456789abcdef",
+    "prompt": [{"role": "user", "text": "0123456789abcdef"}],
+    "finish_reason": "stop",
     "context_tokens": 12,
     "usage": [USAGE],
     "times": {"answer_ms": None, "wait_s": 0.0},
@@ -70,16 +86,22 @@ ODD_ANSWERS = [
     {"hypothesis": None},
     {"hypothesis": 7},
     {"hypothesis": ["7 May"]},
-    {"metrics": None},
-    {"metrics": []},
-    {"metrics": {"token_f1": "0.5"}},
-    {"metrics": {"token_f1": NAN}},
-    {"metrics": {"token_f1": float("inf")}},
-    {"metrics": {"token_f1": True}},
+    {"ranking": 3},
+    {"ranking": ["3"]},
+    {"ranking": [-1]},
+    {"ranking": [[3, None]]},
+    {"ranking": [True]},
     {"retrieved": "D1:1"},
     {"retrieved": [["D1:1"], 3]},
-    {"evidence_ranks": [0]},
-    {"evidence_ranks": ["1"]},
+    {"retrieved": [{"turn_ids": "D1:1"}]},
+    {"retrieved": [{"turn_ids": [1]}]},
+    {"retrieved": [{"turn_ids": [], "score": NAN}]},
+    {"retrieved": [{"turn_ids": [], "score": True}]},
+    {"retrieved": [{"turn_ids": [], "time": "yesterday"}]},
+    {"context": 3},
+    {"prompt": "hello"},
+    {"prompt": [{"role": "user"}]},
+    {"finish_reason": 3},
     {"context_tokens": "12"},
     {"context_tokens": -1},
     {"usage": None},
@@ -116,46 +138,68 @@ ODD_VERDICTS: list[dict[str, Any]] = [
 ]
 
 
-def is_taken(row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]) -> bool:
-    found = read_rows(sealed_line(HEADER, row), HEADER, check)
+def is_taken(row: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Any]) -> bool:
+    found = read_rows(sealed_line(HEADER, row), HEADER, parse)
     assert len(found.rows) + found.dropped == 1
     return bool(found.rows)
 
 
 def test_sound_rows_are_taken() -> None:
     assert (
-        is_taken(ANSWER, check_answer_row)
-        and is_taken(INGEST, check_answer_row)
-        and is_taken(VERDICT, check_verdict_row)
+        is_taken(ANSWER, answer_or_ingest)
+        and is_taken(INGEST, answer_or_ingest)
+        and is_taken(VERDICT, VerdictRow.from_json)
     )
-    assert is_taken({"id": "q", "status": "answer_failed", "error": "no reply"}, check_answer_row)
-    assert is_taken({"id": "q", "status": "judge_failed", "error": "no reply"}, check_verdict_row)
+    assert is_taken({"id": "q", "status": "answer_failed", "error": "no reply"}, answer_or_ingest)
+    assert is_taken(
+        {"id": "q", "status": "judge_failed", "error": "no reply"}, VerdictRow.from_json
+    )
 
 
 @pytest.mark.parametrize("change", ODD_ANSWERS, ids=repr)
 def test_odd_answers_are_left_out_and_counted(change: dict[str, Any]) -> None:
-    assert not is_taken({**ANSWER, **change}, check_answer_row)
-    assert problem_of({**ANSWER, **change}, check_answer_row)
+    assert not is_taken({**ANSWER, **change}, answer_or_ingest)
 
 
 @pytest.mark.parametrize("change", ODD_VERDICTS, ids=repr)
 def test_odd_verdicts_are_left_out_and_counted(change: dict[str, Any]) -> None:
-    assert not is_taken({**VERDICT, **change}, check_verdict_row)
+    assert not is_taken({**VERDICT, **change}, VerdictRow.from_json)
 
 
-@pytest.mark.parametrize("name", ["status", "hypothesis", "metrics"])
+@pytest.mark.parametrize("name", ["id", "status", "hypothesis"])
 def test_a_missing_field_is_odd_too(name: str) -> None:
     assert not is_taken(
-        {key: value for key, value in ANSWER.items() if key != name}, check_answer_row
+        {key: value for key, value in ANSWER.items() if key != name}, answer_or_ingest
     )
 
 
+@pytest.mark.parametrize("row", [ANSWER, INGEST])
+def test_a_row_is_written_as_it_was_read(row: dict[str, Any]) -> None:
+    typed = answer_or_ingest(row)
+    assert answer_or_ingest(typed.to_json()) == typed
+    assert isinstance(typed, AnswerRow | IngestRow)
+
+
+def test_a_verdict_is_written_as_it_was_read() -> None:
+    typed = VerdictRow.from_json(VERDICT)
+    assert VerdictRow.from_json(typed.to_json()) == typed
+
+
 @pytest.mark.parametrize(
-    "value", [{"notes": {"x": object()}}, {"context_tokens": object()}, {"hypothesis": b"x"}]
+    "odd",
+    [
+        {"notes": {"x": object()}},
+        {"context_tokens": object()},
+        {"hypothesis": b"x"},
+        {"times": StepTimes(answer_ms=NAN)},
+    ],
 )
-def test_what_json_does_not_hold_is_told(value: dict[str, Any]) -> None:
-    assert "can't be stored" in str(problem_of({**ANSWER, **value}, check_answer_row))
-    assert problem_of(ANSWER, check_answer_row) is None
+def test_what_json_does_not_hold_is_not_stored(tmp_path: Path, odd: dict[str, Any]) -> None:
+    row = replace(AnswerRow(id="q", status=Status.OK, hypothesis="7 May"), **odd)
+    with answers_at(tmp_path / "rows.jsonl") as store:
+        with pytest.raises(ValueError, match="can't be stored"):
+            store.append(row)
+        assert not store.rows
 
 
 def test_every_single_flipped_bit_of_a_row_is_seen() -> None:
@@ -164,72 +208,75 @@ def test_every_single_flipped_bit_of_a_row_is_seen() -> None:
         for bit in (1, 2, 32):
             damaged = bytearray(sealed_line(HEADER, {"header": HEADER}) + line)
             damaged[-len(line) + place] ^= bit
-            assert not read_rows(bytes(damaged), HEADER, check_verdict_row).rows, (place, bit)
+            assert not read_rows(bytes(damaged), HEADER, VerdictRow.from_json).rows, (place, bit)
 
 
 def test_rows_of_another_key_are_not_taken() -> None:
     other = {**HEADER, "answer": "fedcba9876543210"}
     theirs = sealed_line(other, {"header": other}) + sealed_line(other, ANSWER)
-    assert read_rows(theirs, HEADER).dropped == 2
+    assert read_rows(theirs, HEADER, answer_or_ingest).dropped == 2
     unsealed = json.dumps({"header": other}) + "\n" + json.dumps(ANSWER) + "\n"
-    assert read_rows(unsealed.encode(), HEADER).dropped == 2
+    assert read_rows(unsealed.encode(), HEADER, answer_or_ingest).dropped == 2
 
 
 def test_rows_of_an_earlier_version_are_taken_below_their_header_only() -> None:
-    header, row = (
-        json.dumps({"header": HEADER}).encode() + b"\n",
-        json.dumps(ANSWER).encode() + b"\n",
-    )
-    found = read_rows(header + row, HEADER, check_answer_row)
-    assert (list(found.rows), found.unsealed, found.dropped) == (["q"], 1, 0)
-    assert read_rows(row, HEADER, check_answer_row).dropped == 1
+    header = json.dumps({"header": HEADER}).encode() + b"\n"
+    old = {**ANSWER, "retrieved": [["D1:1"], []], "metrics": {"token_f1": 0.5}}
+    row = json.dumps(old).encode() + b"\n"
+    read = read_rows(header + row, HEADER, answer_or_ingest)
+    assert (list(read.rows), read.unsealed, read.dropped) == (["q"], 1, 0)
+    assert read_rows(row, HEADER, answer_or_ingest).dropped == 1
     later = sealed_line(HEADER, {"header": HEADER}) + sealed_line(HEADER, ANSWER) + row
-    assert read_rows(later, HEADER, check_answer_row).dropped == 1
+    assert read_rows(later, HEADER, answer_or_ingest).dropped == 1
+
+
+def answers_at(path: Path, header: Mapping[str, Any] = HEADER) -> RowStore[AnswerRow | IngestRow]:
+    return RowStore(path, header, answer_or_ingest)
+
+
+def answer(text: str, question_id: str = "q") -> AnswerRow:
+    return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
 
 def test_a_file_of_another_key_is_continued_under_its_own_header(tmp_path: Path) -> None:
     path, other = tmp_path / "rows.jsonl", {"answer": "other", "seed": 1}
-    with RowStore(path, other) as store:
-        store.append(ANSWER)
-    with RowStore(path, HEADER) as store:
+    with answers_at(path, other) as store:
+        store.append(answer("7 May"))
+    with answers_at(path) as store:
         assert not store.rows and store.dropped == 2
-        store.append({**ANSWER, "hypothesis": "mine"})
-    with RowStore(path, HEADER) as store:
-        assert store.rows["q"]["hypothesis"] == "mine"
-    with RowStore(path, other) as store:
-        assert store.rows["q"]["hypothesis"] == "7 May"
+        store.append(answer("mine"))
+    with answers_at(path) as store:
+        assert store.rows["q"] == answer("mine")
+    with answers_at(path, other) as store:
+        assert store.rows["q"] == answer("7 May")
 
 
 @pytest.mark.parametrize(
     "mark", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
 )
 def test_only_a_newline_ends_a_row(tmp_path: Path, mark: str) -> None:
-    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
-        store.append({"id": f"a{mark}b", "text": mark})
-    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
+    with answers_at(tmp_path / "rows.jsonl") as store:
+        store.append(answer(mark, f"a{mark}b"))
+    with answers_at(tmp_path / "rows.jsonl") as store:
         assert list(store.rows) == [f"a{mark}b"] and not store.dropped
     answers = tmp_path / "answers.jsonl"
-    answers.write_bytes(
-        json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False).encode()
-        + b"\r\n"
-    )
+    line = json.dumps({"question_id": "q", "hypothesis": f"a{mark}b"}, ensure_ascii=False)
+    answers.write_bytes(line.encode() + b"\r\n")
     assert read_hypotheses(answers).answers == {"q": f"a{mark}b"}
 
 
 def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
-    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
-        store.append({"id": "q", "text": "\ud800"})
-    with RowStore(tmp_path / "rows.jsonl", HEADER) as store:
-        assert store.rows["q"]["text"] == "\ufffd"
+    with answers_at(tmp_path / "rows.jsonl") as store:
+        store.append(answer("\ud800"))
+    with answers_at(tmp_path / "rows.jsonl") as store:
+        assert store.rows["q"] == answer("\ufffd")
     assert as_json({"text": "\ud800ü"}).encode()
 
 
 def test_a_verdict_is_about_one_answer() -> None:
-    verdict = {"judged": answer_digest("7 May")}
-    assert is_about(verdict, {"hypothesis": "7 May"}) and is_about({}, {"hypothesis": "x"})
-    assert not is_about(verdict, {"hypothesis": "8 May"}) and not is_about(
-        None, {"hypothesis": "x"}
-    )
+    verdict = VerdictRow(id="q", status=Status.OK, judged=answer_digest("7 May"))
+    assert is_about(verdict, answer("7 May")) and not is_about(verdict, answer("8 May"))
+    assert is_about(VerdictRow(id="q", status=Status.OK), answer("x"))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +314,7 @@ def test_what_is_created_is_its_owners_alone_whatever_the_umask(tmp_path: Path) 
         (tmp_path / "theirs").mkdir(mode=0o755)
         make_folder(tmp_path / "theirs" / "ours" / "deep")
         write_atomically(tmp_path / "theirs" / "ours" / "run.json", "{}")
-        with RowStore(tmp_path / "theirs" / "ours" / "rows" / "a.jsonl", HEADER):
+        with answers_at(tmp_path / "theirs" / "ours" / "rows" / "a.jsonl"):
             pass
     finally:
         os.umask(before)
