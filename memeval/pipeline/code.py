@@ -43,6 +43,7 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> d
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
     measures = (
         "memeval.pipeline.measure",
+        "memeval.pipeline.metrics",
         "memeval.pipeline.records",
         "memeval.pipeline.rows",
         "memeval.pipeline.summary",
@@ -53,8 +54,11 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> d
             within=_MEMORY_PACKAGES,
             outside=_LOOK_UPS,
         ),
-        ANSWER: code_identity(asks, within=("memeval.llm.extractive", "memeval.metrics")),
-        JUDGE: code_identity([judge.__module__], within=("memeval.judges", "memeval.metrics")),
+        ANSWER: code_identity(asks, within=("memeval.llm.extractive",)),
+        JUDGE: code_identity(
+            [judge.__module__, "memeval.pipeline.judging"],
+            within=("memeval.judges", "memeval.metrics"),
+        ),
         RUN: code_identity(
             [*measures, dataset.__module__],
             within=("memeval.metrics", "memeval.datasets"),

@@ -1,4 +1,4 @@
-"""One question: asked of a memory, judged. Here, and here alone, any exception becomes a status."""
+"""One question, asked of a memory. Whatever a system raises becomes the status of its question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
-from memeval.judges.accuracy import AccuracyJudge
-from memeval.judges.contract import Judge, Metrics, refusal_verdict
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
@@ -17,14 +15,13 @@ from memeval.pipeline.places import place_of_method
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.watch import Watched
-from memeval.records import Answer, EvalQuestion, Label, OracleQuery, Query, Role, Status, Verdict
+from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
 from memeval.results import (
     AnswerRow,
     RetrievedChunk,
     SentMessage,
     StepTimes,
     TextStore,
-    VerdictRow,
 )
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
@@ -64,18 +61,19 @@ def _answer_times(ledger: Ledger, elapsed: float) -> StepTimes:
     """How long the steps of an answer took. A reply from another run's cache took no time here."""
     retrieval_s = max(elapsed - ledger.model_s, 0.0)
     if ledger.cached:
-        return StepTimes(retrieval_ms=_ms(retrieval_s), wait_s=round(ledger.wait_s, 3))
+        return StepTimes(retrieval_ms=milliseconds(retrieval_s), wait_s=round(ledger.wait_s, 3))
 
     return StepTimes(
-        answer_ms=_ms(elapsed - ledger.idle_s + ledger.replayed_s),
-        retrieval_ms=_ms(retrieval_s),
-        model_ms=_ms(max(ledger.model_s - ledger.idle_s, 0.0) + ledger.replayed_s),
-        place_ms=_ms(ledger.place_s),
+        answer_ms=milliseconds(elapsed - ledger.idle_s + ledger.replayed_s),
+        retrieval_ms=milliseconds(retrieval_s),
+        model_ms=milliseconds(max(ledger.model_s - ledger.idle_s, 0.0) + ledger.replayed_s),
+        place_ms=milliseconds(ledger.place_s),
         wait_s=round(ledger.wait_s, 3),
     )
 
 
-def _ms(seconds: float) -> float:
+def milliseconds(seconds: float) -> float:
+    """Seconds as milliseconds, to the microsecond."""
     return round(seconds * 1e3, 3)
 
 
@@ -184,61 +182,12 @@ def answer_row(
     )
 
 
-async def judged(
-    judge: Judge,
-    question: EvalQuestion,
-    answer: str,
-    metrics: Metrics,
-    before: VerdictRow | None = None,
-) -> VerdictRow:
-    """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
-    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
-    try:
-        with metered(ledger):
-            verdict = await _verdict(judge, question, answer, metrics, before)
-        status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
-        row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
-    except (asyncio.CancelledError, StorageError, UserError):
-        raise
-    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
-        row = failed_verdict(question.question_id, error)
-
-    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
-    called_model = bool(ledger.usages) and not ledger.cached
-    times = StepTimes(
-        judge_ms=_ms(seconds) if called_model else None, judge_wait_s=round(ledger.wait_s, 3)
-    )
-    return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)
-
-
-async def _verdict(
-    judge: Judge,
-    question: EvalQuestion,
-    answer: str,
-    metrics: Metrics,
-    before: VerdictRow | None,
-) -> Verdict:
-    if question.choices:  # whatever judges answers in words
-        return await AccuracyJudge().judge(question, answer, metrics)
-    if not answer.strip():  # no model need be asked, and none may guess
-        return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
-    if question.answerable or judge.judges_refusals:
-        tried = before.tries if before else 0
-        return await judge.judge(question, answer, metrics, tried=tried)
-
-    return refusal_verdict(answer, metrics)
-
-
 def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerRow:
     """The row of a question that has no answer, and why."""
-    return AnswerRow(id=question_id, status=status, error=_message(error))
+    return AnswerRow(id=question_id, status=status, error=failure_message(error))
 
 
-def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
-    """The row of an answer that could not be judged, and why."""
-    return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=_message(error))
-
-
-def _message(error: Exception) -> str:
+def failure_message(error: Exception) -> str:
+    """What a row keeps of an error."""
     message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
     return message[:1000]

@@ -18,11 +18,12 @@ from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
 from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.judging import failed_verdict, judged
 from memeval.pipeline.memory import Memory
 from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.question import ask, failed_answer, failed_verdict, judged
+from memeval.pipeline.question import ask, failed_answer
 from memeval.pipeline.rows import answer_digest, is_about, is_final
 from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.window import Window

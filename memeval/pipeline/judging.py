@@ -1,0 +1,66 @@
+"""One answer, judged. Whatever a judge raises leaves the answer unscored."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from memeval.errors import StorageError, UserError
+from memeval.judges.accuracy import AccuracyJudge
+from memeval.judges.contract import Judge, Metrics, refusal_verdict
+from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.question import failure_message, milliseconds
+from memeval.records import EvalQuestion, Label, Status, Verdict
+from memeval.results import StepTimes, VerdictRow
+
+
+async def judged(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None = None,
+) -> VerdictRow:
+    """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
+    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    try:
+        with metered(ledger):
+            verdict = await _verdict(judge, question, answer, metrics, before)
+        status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
+        row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
+        row = failed_verdict(question.question_id, error)
+
+    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
+    called_model = bool(ledger.usages) and not ledger.cached
+    times = StepTimes(
+        judge_ms=milliseconds(seconds) if called_model else None,
+        judge_wait_s=round(ledger.wait_s, 3),
+    )
+    return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)
+
+
+async def _verdict(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None,
+) -> Verdict:
+    if question.choices:  # whatever judges answers in words
+        return await AccuracyJudge().judge(question, answer, metrics)
+    if not answer.strip():  # no model need be asked, and none may guess
+        return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
+    if question.answerable or judge.judges_refusals:
+        tried = before.tries if before else 0
+        return await judge.judge(question, answer, metrics, tried=tried)
+
+    return refusal_verdict(answer, metrics)
+
+
+def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
+    """The row of an answer that could not be judged, and why."""
+    return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=failure_message(error))
