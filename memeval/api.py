@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import outputs_dir
+from memeval.config.renamed import current_name, current_override, renamed_to
 from memeval.errors import UserError, unknown
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
 
@@ -159,7 +160,7 @@ def _open(words: Sequence[str]) -> Cell:
     from memeval.pipeline.cell import open_cell
 
     set_environment()
-    command = shlex.join(["python", "-m", "memeval", *words])
+    command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])
     with _COMPOSING:
         return open_cell(composed(words), command)
 
@@ -205,10 +206,17 @@ def load_runs(
     if sweep is not None:
         runs = [run for run in runs if run.summary.sweep == sweep]
     if dataset is not None:
-        runs = [run for run in runs if run.summary.dataset == dataset]
+        name = current_name("dataset", dataset)
+        runs = [run for run in runs if _dataset_name(run) == name]
     if earliest is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= earliest]
     return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+
+
+def _dataset_name(run: Run) -> str:
+    """The name of a run's data set as it is today, which the run may be older than."""
+    name = run.summary.dataset
+    return renamed_to("dataset", name) or name
 
 
 def _run_folders() -> list[Path]:

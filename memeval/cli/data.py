@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
+from memeval.config.renamed import current_name
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import FetchLimits, fetch, verify
 from memeval.datasets.locate import locate
@@ -35,15 +36,17 @@ def data(arguments: Sequence[str]) -> int:
         for info in DATASETS.values():
             print(described(info))
         return 0
+
+    name = current_name("dataset", chosen.name)
     if chosen.action == "stats":
         from memeval.cli.data_stats import show_stats
 
-        return show_stats(chosen.name, chosen.settings)
+        return show_stats(name, chosen.settings)
     if chosen.action == "make":
         from memeval.cli.data_make import make
 
-        return make(chosen.name, Path(chosen.file), chosen.settings)
-    info = dataset_info(chosen.name)
+        return make(name, Path(chosen.file), chosen.settings)
+    info = dataset_info(name)
     if chosen.action == "verify":
         return _verify(info)
     if chosen.max_bytes is not None and chosen.max_bytes < 1:

@@ -9,6 +9,7 @@ from pathlib import Path
 from memeval.cli.compose import composed
 from memeval.cli.interrupt import run_loop
 from memeval.cli.run import check_writable, is_repeated, show_comparison
+from memeval.config.renamed import current_override
 from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
@@ -52,7 +53,9 @@ def evaluate(arguments: Sequence[str]) -> int:
     if only_listed:
         config.system["only_listed"] = True
     repeated = [
-        word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)
+        current_override(word)
+        for word in arguments
+        if word == files[0] or word == ONLY_LISTED or is_repeated(word)
     ]
     cell = open_cell(
         config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated]))

@@ -137,13 +137,11 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     Where runs are logged changes no result, and its address is nobody else's business: `tracking` is left out.
     """
     from memeval.config.integers import unquoted
+    from memeval.config.renamed import current_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    return redacted(
-        shlex.join(
-            ["python", "-m", "memeval", *named, *map(unquoted, filter(is_repeated, overrides))]
-        )
-    )
+    repeated = [current_override(unquoted(word)) for word in overrides if is_repeated(word)]
+    return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 
 
 def is_repeated(override: str) -> bool:

@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
 from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.config.renamed import current_name, renamed_to
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -30,7 +31,11 @@ _SWEEP = re.compile(r"sweep/([\w-]+)")
 
 
 class ServedConfigs(ConfigSource):
-    """Serves `<group>/<integer>` from thin air, `sweep/<name>` from the folder sweeps/, `cell/<name>-<number>` from a sweep's grids."""
+    """Serves options that have no file of their own in conf/.
+
+    `<group>/<integer>`; `sweep/<name>` from the folder sweeps/; `cell/<name>-<number>` from a
+    sweep's grids; and an option under its old name.
+    """
 
     @staticmethod
     def scheme() -> str:
@@ -38,36 +43,40 @@ class ServedConfigs(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         name = config_path.removesuffix(".yaml")
-        integer = _INTEGER.fullmatch(name)
-        if integer:
-            config = OmegaConf.create({integer[1]: int(integer[2])})
-            return ConfigResult(
-                config=config,
-                path=f"memeval://{name}",
-                provider=self.provider,
-                header={"package": "_global_"},
-            )
-        cell = CELL.fullmatch(name)
-        if cell and (found := cell_config(cell[1], int(cell[2]))) is not None:
-            return ConfigResult(
-                config=found,
-                path=f"memeval://{name}",
-                provider=self.provider,
-                header={"package": "_global_"},
-            )
-        sweep = _SWEEP.fullmatch(name)
-        if sweep is None or not is_sweep(sweep[1]):
+        served = self._serve(name)
+        if served is None:
             raise ConfigLoadError(f"Config not found : {config_path}")
-        text = read_sweep(sweep[1])
-        loaded = OmegaConf.create(text)
-        assert isinstance(loaded, DictConfig), f"{sweep[1]}.yaml is no mapping"
-        served = over_cells(sweep[1], loaded)
+
+        config, header = served
         return ConfigResult(
-            config=served,
-            path=f"memeval://{name}",
-            provider=self.provider,
-            header=self._get_header_dict(text),
+            config=config, path=f"memeval://{name}", provider=self.provider, header=header
         )
+
+    def _serve(self, name: str) -> tuple[DictConfig, dict[str, str | None]] | None:
+        """The config of that name with its header; None where it is not ours to serve."""
+        if integer := _INTEGER.fullmatch(name):
+            return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
+
+        cell = CELL.fullmatch(name)
+        config = cell_config(cell[1], int(cell[2])) if cell else None
+        if config is not None:
+            return config, {"package": "_global_"}
+
+        sweep = _SWEEP.fullmatch(name)
+        if sweep and is_sweep(sweep[1]):
+            return self._read_sweep(sweep[1])
+
+        group, _, option = name.rpartition("/")
+        if renamed_to(group, option):
+            return OmegaConf.create({"defaults": [current_name(group, option)]}), {"package": None}
+
+        return None
+
+    def _read_sweep(self, name: str) -> tuple[DictConfig, dict[str, str | None]]:
+        text = read_sweep(name)
+        loaded = OmegaConf.create(text)
+        assert isinstance(loaded, DictConfig), f"{name}.yaml is not a mapping"
+        return over_cells(name, loaded), self._get_header_dict(text)
 
     def available(self) -> bool:
         return True
@@ -77,10 +86,15 @@ class ServedConfigs(ConfigSource):
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
-        sweep, cell = _SWEEP.fullmatch(name), CELL.fullmatch(name)
-        if cell:
+        if cell := CELL.fullmatch(name):
             return cell_config(cell[1], int(cell[2])) is not None
-        return bool(_INTEGER.fullmatch(name)) or (sweep is not None and is_sweep(sweep[1]))
+
+        sweep = _SWEEP.fullmatch(name)
+        if sweep and is_sweep(sweep[1]):
+            return True
+
+        group, _, option = name.rpartition("/")
+        return bool(_INTEGER.fullmatch(name)) or renamed_to(group, option) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""

@@ -16,6 +16,7 @@ from memeval.config.checks import check_address, check_headers, check_secrets
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
+from memeval.config.renamed import RENAMED, current_name
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
@@ -82,6 +83,7 @@ def resolve(composed: DictConfig) -> RunConfig:
     except InterpolationResolutionError as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
+    _rename_options(container)
     dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
@@ -91,6 +93,14 @@ def resolve(composed: DictConfig) -> RunConfig:
     if config.embedder.name == "openai":
         config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
     return config
+
+
+def _rename_options(container: Mapping[Any, Any]) -> None:
+    """A config file of the user's own may say `name:` with an old name."""
+    for group in RENAMED:
+        values = container.get(group)
+        if isinstance(values, dict) and isinstance(values.get("name"), str):
+            values["name"] = current_name(group, values["name"])
 
 
 def _named(group: str, values: Any) -> dict[str, Any]:
