@@ -1,7 +1,8 @@
-"""The typed tree behind the YAML. Each field says which stage it belongs to, and so which results another value makes anew.
+"""The typed tree behind the YAML. Each field says which stage it belongs to.
 
-`prepare`, `answer`, `judge`: part of that stage's key, and of those after it. `run`: tells two cells apart, but changes no single answer
-(which questions are asked, how often). `runtime`: changes nothing that is stored (a time limit, where things are logged).
+`prepare`, `answer`, `judge`: the value is part of that stage's key, and so of the keys after it.
+`run`: tells two cells apart, but changes no single answer (which questions are asked, how often).
+`runtime`: changes nothing that is stored (a time limit, where things are logged).
 """
 
 from __future__ import annotations
@@ -12,12 +13,23 @@ from typing import Any
 PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "runtime"
 STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 
+AT_INGEST = "at_ingest"
+"""Metadata: the field is part of `prepare` too, where the system calls a language model at ingest."""
+LLM_JUDGE = "llm_judge"
+"""Metadata: the field counts only where the judge is a language model."""
+FALLBACK = "fallback"
+"""Metadata: the path of the field whose value counts where this one is None."""
 
-def at(stage: str, default: Any = None) -> Any:
-    """A field of `stage`; lists and dicts are copied for each instance."""
+
+def at(stage: str, default: Any = None, **metadata: Any) -> Any:
+    """A field of `stage`; lists and dicts are copied for each instance.
+
+    `metadata` says more about when the field counts, by the names above.
+    """
+    metadata["stage"] = stage
     if isinstance(default, list | dict):
-        return field(default_factory=lambda: type(default)(default), metadata={"stage": stage})
-    return field(default=default, metadata={"stage": stage})
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass
@@ -70,19 +82,19 @@ class PromptConfig:
 class LlmConfig:
     """The model that reads, thinks and judges."""
 
-    name: str = at(ANSWER, "extractive")
-    model: str | None = at(ANSWER)
-    judge_model: str | None = at(JUDGE)
+    name: str = at(ANSWER, "extractive", at_ingest=True)
+    model: str | None = at(ANSWER, at_ingest=True)
+    judge_model: str | None = at(JUDGE, llm_judge=True, fallback="llm.model")
     """Model of the judge; None takes `model`."""
-    base_url: str | None = at(ANSWER)
+    base_url: str | None = at(ANSWER, at_ingest=True)
     """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
     headers: dict[str, str] | None = at(RUNTIME)
     """Further headers of each request, for gateways: each names the environment variable that holds its value."""
-    temperature: float | None = at(ANSWER, 0.0)
-    max_tokens: int = at(ANSWER, 512)
-    send_seed: bool = at(ANSWER, True)
+    temperature: float | None = at(ANSWER, 0.0, at_ingest=True)
+    max_tokens: int = at(ANSWER, 512, at_ingest=True)
+    send_seed: bool = at(ANSWER, True, at_ingest=True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
     """Limit of one whole try, from the connection to the last byte."""

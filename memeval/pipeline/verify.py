@@ -120,7 +120,7 @@ class Look:
                 {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
                 for repeat in identity["keys"]
             ]
-            facts, version = IdentityInputs(**identity["facts"]), identity["version"]
+            inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
         except (KeyError, TypeError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
             return []
@@ -133,10 +133,10 @@ class Look:
         try:
             config = read_config(self.folder / CONFIG_FILE)
             made = [
-                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, facts, repeat["seed"]))}
+                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, inputs, repeat["seed"]))}
                 for repeat in told
             ]
-            if made != told or run_key(config, facts) != summary.run_key:
+            if made != told or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
