@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -248,3 +249,17 @@ def fields_of(group: str, option: str) -> list[str]:
     """Names of the fields that an option's file in conf/ has; none where there is no such file."""
     path = conf_dir() / group / f"{option}.yaml"
     return [str(name) for name in OmegaConf.load(path)] if path.is_file() else []
+
+
+def read_config(path: Path) -> RunConfig:
+    """The config of a run folder. Nothing that it names is imported or opened."""
+    loaded = OmegaConf.load(path)
+    if not isinstance(loaded, DictConfig):
+        raise ValueError("not a mapping")
+
+    return resolve(loaded)
+
+
+def as_yaml(settings: Mapping[str, Any]) -> str:
+    """Settings as YAML, in the order given."""
+    return OmegaConf.to_yaml(OmegaConf.create(dict(settings)))

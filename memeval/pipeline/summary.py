@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memeval import __version__
-from memeval.config.resolve import fields_of, flatten
+from memeval.config.resolve import as_yaml, fields_of, flatten
 from memeval.config.schema import ANSWER, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
@@ -362,8 +362,6 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Record]) -> Iterator[str]:
 
 def config_yaml(cell: Cell) -> str:
     """The resolved config as YAML, but for where runs are logged: it changes no result."""
-    from omegaconf import OmegaConf
-
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
     system |= {
         name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
@@ -373,4 +371,4 @@ def config_yaml(cell: Cell) -> str:
         for name, value in asdict(cell.config).items()
         if name not in ("tracking", "fresh")
     }
-    return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))
+    return as_yaml(redacted_in({**settings, "system": system}))

@@ -15,8 +15,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
-from memeval.config.resolve import resolve
-from memeval.config.schema import RunConfig
+from memeval.config.resolve import read_config
 from memeval.names import digest_name
 from memeval.pipeline.memory import MANIFEST, read_manifest
 from memeval.pipeline.records import rows_digest
@@ -203,16 +202,6 @@ class Look:
         if rows_digest(ids, found.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows are not those that the run was made of")
         return found
-
-
-def read_config(path: Path) -> RunConfig:
-    """The config of a run folder. Nothing that it names is imported or opened."""
-    from omegaconf import DictConfig, OmegaConf
-
-    loaded = OmegaConf.load(path)
-    if not isinstance(loaded, DictConfig):
-        raise ValueError("not a mapping")
-    return resolve(loaded)
 
 
 def agrees(
