@@ -1,7 +1,8 @@
 """The Python API: `memeval.run(...)`, `memeval.load_runs(...)`, and finished runs as pandas tables.
 
-Overrides are those of the command line (`"system=bm25"`), or keyword arguments (`system="bm25"`, `llm={"name": "openai",
-"model": "gpt-4o-mini"}`); a dotted name goes into a dictionary: `**{"dataset.limit_cases": 1}`.
+Overrides are those of the command line (`"system=bm25"`), or keyword arguments (`system="bm25"`,
+`llm={"name": "openai", "model": "gpt-4o-mini"}`); a dotted name goes into a dictionary:
+`**{"dataset.limit_cases": 1}`.
 """
 
 from __future__ import annotations
@@ -76,15 +77,16 @@ class Run:
     def records(self) -> pd.DataFrame:
         """One row per question and repeat, in the data set's order.
 
-        Nested fields have dotted names (`verdict.label`, `metrics.token_f1`, `times.answer_ms`); lists stay lists.
-        Raises `UserError` where the records can't be read.
+        Nested fields have dotted names (`verdict.label`, `metrics.token_f1`, `times.answer_ms`);
+        lists stay lists. Raises `UserError` where the records can't be read.
         """
         import pandas as pd
 
         return pd.DataFrame([_flattened(row) for row in self._rows])
 
     def retrieved(self) -> pd.DataFrame:
-        """One row per retrieved chunk: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, and whether it covers `evidence`.
+        """One row per retrieved chunk: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, and
+        whether it covers `evidence`.
 
         Questions for which the system shows nothing that it retrieved have no rows.
         """
@@ -112,22 +114,30 @@ class Run:
 
 
 def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:
-    """Runs one configuration and returns the finished run; what was finished before is not done again.
+    """Runs one configuration and returns the finished run.
 
-    `progress=False` prints nothing. Works where an event loop is running, as in Jupyter: the run has a loop and a thread of its own.
-    Raises `UserError` for settings that can't be run, `WorldError` where the disk or the tracking store refuses.
+    What was finished before is not done again.
+
+    `progress=False` prints nothing. Works where an event loop is running, as in Jupyter: the run
+    has a loop and a thread of its own. Raises `UserError` for settings that can't be run,
+    `WorldError` where the disk or the tracking store refuses.
     """
     return _started([*overrides, *as_overrides(settings)], progress=progress).result()
 
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Run:
-    """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way at once."""
+    """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way
+    at once.
+    """
     started = _started([*overrides, *as_overrides(settings)], progress=progress)
     return await asyncio.wrap_future(started)
 
 
 def _started(words: Sequence[str], *, progress: bool) -> Future[Run]:
-    """A run in a thread of its own. The thread is a daemon, so that Ctrl-C in the caller ends the process."""
+    """A run in a thread of its own.
+
+    The thread is a daemon, so that Ctrl-C in the caller ends the process.
+    """
     future: Future[Run] = Future()
 
     def target() -> None:
@@ -197,9 +207,12 @@ def load_runs(
     dataset: str | None = None,
     since: datetime | timedelta | str | None = None,
 ) -> list[Run]:
-    """The finished runs of this project, the oldest first; each argument leaves out the runs that don't match it.
+    """The finished runs of this project, the oldest first.
 
-    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold no readable run are passed over.
+    Each argument leaves out the runs that don't match it.
+
+    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold
+    no readable run are passed over.
     """
     earliest = _earliest(since)
     runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]
@@ -250,7 +263,10 @@ def _earliest(since: datetime | timedelta | str | None) -> datetime | None:
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
-    """Keyword arguments as overrides; of a dictionary, `name` chooses the option and the other keys set its fields."""
+    """Keyword arguments as overrides.
+
+    Of a dictionary, `name` chooses the option and the other keys set its fields.
+    """
     overrides = []
     for name, value in settings.items():
         if not isinstance(value, Mapping):

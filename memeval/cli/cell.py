@@ -41,7 +41,10 @@ _PUBLISHING = threading.Lock()
 
 
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
-    """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
+    """Runs the cell, or takes it as it was finished before, and publishes it.
+
+    Raises `UserError` and `StorageError`.
+    """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
     return completed.summary
@@ -50,7 +53,9 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
 def complete_cell(
     cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None
 ) -> Completed:
-    """Runs and publishes a cell; `show` makes what shows its progress, once nothing is left to be checked.
+    """Runs and publishes a cell.
+
+    `show` makes what shows its progress, once nothing is left to be checked.
 
     Raises `UserError` and `StorageError`.
     """

@@ -1,4 +1,6 @@
-"""A config from overrides, for the commands that run one configuration without Hydra's own application."""
+"""A config from overrides, for the commands that run one configuration without Hydra's own
+application.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from memeval.errors import UserError
 
 
 def composed(words: Sequence[str]) -> RunConfig:
-    """The config that overrides make; `--config-dir FOLDER` among the words brings options of the user's own.
+    """The config that overrides make.
+
+    `--config-dir FOLDER` among the words brings options of the user's own.
 
     Raises `UserError` for anything that Hydra or the schema does not take.
     """

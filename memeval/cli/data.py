@@ -30,7 +30,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def data(arguments: Sequence[str]) -> int:
-    """Shows, downloads, checks, counts or writes data sets. Exit status 1 where a file is not what it should be."""
+    """Shows, downloads, checks, counts or writes data sets.
+
+    Exit status 1 where a file is not what it should be.
+    """
     chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":
         for info in DATASETS.values():

@@ -14,12 +14,18 @@ PREFIX = "dataset."
 
 
 def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
-    """The adapter of a data set, not yet opened; what is not given keeps the default of the settings' type, so nothing is left out."""
+    """The adapter of a data set, not yet opened.
+
+    What is not given keeps the default of the settings' type, so nothing is left out.
+    """
     return build(name, data_dir(), **given(words))
 
 
 def given(words: Sequence[str]) -> dict[str, Any]:
-    """The values of `dataset.field=value` (or `field=value`), read as YAML. Raises `UserError` for anything else."""
+    """The values of `dataset.field=value` (or `field=value`), read as YAML.
+
+    Raises `UserError` for anything else.
+    """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError  # type: ignore[import-untyped]

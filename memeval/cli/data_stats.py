@@ -15,7 +15,9 @@ from memeval.redaction import redacted
 from memeval.shown import printable
 
 MOST_CASES = 40
-"""Up to so many cases have a row each; of more, and of cases of one question, each category has one."""
+"""Up to so many cases have a row each; of more, and of cases of one question, each category has
+one.
+"""
 PIPED = 300
 """Columns where there is no terminal."""
 MOST_VALUES = 12
@@ -78,7 +80,11 @@ def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
-    """The table's rows: of each case, or of each category the means over the cases that have questions of it; then of all."""
+    """The table's rows: of each case, or of each category the means over the cases that have
+    questions of it.
+
+    Then of all.
+    """
     if stats.by_case:
         for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
             counts = [

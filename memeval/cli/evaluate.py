@@ -1,4 +1,6 @@
-"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program gave."""
+"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program
+gave.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ ONLY_LISTED = "--only-listed"
 
 
 def evaluate(arguments: Sequence[str]) -> int:
-    """Judges a file of answers and logs the run, tagged as imported. Exit status 1 where nothing could be scored."""
+    """Judges a file of answers and logs the run, tagged as imported.
+
+    Exit status 1 where nothing could be scored.
+    """
     from memeval.cli.cell import Finish, run_cell
     from memeval.pipeline.cell import IMPORTED, Cell, open_cell, open_dataset
     from memeval.pipeline.imported import ImportedRun, read_hypotheses

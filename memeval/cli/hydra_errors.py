@@ -26,7 +26,9 @@ _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 
 
 def is_about_configs(error: Exception) -> bool:
-    """Whether an error, of whatever type, comes from reading or composing configs, and not from a fault of ours."""
+    """Whether an error, of whatever type, comes from reading or composing configs, and not from a
+    fault of ours.
+    """
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
 

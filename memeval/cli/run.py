@@ -1,4 +1,6 @@
-"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is printed."""
+"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is
+printed.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def run_job(composed: Any) -> None:
-    """One job of Hydra: a cell, from its composition to its publication. What stops it is noted, and the other cells go on."""
+    """One job of Hydra: a cell, from its composition to its publication.
+
+    What stops it is noted, and the other cells go on.
+    """
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
@@ -134,7 +139,8 @@ def config_dirs() -> list[str]:
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
     """The one command that repeats a cell; `folders` hold configs of the user's own.
 
-    Where runs are logged changes no result, and its address is nobody else's business: `tracking` is left out.
+    Where runs are logged changes no result, and its address is nobody else's business: `tracking`
+    is left out.
     """
     from memeval.config.integers import unquoted
     from memeval.config.renamed import current_override
@@ -150,7 +156,11 @@ def is_repeated(override: str) -> bool:
 
 
 def arranged(arguments: Sequence[str]) -> list[str]:
-    """Overrides first and options after them, in whatever order they were typed: Hydra takes no other. Raises `UserError` for a slip."""
+    """Overrides first and options after them, in whatever order they were typed: Hydra takes no
+    other.
+
+    Raises `UserError` for a slip.
+    """
     overrides: list[str] = []
     options: list[str] = []
     for before, word in zip(["", *arguments], arguments, strict=False):
@@ -185,7 +195,9 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files of the user's own may have brought."""
+    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files
+    of the user's own may have brought.
+    """
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:
             text = path.read_text(encoding="utf-8")
@@ -201,7 +213,9 @@ def finished() -> list[RunSummary]:
 
 
 def show_comparison(*, plots: bool = True) -> None:
-    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as Markdown, CSV and plots."""
+    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as
+    Markdown, CSV and plots.
+    """
     cells = done_cells()
     if not cells:
         return

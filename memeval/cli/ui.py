@@ -29,7 +29,10 @@ STARTING_S = 120.0
 
 
 def ui(arguments: Sequence[str], root: Path | None = None) -> int:
-    """Serves MLflow's page until Ctrl-C. Raises UserError for a port that is taken, WorldError where the server does not start."""
+    """Serves MLflow's page until Ctrl-C.
+
+    Raises UserError for a port that is taken, WorldError where the server does not start.
+    """
     options = parser().parse_args(arguments)
     if root is None:
         from memeval.config.paths import project_root
@@ -128,7 +131,10 @@ def claim(host: str, port: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address to listen on; a name counts by all that it stands for."""
+    """Whether only this machine can reach an address to listen on.
+
+    A name counts by all that it stands for.
+    """
     try:
         known = socket.getaddrinfo(host, None)
     except (OSError, UnicodeError):
@@ -138,7 +144,9 @@ def is_loopback(host: str) -> bool:
 
 
 def server(host: str, port: int) -> list[str]:
-    """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
+    """The command line of MLflow's server: one worker is enough for one reader, and needs a third
+    of the memory of four.
+    """
     return [
         sys.executable,
         "-m",
@@ -154,7 +162,11 @@ def server(host: str, port: int) -> list[str]:
 
 
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
-    """The server's environment. The store's address may hold a password: on a command line every user of the machine could read it."""
+    """The server's environment.
+
+    The store's address may hold a password: on a command line every user of the machine could read
+    it.
+    """
     return {
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": uri,
@@ -163,7 +175,9 @@ def surroundings(uri: str, artifacts: str) -> dict[str, str]:
 
 
 def write_log(said: IO[bytes], log: IO[str]) -> None:
-    """Writes down what the server says, line by line, without secrets, until it ends or the log is closed."""
+    """Writes down what the server says, line by line, without secrets, until it ends or the log is
+    closed.
+    """
     with said, suppress(ValueError, OSError):
         for line in said:
             log.write(redacted(line.decode("utf-8", "replace")))

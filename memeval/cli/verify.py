@@ -16,7 +16,10 @@ _KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 def verify(arguments: Sequence[str]) -> int:
-    """Says of each run what does not fit. Exit status 0 where all fits, 1 where something does not."""
+    """Says of each run what does not fit.
+
+    Exit status 0 where all fits, 1 where something does not.
+    """
     options = parser().parse_args(list(arguments))
     folders = [named_run(word) for word in options.runs] or all_runs()
     from memeval.pipeline.verify import verify_run
@@ -61,7 +64,10 @@ def all_runs() -> list[Path]:
 
 
 def named_run(word: str) -> Path:
-    """The run folder that a word names. Raises `UserError` where there is none, or more than one."""
+    """The run folder that a word names.
+
+    Raises `UserError` where there is none, or more than one.
+    """
     known = [path for path in all_runs() if _KEY.fullmatch(word) and path.name.startswith(word)]
     exact = [path for path in known if path.name == word]
     if len(exact or known) == 1:

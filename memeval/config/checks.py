@@ -1,7 +1,9 @@
-"""Addresses, names of environment variables and headers: what a setting may hold, and above all that it holds no secret.
+"""Addresses, names of environment variables and headers: what a setting may hold, and above all
+that it holds no secret.
 
-A setting lands in config files, parameters, reports and on tracking servers. So secrets come from the environment alone, and whatever else
-brings one is refused by the name of the setting, without repeating what it holds.
+A setting lands in config files, parameters, reports and on tracking servers. So secrets come from
+the environment alone, and whatever else brings one is refused by the name of the setting, without
+repeating what it holds.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ BY_TRACKING = (
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user, password, query or fragment."""
+    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user,
+    password, query or fragment.
+    """
     check_plain(option, address, *(hints or (BY_HEADER,)))
     way = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):
@@ -53,7 +57,9 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such things would be published with it."""
+    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such
+    things would be published with it.
+    """
     rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
     what = next(
         (
@@ -81,7 +87,10 @@ def check_tracking(option: str, address: str) -> None:
 
 
 def check_variable(option: str, name: Any) -> None:
-    """Raises `UserError` unless `name` can be that of an environment variable. It is not shown: it may be the key itself."""
+    """Raises `UserError` unless `name` can be that of an environment variable.
+
+    It is not shown: it may be the key itself.
+    """
     message = f"{option} must be the name of the environment variable that holds the secret, and not the secret itself"
     message += " (one in small letters has to be set)"
     hint = BY_VARIABLE.format(option=option)
@@ -116,7 +125,9 @@ def check_headers(option: str, headers: Any) -> None:
 
 
 def check_secrets(leaves: Mapping[str, Any]) -> None:
-    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one in it, whatever group they are of."""
+    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one
+    in it, whatever group they are of.
+    """
     for path, value in leaves.items():
         if path.endswith("_env"):
             check_variable(path, value)
@@ -158,9 +169,11 @@ def _check_text(path: str, text: str) -> None:
 
 
 def check_overrides(words: list[str]) -> None:
-    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes it into any file.
+    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes
+    it into any file.
 
-    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are looked at once they are resolved.
+    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are
+    looked at once they are resolved.
     """
     for word in words:
         found = _OVERRIDE.fullmatch(word)

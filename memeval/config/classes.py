@@ -1,4 +1,6 @@
-"""Finds the class behind a path `package.module:Class`, as systems and data sets of one's own are named."""
+"""Finds the class behind a path `package.module:Class`, as systems and data sets of one's own are
+named.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ T = TypeVar("T")
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
-    """The class, a subclass of `base`. `group` is the config group that names it, `what` the thing as an error calls it.
+    """The class, a subclass of `base`.
+
+    `group` is the config group that names it, `what` the thing as an error calls it.
 
     Raises `UserError` for a path of another form, and for one that leads to no such class.
     """
@@ -55,7 +59,9 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
 
 def _told(error: BaseException) -> str:
-    """An error of a module's own code with the innermost place outside of Python's import machinery."""
+    """An error of a module's own code with the innermost place outside of Python's import
+    machinery.
+    """
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]

@@ -1,4 +1,5 @@
-"""Identity: one function from a resolved config to the keys under which each stage's results are kept.
+"""Identity: one function from a resolved config to the keys under which each stage's results are
+kept.
 
 A setting says where it is declared which stage it belongs to. What is not a setting (data, prompt
 templates, classes, code) comes as named digests per stage from whoever knows it.

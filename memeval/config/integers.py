@@ -1,7 +1,8 @@
 """Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
 
-Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of these groups are quoted where overrides
-enter (the command line, a sweep's parameters), and a config source of our own serves `<group>/<integer>`. Nothing of Hydra is patched.
+Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of
+these groups are quoted where overrides enter (the command line, a sweep's parameters), and a config
+source of our own serves `<group>/<integer>`. Nothing of Hydra is patched.
 """
 
 from __future__ import annotations
@@ -111,7 +112,10 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, before the sweeper reads them. It raises nothing, for Hydra would swallow it."""
+    """Quotes the integers in a sweep's own parameters, before the sweeper reads them.
+
+    It raises nothing, for Hydra would swallow it.
+    """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")
@@ -123,13 +127,18 @@ class QuoteIntegers(Callback):
 
 
 def register() -> None:
-    """Makes the groups known to Hydra; called before it starts. joblib's workers inherit the registration."""
+    """Makes the groups known to Hydra.
+
+    Called before it starts. joblib's workers inherit the registration.
+    """
     for plugin in (ServedConfigs, ServedConfigsPath):
         Plugins.instance().register(plugin)
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:
-    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options and says itself which it can't find."""
+    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options
+    and says itself which it can't find.
+    """
     return [
         _quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
         for override in overrides
@@ -174,7 +183,10 @@ def options(group: str) -> list[str]:
 
 
 def option_value(group: str, option: str) -> Any:
-    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns; None for an option from elsewhere."""
+    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns.
+
+    None for an option from elsewhere.
+    """
     if option.isdigit():
         return int(option)
     path = conf_dir() / group / f"{option}.yaml"

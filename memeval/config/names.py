@@ -34,7 +34,9 @@ def known_names() -> Mapping[str, list[str]]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for a group or field that a composition does not have: where it belongs, else the nearest ones."""
+    """The error for a group or field that a composition does not have: where it belongs, else the
+    nearest ones.
+    """
     known = known_names()
     if homes := known.get(key):
         listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")

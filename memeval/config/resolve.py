@@ -78,7 +78,10 @@ _NOT_OF_TYPE = re.compile(
 
 
 def resolve(composed: DictConfig) -> RunConfig:
-    """The typed config. Raises `UserError` that names the field, what it holds and what it takes."""
+    """The typed config.
+
+    Raises `UserError` that names the field, what it holds and what it takes.
+    """
     try:
         container = OmegaConf.to_container(composed, resolve=True)
     except InterpolationResolutionError as error:
@@ -112,7 +115,10 @@ def _named(group: str, values: Any) -> dict[str, Any]:
 
 
 def _address(option: str, base_url: str | None) -> str:
-    """The address of an endpoint. Raises `UserError` where it is not one, or holds more than one should."""
+    """The address of an endpoint.
+
+    Raises `UserError` where it is not one, or holds more than one should.
+    """
     address = base_url
     if not address:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
@@ -226,7 +232,8 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """Raises `UserError` where Hydra would silently take something else than what was chosen.
 
-    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line, and of a list of options the last wins.
+    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line,
+    and of a list of options the last wins.
     """
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]

@@ -14,7 +14,8 @@ PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "run
 STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 
 AT_INGEST = "at_ingest"
-"""Metadata: the field is part of `prepare` too, where the system calls a language model at ingest."""
+"""Metadata: the field is part of `prepare` too, where the system calls a language model at ingest.
+"""
 LLM_JUDGE = "llm_judge"
 """Metadata: the field counts only where the judge is a language model."""
 FALLBACK = "fallback"
@@ -42,7 +43,9 @@ class GranularityConfig:
     overlap: int | None = at(PREPARE)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
-    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by spaces."""
+    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by
+    spaces.
+    """
 
 
 @dataclass
@@ -50,7 +53,9 @@ class JudgeConfig:
     """Who says whether an answer is right."""
 
     name: str = at(JUDGE, "auto")
-    """`auto` is the first that applies to the data set, and needs no model; the run is named after what it comes to."""
+    """`auto` is the first that applies to the data set, and needs no model; the run is named after
+    what it comes to.
+    """
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
@@ -91,7 +96,9 @@ class LlmConfig:
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
     headers: dict[str, str] | None = at(RUNTIME)
-    """Further headers of each request, for gateways: each names the environment variable that holds its value."""
+    """Further headers of each request, for gateways: each names the environment variable that holds
+    its value.
+    """
     temperature: float | None = at(ANSWER, 0.0, at_ingest=True)
     max_tokens: int = at(ANSWER, 512, at_ingest=True)
     send_seed: bool = at(ANSWER, True, at_ingest=True)
@@ -138,7 +145,9 @@ class RunConfig:
     dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
     """`name` and the data set's own settings, whose stages its adapter's settings type tells."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
-    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own settings type tells."""
+    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own
+    settings type tells.
+    """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
     compression_turn: int | str = at(PREPARE, "never")
@@ -157,8 +166,11 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
     max_ingest_loss: float = at(PREPARE, 0.01)
-    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`, and its memory is not kept."""
+    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`,
+    and its memory is not kept.
+    """
     fresh: str | None = at(RUNTIME)
-    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`."""
+    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`.
+    """
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

@@ -29,7 +29,9 @@ class Setback:
     unsound: bool = False
     """Whether it answered, but with something that is not a reply; such a thing may last."""
     only_at_start: bool = False
-    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an outage."""
+    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an
+    outage.
+    """
     filtered: bool = False
     """Whether the provider's filter refused the prompt."""
 
@@ -221,7 +223,10 @@ _EPOCH_FROM = 1_000_000_000
 def retry_after(
     headers: Mapping[str, str], content: bytes = b"", now: float | None = None
 ) -> float | None:
-    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`; None where it says nothing that can be read."""
+    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`.
+
+    None where it says nothing that can be read.
+    """
     now = time.time() if now is None else now
     forms = (
         ("retry-after-ms", 0.001),

@@ -95,7 +95,10 @@ class OpenAIModel(LanguageModel):
         return entry, stored.origin != self._origin
 
     async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
-        """The reply of the endpoint, kept in the cache. A filtered one is not kept: it is asked for again."""
+        """The reply of the endpoint, kept in the cache.
+
+        A filtered one is not kept: it is asked for again.
+        """
         entry = await self._ask(body)
         if entry["finish_reason"] == "content_filter":
             return entry, False

@@ -44,7 +44,10 @@ class Places:
     """
 
     def __init__(self, folder: Path, address: str, key: str, limit: int) -> None:
-        """`folder` holds the lock files of a home. Raises `StorageError` where it can't be written."""
+        """`folder` holds the lock files of a home.
+
+        Raises `StorageError` where it can't be written.
+        """
         name = hashlib.sha256(f"{address}\n{key}".encode()).hexdigest()[:32]
         self._shared = _Shared.at(folder / f"places-{name}")
         self.limit = limit

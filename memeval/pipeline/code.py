@@ -32,7 +32,9 @@ _MEMORY_PACKAGES = (
     "memeval.llm.memory_prompts",
     "memeval.llm.tokens",
 )
-"""What a system is made of. How calls reach an endpoint is left out: replies are kept by their content."""
+"""What a system is made of. How calls reach an endpoint is left out: replies are kept by their
+content.
+"""
 _LOOK_UPS = (
     "memeval.datasets.adapters",
     "memeval.datasets.fetch",

@@ -292,7 +292,9 @@ def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
 
 
 def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
-    """Answers to questions that are not asked, or not known: ten times as many take ten times as long, and not a hundred times."""
+    """Answers to questions that are not asked, or not known: ten times as many take ten times as
+    long, and not a hundred times.
+    """
     data = json.loads((ROOT / "data" / DEMO.file).read_text(encoding="utf-8"))
     data[0]["qa"] = [{"question": "What?", "answer": "tea", "category": 4, "evidence": []}] * 30_000
     path = tmp_path / "many.json"

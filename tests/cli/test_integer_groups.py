@@ -1,4 +1,7 @@
-"""`top_k` and `compression_turn` take integers wherever an option may stand; the runs tell the resolved values."""
+"""`top_k` and `compression_turn` take integers wherever an option may stand.
+
+The runs tell the resolved values.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Judging through the command line, against an endpoint whose judge does not always keep to the form."""
+"""Judging through the command line, against an endpoint whose judge does not always keep to the
+form.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ DIGESTS = {
 
 
 def config(**changes: Any) -> RunConfig:
-    """A config whose answers and verdicts come from a language model, with other values at dotted paths (`llm__model`)."""
+    """A config whose answers and verdicts come from a language model, with other values at dotted
+    paths (`llm__model`).
+    """
     base = RunConfig()
     base.dataset = {"name": "demo", **asdict(LocomoSettings())}
     base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}

@@ -1,4 +1,6 @@
-"""Sweeps that are unions of grids: which cells a file's lines make, and that a cell composes to what its line says."""
+"""Sweeps that are unions of grids: which cells a file's lines make, and that a cell composes to
+what its line says.
+"""
 
 from __future__ import annotations
 

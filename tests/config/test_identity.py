@@ -1,4 +1,6 @@
-"""Which keys a change of which field makes anew: a wrong entry here means results of different settings mixed, or paid for twice."""
+"""Which keys a change of which field makes anew: a wrong entry here means results of different
+settings mixed, or paid for twice.
+"""
 
 from __future__ import annotations
 

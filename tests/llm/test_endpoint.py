@@ -1,4 +1,7 @@
-"""Retries: what is tried again, how long is waited, and where it ends. The clock is injected; nothing sleeps."""
+"""Retries: what is tried again, how long is waited, and where it ends.
+
+The clock is injected; nothing sleeps.
+"""
 
 from __future__ import annotations
 

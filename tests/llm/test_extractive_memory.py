@@ -1,4 +1,6 @@
-"""What the offline model writes while memory is built: summaries and forms, of sentences that were said."""
+"""What the offline model writes while memory is built: summaries and forms, of sentences that were
+said.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The places at an endpoint: one limit over tasks, loops, threads and processes, that a death gives back."""
+"""The places at an endpoint: one limit over tasks, loops, threads and processes, that a death gives
+back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked for again."""
+"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked
+for again.
+"""
 
 from __future__ import annotations
 

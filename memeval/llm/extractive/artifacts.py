@@ -1,4 +1,6 @@
-"""Extraction without a model: each sentence that tells something becomes an artifact, its type read off its words."""
+"""Extraction without a model: each sentence that tells something becomes an artifact, its type read
+off its words.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,9 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 def extract(prompt: ExtractPrompt) -> str:
     """The artifacts of the units as a JSON list.
 
-    The first pass (nothing is known) takes the sentences whose words tell a type; the second one all others that say anything. The content
-    of a reply is the question that the turn before it asks: without it, it often tells nothing.
+    The first pass (nothing is known) takes the sentences whose words tell a type; the second one
+    all others that say anything. The content of a reply is the question that the turn before it
+    asks: without it, it often tells nothing.
     """
     found = []
     asked = ""

@@ -1,7 +1,7 @@
 """When-expressions of a sentence, resolved against the date on which it was said.
 
-A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays relative to one:
-`The week before 9 June 2023`.
+A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays
+relative to one: `The week before 9 June 2023`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def month_text(year: int, month: int) -> str:
 
 
 def moments(sentence: str, said: date | None) -> list[Moment]:
-    """All when-expressions of a sentence in order, overlapping ones left out; relative ones need `said`."""
+    """All when-expressions of a sentence in order, overlapping ones left out.
+
+    Relative ones need `said`.
+    """
     found: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
@@ -170,7 +173,9 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _weekday(match: re.Match[str], said: date | None) -> Resolved:
-    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after it."""
+    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after
+    it.
+    """
     if said is None:
         return None
     name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))

@@ -34,9 +34,11 @@ _AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
 
 
 class ExtractiveModel(LanguageModel):
-    """Answers from the context by classical means: no weights to fetch, no network, equal prompts give equal replies.
+    """Answers from the context by classical means: no weights to fetch, no network, equal prompts
+    give equal replies.
 
-    It reads the typed fields of a prompt and nothing else; its template (`system_text`, `user_template`) is not for it.
+    It reads the typed fields of a prompt and nothing else; its template (`system_text`,
+    `user_template`) is not for it.
     """
 
     name = "extractive"

@@ -1,4 +1,6 @@
-"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and `how old`."""
+"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and
+`how old`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _ONE = frozenset("one once".split())
 
 
 def duration(sentence: str, question: str) -> str | None:
-    """The first length of time, frequency or age in a sentence, as the lower-cased question asks for it."""
+    """The first length of time, frequency or age in a sentence, as the lower-cased question asks
+    for it.
+    """
     patterns = (
         (_AGE,)
         if "how old" in question
@@ -43,7 +47,9 @@ def duration(sentence: str, question: str) -> str | None:
 
 
 def count(sentence: str, question: str) -> str | None:
-    """The first number of a sentence, with its unit where the lower-cased question asks for days, weeks, months or years."""
+    """The first number of a sentence, with its unit where the lower-cased question asks for days,
+    weeks, months or years.
+    """
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None

@@ -42,19 +42,25 @@ class Question:
     pairs: frozenset[tuple[str, str]]
     """Stems of content words that follow each other."""
     names: frozenset[str]
-    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly, and places."""
+    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly,
+    and places.
+    """
     likely: bool = False
     """True where it asks for a guess (`would`, `might`, `likely`)."""
     options: tuple[str, ...] = ()
     """The two sides of an either-or question."""
     verb: str = ""
-    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where that pattern is missing."""
+    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where
+    that pattern is missing.
+    """
     pictured: bool = False
     """True where it asks for something shared or shown."""
     plural: bool = False
     """True where more than one item is asked for."""
     dates: tuple[str, ...] = ()
-    """Days, months and years that it names, as `dates` writes them; their words are none of its terms."""
+    """Days, months and years that it names, as `dates` writes them; their words are none of its
+    terms.
+    """
     topic: tuple[str, ...] = ()
     """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
 

@@ -1,4 +1,6 @@
-"""Words as the offline reader sees them: tokens, closed word classes, and stems that bring a word's forms together."""
+"""Words as the offline reader sees them: tokens, closed word classes, and stems that bring a word's
+forms together.
+"""
 
 from __future__ import annotations
 
@@ -144,12 +146,16 @@ _ENDINGS = (
 
 
 LONGEST_STEM = 6
-"""Letters: what is longer is cut, which brings `inspire` and `inspiration`, `celebrate` and `celebration` together."""
+"""Letters: what is longer is cut, which brings `inspire` and `inspiration`, `celebrate` and
+`celebration` together.
+"""
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related words together."""
+    """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related
+    words together.
+    """
     word = word.replace("’", "'").removesuffix("'s")
     if word in _IRREGULAR:
         return _IRREGULAR[word]

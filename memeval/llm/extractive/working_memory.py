@@ -1,4 +1,6 @@
-"""The offline model's working memory: sentences sorted into the fields of a form by the words that speak for each kind of field."""
+"""The offline model's working memory: sentences sorted into the fields of a form by the words that
+speak for each kind of field.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,11 @@ _CUES = {
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
     """The form as it stood, brought up to date from the units.
 
-    Each sentence that is no question goes to the field that most of its words speak for, the first one among equals, and to none where
-    no word does; a field whose name we don't know takes sentences with the words of its name. A field keeps the `PER_FIELD` sentences with
-    the most such words, names, numbers and other content, newer ones before older ones among equals, in order of time.
+    Each sentence that is no question goes to the field that most of its words speak for, the first
+    one among equals, and to none where no word does; a field whose name we don't know takes
+    sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most such
+    words, names, numbers and other content, newer ones before older ones among equals, in order of
+    time.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}

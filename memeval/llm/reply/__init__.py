@@ -1,8 +1,9 @@
-"""What an endpoint's reply holds, checked where it enters: pure functions from JSON to sound values.
+"""What an endpoint's reply holds, checked where it enters: pure functions from JSON to sound
+values.
 
 A reply that does not hold what was asked for raises `UnsoundReplyError`; it may be asked for again.
-Whatever is odd beside the text (a usage that is not a count, thinking, control characters) is mended
-by a stated rule, and named in `notes`.
+Whatever is odd beside the text (a usage that is not a count, thinking, control characters) is
+mended by a stated rule, and named in `notes`.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class ChatReply:
 def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> ChatReply:
     """The reply to the messages `asked`.
 
-    Raises `UnsoundReplyError` where there is no text and no reason for it, `CutReplyError` where the limit of tokens
-    left none, and `FilteredReplyError` where a filter did.
+    Raises `UnsoundReplyError` where there is no text and no reason for it, `CutReplyError` where
+    the limit of tokens left none, and `FilteredReplyError` where a filter did.
     """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -137,7 +137,10 @@ _NORMAL = {word: name for name, words in _FINISHES.items() for word in words.spl
 
 
 def finish_reason(value: object) -> str | None:
-    """Why a model stopped, in OpenAI's words where another provider's mean the same; None for what is not text."""
+    """Why a model stopped, in OpenAI's words where another provider's mean the same.
+
+    None for what is not text.
+    """
     if not isinstance(value, str) or not value.strip():
         return None
     word = value.strip().lower().replace("-", "_").replace(" ", "_")
@@ -147,7 +150,10 @@ def finish_reason(value: object) -> str | None:
 def usage_of(
     value: object, asked: Sequence[Mapping[str, Any]], text: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Tokens as the endpoint reports them; what it does not say, or says in a way that is not a count, is counted here."""
+    """Tokens as the endpoint reports them.
+
+    What it does not say, or says in a way that is not a count, is counted here.
+    """
     reported = value if isinstance(value, dict) else {}
     prompt, completion = (
         count_of(reported.get("prompt_tokens")),

@@ -20,7 +20,10 @@ class RankingReply:
 
 
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
-    """The score of each document, in the order sent. Raises `UnsoundReplyError` where any has none."""
+    """The score of each document, in the order sent.
+
+    Raises `UnsoundReplyError` where any has none.
+    """
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no sound index")

@@ -11,7 +11,10 @@ from memeval.llm.reply.text import without_controls, without_thinking
 
 
 def stored_chat(value: bytes) -> dict[str, Any] | None:
-    """An entry of the response cache; None for one that is damaged, was edited, or holds what no reply may: it is asked again."""
+    """An entry of the response cache.
+
+    None for one that is damaged, was edited, or holds what no reply may: it is asked again.
+    """
     entry = _stored(value)
     if entry is None or not isinstance(entry.get("text"), str) or not entry["text"].strip():
         return None

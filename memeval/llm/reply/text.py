@@ -11,7 +11,9 @@ _HALVES = re.compile(r"[\ud800-\udfff]")
 
 
 def without_controls(text: str) -> tuple[str, bool]:
-    """`text` without control characters, odd line ends as `\\n`, halves of characters as U+FFFD; and whether any were there.
+    """`text` without control characters, odd line ends as `\\n`, halves of characters as U+FFFD.
+
+    And whether any were there.
 
     Two halves that make one character are joined.
     """
@@ -38,8 +40,9 @@ _HARMONY_END = re.compile(r"<\|(?:end|return)\|>")
 def without_thinking(text: str) -> tuple[str, bool]:
     """`text` without the thinking that a model wrote into it, stripped; and whether there was any.
 
-    Taken out are a marked block, wherever it stands; all before a closing mark that nothing opened (the prompt did);
-    and all from an opening mark on that nothing closes, where the mark begins a line.
+    Taken out are a marked block, wherever it stands; all before a closing mark that nothing opened
+    (the prompt did); and all from an opening mark on that nothing closes, where the mark begins a
+    line.
     """
     harmony = list(_HARMONY.finditer(text))
     if harmony:

@@ -35,7 +35,10 @@ class VectorsReply:
 
 
 def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> VectorsReply:
-    """The vectors of `count` texts, of `width` numbers where the model's width is known. Raises `UnsoundReplyError`."""
+    """The vectors of `count` texts, of `width` numbers where the model's width is known.
+
+    Raises `UnsoundReplyError`.
+    """
     import numpy as np
 
     rows = in_order(reply.get("data"), count, "vector", "text")
@@ -82,7 +85,9 @@ def _decoded(text: str) -> NDArray[np.float32]:
 
 
 def sound_vector(packed: bytes, width: int | None) -> bool:
-    """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's width where it is known."""
+    """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's
+    width where it is known.
+    """
     import numpy as np
 
     if (
