@@ -46,21 +46,26 @@ _PLACEHOLDERS = frozenset(
     }
 )
 _HOLDS_SECRET = re.compile(
-    r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$"
+    r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|"
+    r"PASSPHRASE|CREDENTIALS?)$"
 )
 
 _forms: dict[str, set[str]] = {}
 """Every way in which a known secret may be written, by what such a text begins with."""
 
-# Shapes of secrets that nobody told us of. Each pattern begins with a letter of a small set and consumes what it looks at: linear in time.
+# Shapes of secrets that are not known. Each pattern begins with a letter of a small set and
+# consumes what it looks at, so the time is linear.
 _KEY = re.compile(
-    r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|tvly|pplx|r8|voyage|pa)"
+    r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|"
+    r"tvly|pplx|r8|voyage|pa)"
     r"[-_](?P<key>[A-Za-z0-9_\-]{12,})"
-    r"|A(?:KIA|SIA)(?P<amazon>[0-9A-Z]{16,})|AIza(?P<google>[0-9A-Za-z_\-]{30,})|eyJ(?P<jwt>[A-Za-z0-9_\-]{12,}(?:\.[A-Za-z0-9_\-]*){0,4})"
+    r"|A(?:KIA|SIA)(?P<amazon>[0-9A-Z]{16,})|AIza(?P<google>[0-9A-Za-z_\-]{30,})|"
+    r"eyJ(?P<jwt>[A-Za-z0-9_\-]{12,}(?:\.[A-Za-z0-9_\-]*){0,4})"
 )
 _TOKEN = re.compile(r"(?:bearer|basic)[ \t]{1,8}(?P<token>[a-z0-9._~+/\-]{8,}=*)")
 _VALUE = re.compile(
-    r"(?:api[-_ ]?key|access[-_ ]?key|secret|password|passwd|token|credential)(?:[ \t]{1,8}provided)?"
+    r"(?:api[-_ ]?key|access[-_ ]?key|secret|password|passwd|token|credential)(?:[ "
+    r"\t]{1,8}provided)?"
     r"[\"'\\]{0,3}[ \t]{0,8}[:=][ \t]{0,8}[\"'\\]{0,3}(?P<value>[^\s\"'\\,;&<>|]{6,})"
 )
 """These two are looked for in lower case."""
@@ -205,7 +210,8 @@ def _written(secret: str) -> Iterator[str]:
     raw = secret.encode("utf-8", "surrogatepass")
     yield raw.hex()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        # The secret may begin at any of the three places of a group of base64: the digits that it alone decides are the same each time.
+        # The secret may begin at any of the three places of a group of base64: the digits that it
+        # alone decides are the same each time.
         for before in range(3):
             digits = encode(b"\0" * before + raw).decode().rstrip("=")
             certain = digits[-(-8 * before // 6) : len(digits) - ((before + len(raw)) % 3 > 0)]

@@ -69,7 +69,8 @@ def complete_cell(
     with show() as progress:
         for damage in before.damage:
             progress.say(
-                f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows"
+                f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
+                "from its rows"
             )
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
@@ -84,7 +85,7 @@ def complete_cell(
 
 
 def check_keys(config: RunConfig) -> None:
-    """Raises `UserError` where an endpoint needs a key that is not set, before anything is started."""
+    """Raises `UserError` where an endpoint needs a key that is not set, before anything starts."""
     for option, endpoint in (("llm=openai", config.llm), ("embedder=openai", config.embedder)):
         if endpoint.name == "openai" and endpoint.base_url:
             headers_of(endpoint.headers, f"{option.partition('=')[0]}.headers")

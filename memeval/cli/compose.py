@@ -52,6 +52,6 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
                 raise UserError(f"{option} needs a folder")
             folder = Path(rest[at + 1]).resolve()
             if not folder.is_dir():
-                raise UserError(f"{option} {rest[at + 1]}: there is no such folder")
+                raise UserError(f"{option}: the folder {rest[at + 1]} does not exist")
             del rest[at : at + 2]
     return folder, rest

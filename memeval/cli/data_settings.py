@@ -32,13 +32,13 @@ def given(words: Sequence[str]) -> dict[str, Any]:
 
     for word in words:
         if not word.partition("=")[0] or "=" not in word:
-            raise UserError(f"'{word}' is no setting", "write  dataset.field=value")
+            raise UserError(f"'{word}' is not a setting", "use:  dataset.field=value")
     try:
         values: Any = OmegaConf.to_container(
             OmegaConf.from_dotlist([word.removeprefix(PREFIX) for word in words])
         )
     except (OmegaConfBaseException, YAMLError) as error:
         raise UserError(
-            f"{' '.join(words)}: {str(error).splitlines()[0]}", "write  dataset.field=value"
+            f"{' '.join(words)}: {str(error).splitlines()[0]}", "use:  dataset.field=value"
         ) from error
     return {str(name): value for name, value in values.items()}

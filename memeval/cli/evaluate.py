@@ -35,8 +35,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != ONLY_LISTED]
     for word in words:
         if word.startswith("-"):
-            hint = f"it has {ONLY_LISTED}: ask only the questions that the file lists"
-            raise UserError(f"evaluate knows no option '{word}'", hint, f"for example:  {USAGE}")
+            hint = f"known:  {ONLY_LISTED} (asks only the questions that the file lists)"
+            raise UserError(f"unknown option '{word}' of evaluate", hint, f"for example:  {USAGE}")
 
     files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
@@ -46,7 +46,9 @@ def evaluate(arguments: Sequence[str]) -> int:
     overrides = [word for word in words if word != files[0]]
     config = composed(overrides)
     if config.num_runs != 1:
-        raise UserError("num_runs must be 1 here: the answers are what they are")
+        raise UserError(
+            "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
+        )
     check_writable()
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {
@@ -70,8 +72,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     )
     if only_listed and known.isdisjoint(hypotheses.answers):
         raise UserError(
-            f"{one_line(files[0])} lists no question of dataset={config.dataset['name']}",
-            f"ids there look like:  {one_line(min(known, default='none'))}",
+            f"{one_line(files[0])} does not list a question of dataset={config.dataset['name']}",
+            f"an id of this data set:  {one_line(min(known, default='none'))}",
         )
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:

@@ -110,10 +110,8 @@ def tell() -> None:
 
 
 def end_now() -> None:
-    """Ends the process: rows are on disk as soon as they exist, and the publisher ends by itself."""
-    _say(
-        "\nmemeval: stopped at once. What was finished is kept; the same command goes on from there."
-    )
+    """Ends the process. Rows are on disk as soon as they exist; the publisher ends by itself."""
+    _say("\nmemeval: stopped at once. Finished work is kept; the same command continues it.")
     os._exit(INTERRUPTED)
 
 
@@ -154,7 +152,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt
         if task.cancelled():
             raise WorldError(
-                "the run was cancelled from within: a system cancelled tasks that are not its own"
+                "the system cancelled the run: it cancelled tasks that are not its own"
             )
         return task.result()
     finally:
@@ -176,8 +174,8 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
             if loop.is_closed():
                 raise
         except (SystemExit, asyncio.CancelledError):
-            # asyncio lets an exit through from any task, those that a system starts beside its own included; and a
-            # system may cancel every task that there is, this waiting one with them.
+            # asyncio lets an exit through from any task, also from one that a system started; and a
+            # system may cancel every task, this waiting one included.
             continue
         except KeyboardInterrupt:
             if _keys is None:

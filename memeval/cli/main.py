@@ -56,11 +56,11 @@ def run_command(arguments: list[str]) -> int:
         return 2
     except WorldError as error:
         print(f"memeval: {error}", file=sys.stderr)
-        print("  what was finished is kept; the same command goes on from there", file=sys.stderr)
+        print("  finished work is kept; the same command continues it", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(
-            "\nmemeval: stopped. What was finished is kept; the same command goes on from there.",
+            "\nmemeval: stopped. Finished work is kept; the same command continues it.",
             file=sys.stderr,
         )
         return 130

@@ -26,7 +26,7 @@ def prepare(arguments: Sequence[str]) -> int:
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError(
             "prepare takes one configuration at a time",
-            "a sweep prepares as it goes, and each memory once",
+            "a sweep prepares each memory once, when it needs it",
         )
     check_writable()
     cell = open_cell(composed(arguments), "")

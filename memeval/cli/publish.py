@@ -2,10 +2,11 @@
 
 MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens
 on a second core, while the model calls of the cell are in flight. The worker reads one JSON request
-a line and answers each, but for the one that warms it up, with one JSON line:
+per line and answers each, but for the one that warms it up, with one JSON line:
 
     {"warm": true, "root": …, "uri": …, "track": …}
-    {"folder": …, "root": …, "uri": …, "track": …}  ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
+    {"folder": …, "root": …, "uri": …, "track": …}
+        ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Publisher:
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
         return PublishResult(
-            error=f"the publisher died twice over {Path(request['folder']).name}: {death}"
+            error=f"the publisher crashed twice on {Path(request['folder']).name}: {death}"
         )
 
     def exchange(self, request: Mapping[str, Any]) -> PublishResult:
@@ -264,7 +265,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         traceback.print_exc()
         return {
             "ok": False,
-            "error": f"{folder.name} could not be published: {type(error).__name__}: {one_line(error, LONGEST_ERROR)}",
+            "error": f"{folder.name} could not be published: {type(error).__name__}: "
+            f"{one_line(error, LONGEST_ERROR)}",
         }
 
 

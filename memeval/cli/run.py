@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
 
 VALUED = frozenset(
-    "-cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-rerun".split()
+    """
+        -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-
+        rerun
+    """.split()
 )
 FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
@@ -110,7 +113,7 @@ def run_job(composed: Any) -> None:
                 number,
                 1,
                 str(error),
-                ["what was finished is kept; the same command goes on from there"],
+                ["finished work is kept; the same command continues it"],
             )
         )
 
@@ -253,7 +256,8 @@ def show_comparison(*, plots: bool = True) -> None:
     for summary in summaries:
         if not summary.valid:
             print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}"
+                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
+                f"{_worst(summary)}"
             )
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):

@@ -69,7 +69,7 @@ def drawn(stream: Any) -> Any:
 def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = CleanRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[0] is not None:
-        # A formatter takes the text that is there, and makes one of its own only where there is none.
+        # A formatter uses a text that it finds, and makes one only where it finds none.
         record.exc_text = printable(
             redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         )

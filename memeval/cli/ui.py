@@ -45,14 +45,16 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         check_tracking("--uri", options.uri)
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(
-            f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
+            "The runs are on a tracking server: "
+            f"{Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
         )
         return 0
     claim(options.host, options.port)
     if not is_loopback(options.host):
         print(
-            f"warning: {one_line(options.host, 80)} can be reached from other machines, and the page has no login: whoever reaches it "
-            "reads and deletes every run, the conversations in it included",
+            f"warning: other machines can reach {one_line(options.host, 80)}, and the page has "
+            "no login: "
+            "whoever reaches it can read and delete every run and its conversations",
             file=sys.stderr,
         )
     print("MLflow's page is starting …", flush=True)
@@ -84,15 +86,14 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             for line in experiments(page):
                 print(line)
             print(
-                "To compare runs: tick them in the table and press Compare; parallel coordinates shows the settings that differ.",
+                "To compare runs: tick them in the table and press Compare; parallel coordinates "
+                "shows the settings that differ.",
                 flush=True,
             )
             code = process.wait()
-            raise WorldError(
-                f"MLflow's server ended by itself with status {code}; what it said is in {log}"
-            )
+            raise WorldError(f"MLflow's server stopped with status {code}; see its log: {log}")
         except KeyboardInterrupt:
-            print("\nMLflow's page has ended.")
+            print("\nMLflow's page is closed.")
             return 0
         finally:
             end(process)
@@ -110,7 +111,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
     options.add_argument(
         "--uri",
-        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else mlruns/mlflow.db)",
+        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else "
+        "mlruns/mlflow.db)",
     )
     return options
 
@@ -190,7 +192,7 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise WorldError(
-                f"MLflow's server did not start (status {process.returncode}); what it said is in {log}"
+                f"MLflow's server did not start (status {process.returncode}); see its log: {log}"
             )
         with (
             suppress(urllib.error.URLError, OSError),
@@ -200,7 +202,7 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         time.sleep(0.2)
     raise WorldError(
-        f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}"
+        f"MLflow's server did not answer within {STARTING_S:.0f} s; see its log: {log}"
     )
 
 

@@ -28,7 +28,7 @@ def verify(arguments: Sequence[str]) -> int:
     for folder in dict.fromkeys(folders):
         found = verify_run(folder)
         wrong += bool(found.problems)
-        outcome = f"{len(found.problems)} things do NOT fit" if found.problems else "fits"
+        outcome = f"{len(found.problems)} problems" if found.problems else "sound"
         print(printable(f"{folder.name}  {one_line(found.name)}: {outcome}"))
         for line in found.problems:
             print(f"  {printable(line)}")
@@ -36,9 +36,9 @@ def verify(arguments: Sequence[str]) -> int:
             print(f"  not compared: {printable(line)}")
 
     if wrong:
-        print("the same command as before makes a run again from what is sound")
+        print("to repair a run:  its own command makes it again from the sound rows")
     elif not folders:
-        print(f"no finished run below {printable(str(outputs_dir()))}")
+        print(f"no finished runs below {printable(str(outputs_dir()))}")
     return 1 if wrong else 0
 
 
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
     options = Parser(
         prog="python -m memeval verify",
-        description="whether finished runs are as they were measured: their files, rows, keys and memories against digests",
+        description="compares finished runs with their digests: files, rows, keys and memories",
     )
     options.add_argument(
         "runs",
@@ -82,6 +82,6 @@ def named_run(word: str) -> Path:
     except (OSError, ValueError):
         pass
     raise UserError(
-        f"verify: there is no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
+        f"verify: no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
         "all runs of this home:  python -m memeval verify",
     )

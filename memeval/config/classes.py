@@ -52,9 +52,11 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
     if not (isinstance(found, type) and issubclass(found, base)):
-        raise UserError(f"{what}: {path} is no subclass of {base.__module__}.{base.__qualname__}")
+        raise UserError(
+            f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
+        )
     if left := sorted(getattr(found, "__abstractmethods__", ())):
-        raise UserError(f"{what}: {path} leaves {', '.join(left)} of {base.__qualname__} undefined")
+        raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
     return found
 
 

@@ -73,7 +73,8 @@ _SPOKEN = {
     "bool": "true or false",
 }
 _NOT_OF_TYPE = re.compile(
-    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a valid )(?P<wanted>\w+)"
+    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a "
+    r"valid )(?P<wanted>\w+)"
 )
 
 
@@ -110,7 +111,7 @@ def _rename_options(container: Mapping[Any, Any]) -> None:
 def _named(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
-        raise UserError(f"a {group}'s config needs a `name`")
+        raise UserError(f"the config of a {group} needs a `name`")
     return {str(key): value for key, value in values.items()}
 
 
@@ -189,7 +190,7 @@ def check(config: RunConfig) -> None:
             raise unknown(path, str(leaves[path]), allowed)
     if config.judge.repeats % 2 == 0:
         raise UserError(
-            f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}"
+            f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
         )
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
@@ -240,15 +241,15 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     for group in groups:
         if chosen.get(group, "").startswith("["):
             raise UserError(
-                f"{group}={chosen[group]}: takes one option, and not a list",
+                f"{group}={chosen[group]} is a list, but {group} takes one option",
                 f"to compare several:  python -m memeval -m {group}=a,b",
             )
     for group in (group for group in INTEGER_GROUPS if group in chosen):
         option, value = chosen[group].strip("'\""), getattr(config, group)
         if option_value(group, option) not in (None, value):
             raise UserError(
-                f"{group}={option} was chosen, but a config file assigns {group}: {value}, which wins",
-                f'in that file, write instead:  defaults: [override /{group}: "{value}"]',
+                f"{group}={option} has no effect: a config file sets {group}: {value}",
+                f'in that file, use:  defaults: [override /{group}: "{value}"]',
             )
 
 

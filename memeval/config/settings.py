@@ -25,7 +25,7 @@ _SPOKEN: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
 }
 
 
@@ -36,7 +36,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
     """
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
         raise UserError(
-            f"the settings type of this {group} must be a dataclass, but is {one_line(settings_type, 80)}"
+            f"this {group}'s settings type must be a dataclass, not {one_line(settings_type, 80)}"
         )
     try:
         values = _values(settings_type, _own(given, group), f"{group}.")
@@ -60,7 +60,8 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         ).name
         place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
         raise UserError(
-            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: {one_line(error)}"
+            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: "
+            f"{one_line(error)}"
         ) from error
 
 
@@ -86,7 +87,9 @@ def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str,
     values = {}
     for key, value in given.items():
         if not known:
-            raise UserError(f"unknown option '{prefix}{key}': there are no settings here")
+            raise UserError(
+                f"unknown option '{prefix}{key}': this {prefix.removesuffix('.')} has no settings"
+            )
         if key not in known:
             raise unknown("option", f"{prefix}{key}", [f"{prefix}{one}" for one in known])
         if is_dataclass(types[key]):
@@ -139,5 +142,7 @@ def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     kinds = get_args(wanted) or (wanted,)
     for item in value:
         if isinstance(item, bool) or not isinstance(item, kinds):
-            raise UserError(f"{key} must be a list of ids, for example [1, 2]; '{item}' is none")
+            raise UserError(
+                f"{key} must be a list of ids, for example [1, 2]; '{item}' is not an id"
+            )
     return tuple(value)

@@ -167,7 +167,7 @@ class JudgePrompt(Prompt):
 
 
 def asked_line(asked_at: datetime | None) -> str:
-    """The line that tells a reader when a question is asked; empty where the data set does not say."""
+    """The line that says when a question is asked; empty where the data set does not say."""
     return f"The question is asked at {format_time(asked_at)}.\n" if asked_at else ""
 
 

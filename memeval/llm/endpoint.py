@@ -213,7 +213,8 @@ class Endpoint:
             async with deadline:
                 status, headers, body = await self._send(client, path, content, most_bytes)
         except Exception as error:
-            # The transport turns a cancellation into an error of its own: it may be that of our deadline, or that of the caller.
+            # The transport turns a cancellation into an error of its own: it may come from our
+            # deadline, or from the caller.
             if _is_cancelled() and not deadline.expired():
                 raise asyncio.CancelledError from error
             if deadline.expired() or _is_timeout(error):

@@ -50,7 +50,7 @@ _MEANINGS = {
     401: "the key was refused",
     402: "a payment is due",
     403: "access was refused",
-    404: "nothing is served under this address, or the model is not known",
+    404: "unknown address or model",
 }
 
 
@@ -131,7 +131,7 @@ _BY_NAME = {
             "IncompleteReadError",
             "ReadError",
         ),
-        Setback("the reply broke off", passing=True),
+        Setback("the reply was cut off", passing=True),
     ),
     **dict.fromkeys(
         (
@@ -147,7 +147,7 @@ _BY_NAME = {
     ),
     **dict.fromkeys(
         ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the address is not one that can be asked", passing=False),
+        Setback("the address can't be requested", passing=False),
     ),
 }
 """By the name of a class: the libraries below are not imported for it."""

@@ -56,6 +56,7 @@ def _sendable(value: str, where: str) -> str:
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
         raise UserError(
-            f"{where} holds characters that can't be sent in a header: was it copied with something else?"
+            f"{where} contains characters that a header can't hold: was something else copied "
+            "with it?"
         )
     return stripped

@@ -141,7 +141,7 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """The caller that tried for all is done: where the gate is still shut, the next one tries."""
+        """The caller that tried for all is done: if the gate is still shut, the next one tries."""
         self._probing = False
         if self.shut:  # wakes those who wait, one of whom becomes the next to try
             self._open.set()
@@ -194,5 +194,6 @@ class Outage:
         if self._told is None or now - self._told >= TOLD_EVERY_S:
             self._told = now
             self._say(
-                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of {self._patience_s:g} s"
+                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of "
+                f"{self._patience_s:g} s"
             )

@@ -26,7 +26,7 @@ UNKNOWN_PROVIDER = "unknown"
 
 
 def provider_of(base_url: str) -> str:
-    """Name of the provider behind an address as the price table knows it; `unknown` for any other."""
+    """Name of the provider behind an address in the price table; `unknown` for any other."""
     return _HOSTS.get(urlsplit(base_url).hostname or "", UNKNOWN_PROVIDER)
 
 

@@ -131,7 +131,8 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     _check_models(config, dataset)
     if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
-            f"system={system_name} with these settings asks a language model, and llm=extractive is none",
+            f"system={system_name} needs a language model under these settings, but "
+            "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
     loaded = dataset.open()
@@ -230,8 +231,9 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     if name not in dataset.judges:
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(
-            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is {task}",
-            f"take:  {', '.join(f'judge={one}' for one in dataset.judges)}",
+            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
+            f"{task}",
+            f"use:  {', '.join(f'judge={one}' for one in dataset.judges)}",
         )
     return replace(config.judge, name=name)
 
@@ -243,14 +245,16 @@ def _check_judging(judge: JudgeConfig, name: str) -> None:
     for field in ("repeats", "fence"):
         if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
             raise UserError(
-                f"judge.{field}={getattr(judge, field)} means nothing for judge={name}, which asks no model",
+                f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
+                f"judge={name} is not one",
                 f"leave judge.{field} out",
             )
     if judge.reading != default.reading and not (
         issubclass(kind, ModelJudge) and kind.says_yes_or_no
     ):
         raise UserError(
-            f"judge.reading={judge.reading} means nothing for judge={name}, which is not asked for yes or no",
+            f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
+            "not yes or no",
             "leave judge.reading out",
         )
 
@@ -258,8 +262,9 @@ def _check_judging(judge: JudgeConfig, name: str) -> None:
 def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
     if config.granularity.name not in dataset.granularities:
         raise UserError(
-            f"granularity={config.granularity.name} means nothing for dataset={config.dataset['name']}",
-            f"take:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
+            f"granularity={config.granularity.name} does not apply to "
+            f"dataset={config.dataset['name']}",
+            f"use:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
         )
 
 
@@ -270,7 +275,8 @@ def _check_models(config: RunConfig, dataset: Dataset) -> None:
         if judge.needs_model or judged:
             what = f" for {', '.join(judged)}" if judged else ""
             raise UserError(
-                f"judge={config.judge.name} asks a language model{what}, and llm=extractive is none",
+                f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
+                "not one",
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
                 "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
             )

@@ -126,15 +126,18 @@ def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None
 def test_every_field_is_in_the_table() -> None:
     missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
     assert not missing, (
-        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make anew: {sorted(missing)}"
+        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make "
+        f"anew: {sorted(missing)}"
     )
 
 
 def test_every_field_says_its_stage() -> None:
     for path, stage in field_stages(RunConfig).items():
         assert stage in STAGES, (
-            f"{path} has no stage, so nobody knows whether results survive a change of it. Declare it in memeval/config/schema.py as "
-            f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored results another value makes wrong."
+            f"{path} has no stage, so nobody knows whether results survive a change of it. "
+            "Declare it in memeval/config/schema.py as "
+            f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored "
+            "results another value makes wrong."
         )
 
 
@@ -155,7 +158,8 @@ def test_no_leaf_of_a_config_escapes_the_walk() -> None:
 def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
     for path, stage in field_stages(settings_of(name)).items():
         assert stage in ("prepare", "answer", "runtime"), (
-            f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it changes what is stored, else ANSWER"
+            f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it "
+            "changes what is stored, else ANSWER"
         )
 
 
@@ -192,7 +196,8 @@ def test_what_another_content_makes_again(name: str, value: Any, anew: set[str])
 def test_every_input_is_in_the_table() -> None:
     missing = {field.name for field in fields(IdentityInputs)} - {name for name, _, _ in INPUTS}
     assert not missing, (
-        f"add to INPUTS in {Path(__file__).name}, with the keys that another content must change: {sorted(missing)}"
+        f"add to INPUTS in {Path(__file__).name}, with the keys that another content must "
+        f"change: {sorted(missing)}"
     )
 
 
@@ -341,7 +346,10 @@ def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    code = "import json; from cells import all_keys, config, inputs; print(json.dumps(all_keys(config(), inputs())))"
+    code = (
+        "import json; from cells import all_keys, config, inputs; "
+        "print(json.dumps(all_keys(config(), inputs())))"
+    )
     for seed in ("1", "2"):
         environment = {
             **os.environ,

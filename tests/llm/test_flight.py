@@ -50,7 +50,10 @@ async def main(folder, url, calls, texts, origin):
     model = OpenAIModel(endpoint, Sampling("m", 0.0, 10), replies, origin)
     embedder = OpenAIEmbedder(endpoint, "e", None, vectors, origin)
     asked = [
-        model.complete(ChatPrompt(({"role": "user", "content": f"question {n}"},)), role=Role.ANSWER)
+        model.complete(
+            ChatPrompt(({"role": "user", "content": f"question {n}"},)),
+            role=Role.ANSWER,
+        )
         for n in range(int(calls))
     ]
     case = [f"text {n}" for n in range(int(texts))]

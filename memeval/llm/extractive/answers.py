@@ -57,7 +57,10 @@ the margin.
 _ORDER = re.compile(r"\b(?:first|earlier|earliest|last|later|most recent)")
 
 NEGATIONS = frozenset(
-    "not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't".split()
+    """
+        not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't
+        can't couldn't won't
+    """.split()
 )
 
 
@@ -180,7 +183,7 @@ def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:
 def _quantity(
     find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking
 ) -> Reading | None:
-    """The first quantity of the best sentence that has one, sentences far behind the best left out."""
+    """The first quantity of the best sentence that has one; far worse sentences are left out."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break

@@ -27,7 +27,8 @@ MARGIN = 0.8
 """Where several may be chosen, all are that score at least this share of the best."""
 
 _NO_ANSWER = re.compile(
-    r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|not stated|no information|"
+    r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|"
+    r"not stated|no information|"
     r"not enough information|can(?:not|'t) be (?:answered|determined))\b"
 )
 """Choices that say that there is no answer."""

@@ -57,7 +57,7 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
     lowered = sentence.lower()
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
-            # Only the neighbours can overlap: a look at all of them takes the square of their number.
+            # Only the neighbours can overlap; a look at all takes the square of their number.
             place = bisect(taken, match.span())
             beside = taken[max(place - 1, 0) : place + 1]
             if any(match.start() < end and start < match.end() for start, end in beside):
@@ -234,14 +234,14 @@ _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
         ),
         (r"\bin " + _COUNT + r"(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
         (
-            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|winter|spring|fall|autumn)\b",
+            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|"
+            r"winter|spring|fall|autumn)\b",
             _around,
         ),
         (r"\b(?P<which>last|this past|past|next|this|coming|on) " + _WEEKDAY, _weekday),
         (
-            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )(?P<month>"
-            + _MONTH
-            + r")\b",
+            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) "
+            r")(?P<month>" + _MONTH + r")\b",
             _bare_month,
         ),
         (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),

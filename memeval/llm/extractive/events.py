@@ -14,10 +14,12 @@ from memeval.llm.extractive.words import NUMBERS
 
 _UNIT = r"how many (?P<unit>day|week|month|year)s"
 _SINCE = re.compile(
-    rf"{_UNIT} (?:ago (?:did|was|were|do)|(?:have|had)? ?(?:passed|it been|been) since|has it been since) (?P<event>[^?]+)"
+    rf"{_UNIT} (?:ago (?:did|was|were|do)|(?:have|had)? ?(?:passed|it been|been) since|has it "
+    r"been since) (?P<event>[^?]+)"
 )
 _BETWEEN = re.compile(
-    rf"{_UNIT} (?:\w+ )?(?:passed |lapsed |elapsed |were there |are there )?between (?P<one>.+?) and (?P<other>[^?]+)"
+    rf"{_UNIT} (?:\w+ )?(?:passed |lapsed |elapsed |were there |are there )?between (?P<one>.+?) "
+    r"and (?P<other>[^?]+)"
 )
 _AROUND = re.compile(rf"{_UNIT} (?:before|after) (?P<one>.+?) did (?P<other>[^?]+)")
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}

@@ -84,7 +84,10 @@ def _reply(reading: Reading, style: str) -> str:
         return f"Nothing in the context bears on the question.\nAnswer: {reading.answer}"
     who = reading.support.speaker.title() or "the context"
     when = f" at {format_time(reading.support.time)}" if reading.support.time else ""
-    return f'The sentence that bears most on the question is from {who}{when}: "{reading.support.text.strip()}"\nAnswer: {reading.answer}'
+    return (
+        f"The sentence that bears most on the question is from {who}{when}: "
+        f'"{reading.support.text.strip()}"\nAnswer: {reading.answer}'
+    )
 
 
 def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:

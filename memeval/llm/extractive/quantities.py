@@ -15,12 +15,14 @@ _AMOUNT = rf"(?:\d[\d,.]*(?:\s?[-–]\s?\d+)?|{_SPELT})"
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|year|decade)s?"
 _ABOUT = r"(?:(?:about|nearly|almost|over|around|at least|more than|less than|up to)\s+)?"
 _DURATION = re.compile(
-    rf"\b{_ABOUT}(?:{_AMOUNT}|a few|several|an?(?: couple)?(?: of)?|many)(?:\s+(?:more|good|whole|long))?[\s-]+{_UNIT}\b(?:\s+old\b)?"
+    rf"\b{_ABOUT}(?:{_AMOUNT}|a few|several|an?(?: couple)?(?: of)?|many)(?:\s+(?:more|good|"
+    rf"whole|long))?[\s-]+{_UNIT}\b(?:\s+old\b)?"
     r"|\bsince\s+(?:\d{4}|I was \w+|\w+ school|childhood|[A-Z]\w+)",
     re.IGNORECASE,
 )
 _FREQUENCY = re.compile(
-    rf"\b{_ABOUT}(?:once|twice|(?:{_AMOUNT}|a few|several|a couple of) times)(?:\s+or\s+\w+)?(?:\s+(?:a|an|per|every|each)\s+\w+)?"
+    rf"\b{_ABOUT}(?:once|twice|(?:{_AMOUNT}|a few|several|a couple of) "
+    r"times)(?:\s+or\s+\w+)?(?:\s+(?:a|an|per|every|each)\s+\w+)?"
     rf"|\bevery\s+(?:(?:other|single|{_AMOUNT})\s+)?\w+|\b(?:daily|weekly|monthly|yearly)\b",
     re.IGNORECASE,
 )

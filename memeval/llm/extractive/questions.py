@@ -66,7 +66,10 @@ class Question:
 
 
 _DATE = r"(?:year|month|date|day|week|weekend|season|time of (?:the )?year)"
-_PLACE = r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|park|restaurant)"
+_PLACE = (
+    r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|"
+    r"park|restaurant)"
+)
 _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"\bhow (?:many|much)\b", Kind.COUNT),
     (r"\bhow long ago\b", Kind.WHEN),
@@ -94,7 +97,8 @@ _ARE = re.compile(r"\bwhat are\b|\b(?:where|who) (?:has|have)\b")
 _BARE_MONTH = re.compile(r"\b(?:in|during|of|this|last) (" + "|".join(MONTHS) + r")\b")
 _PICTURED = re.compile(r"\b(?:photo|picture|image|pic|share[sd]?|show(?:s|ed|n)?|post(?:s|ed)?)\b")
 _VERB = re.compile(
-    r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: \w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
+    r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: "
+    r"\w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
     r"|the (?:two|friends)) ((?!to\b|the\b|a\b)[a-z]\w+)"
 )
 _GENERIC = frozenset("kind kinds type types sort sorts".split())

@@ -62,7 +62,7 @@ class Index:
     """Numbers of the sentences that are questions."""
 
     def idf(self, term: str) -> float:
-        """How rare a stem is among the sentences: ln(1 + (n - df + 1/2) / (df + 1/2)), as in BM25+."""
+        """Rarity of a stem in the sentences: ln(1 + (n - df + 1/2) / (df + 1/2)), as in BM25+."""
         frequency = len(self.postings.get(term, ()))
         return math.log(1 + (len(self.sentences) - frequency + 0.5) / (frequency + 0.5))
 

@@ -15,9 +15,9 @@ MOST_SECONDS = 1e7
 
 ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
 NOTES = {
-    ODD_USAGE: "the endpoint reported a usage that is not a count of tokens: it was counted here",
-    THINKING: "thinking that the model wrote into its reply (<think> and the like) is not part of the answer",
-    CHARACTERS: "control characters and halves of characters were taken out of replies",
+    ODD_USAGE: "the endpoint reported a usage that is not a count of tokens: memeval counted them",
+    THINKING: "thinking in a reply (<think> and the like) is not part of the answer",
+    CHARACTERS: "control characters and broken characters were removed from replies",
     PARTS: "parts of a reply that are not text were left out",
 }
 """What a reader is told of each mend."""
@@ -66,7 +66,7 @@ def _not_json(content: bytes, content_type: str) -> str:
     ):
         return "the reply is an HTML page instead of JSON: is the address that of an API?"
     if not content.strip():
-        return "the reply is empty: a body without a byte"
+        return "the reply is empty: it has no body"
     if start.startswith((b"data:", b"event:")):
         return "the reply is not JSON but a stream of events"
     return "the reply is not JSON"
@@ -90,14 +90,14 @@ def seconds_of(value: object) -> float | None:
 def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:
     """Rows by their `index`, each index from 0 on once; as they came where none has one."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnsoundReplyError(f"the reply holds no list of {what}s")
+        raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:
         raise UnsoundReplyError(f"the reply holds {len(rows)} {what}s for {count} {of_what}s")
     indices = [row.get("index") for row in rows]
     if all(index is None for index in indices):
         return rows
     if any(isinstance(index, bool) or not isinstance(index, int) for index in indices):
-        raise UnsoundReplyError(f"a {what} of the reply has no sound index")
+        raise UnsoundReplyError(f"a {what} of the reply has no valid index")
     if set(indices) != set(range(count)):
         raise UnsoundReplyError(f"the indices of the reply are not those of {count} {of_what}s")
     return sorted(rows, key=lambda row: int(row["index"]))

@@ -56,7 +56,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     text, thought = without_thinking(clean)
     if finish == "error":
         raise UnsoundReplyError(
-            f"the reply ended by an error{_error_within(choice) or _error_within(reply)}"
+            f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
         )
     if not text:
         raise _empty(finish, thought, choice, message)
@@ -103,7 +103,7 @@ def _empty(
 ) -> ModelError:
     if finish == "length":
         return CutReplyError(
-            "the limit of tokens was reached before the reply held a word of text (finish_reason: length)"
+            "the reply reached the limit of tokens before its first word (finish_reason: length)"
         )
     if finish == "content_filter":
         return FilteredReplyError(
@@ -126,12 +126,20 @@ def _error_within(reply: Mapping[str, Any]) -> str:
 
 
 _FINISHES = {
-    "length": "length max_tokens max_output_tokens max_length max_completion_tokens max_tokens_exceeded model_length token_limit"
-    " length_limit model_context_window_exceeded",
-    "content_filter": "content_filter content_filtered contentfilter filter safety recitation blocklist prohibited_content spii"
-    " image_safety sensitive guardrail_intervened refusal content_moderation moderation data_inspection_failed",
+    "length": """
+        length max_tokens max_output_tokens max_length max_completion_tokens max_tokens_exceeded
+        model_length token_limit length_limit model_context_window_exceeded
+    """,
+    "content_filter": """
+        content_filter content_filtered contentfilter filter safety recitation blocklist
+        prohibited_content spii image_safety sensitive guardrail_intervened refusal
+        content_moderation moderation data_inspection_failed
+    """,
     "stop": "stop eos eos_token end_turn stop_sequence completed complete end finish_reason_stop",
-    "error": "error abort aborted insufficient_system_resource network_error failed cancelled malformed_response",
+    "error": """
+        error abort aborted insufficient_system_resource network_error failed cancelled
+        malformed_response
+    """,
 }
 _NORMAL = {word: name for name, words in _FINISHES.items() for word in words.split()}
 

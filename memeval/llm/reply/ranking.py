@@ -26,7 +26,7 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     """
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
-        raise UnsoundReplyError("a score of the reply has no sound index")
+        raise UnsoundReplyError("a score of the reply has no valid index")
     scores = [row.get("relevance_score") for row in rows]
     if not all(is_score(score) for score in scores):
         raise UnsoundReplyError("a score of the reply is not a finite number")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# What a reader, a terminal or a database can't hold: control characters but for tab and line ends, and halves of characters.
+# What a reader, a terminal or a database can't hold: control characters but for tab and line ends,
+# and halves of characters.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _BREAKS = re.compile(r"[\x85\u2028\u2029]")  # what splits lines in some readers only
 _HALVES = re.compile(r"[\ud800-\udfff]")
@@ -29,8 +30,14 @@ def without_controls(text: str) -> tuple[str, bool]:
 
 
 _TAGS = "think|thinking|thought|thoughts|reasoning|antthinking|seed:think"
-_OPEN = rf"<(?:{_TAGS})(?:\s[^<>]{{0,80}})?>|<\|begin_of_thought\|>|<\|(?:start_)?thinking\|>|\[think\]|◁think▷|<unused94>"
-_CLOSE = rf"</(?:{_TAGS})\s?>|<\|end_of_thought\|>|<\|(?:end_|/)thinking\|>|\[/think\]|◁/think▷|<unused95>"
+_OPEN = (
+    rf"<(?:{_TAGS})(?:\s[^<>]{{0,80}})?>|<\|begin_of_thought\|>|<\|(?:start_)?thinking\|>|"
+    r"\[think\]|◁think▷|<unused94>"
+)
+_CLOSE = (
+    rf"</(?:{_TAGS})\s?>|<\|end_of_thought\|>|<\|(?:end_|/)thinking\|>|\[/think\]|◁/think▷|"
+    r"<unused95>"
+)
 _MARKS = re.compile(rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})", re.IGNORECASE)
 _SOLUTION = re.compile(r"<\|(?:begin|end)_of_solution\|>", re.IGNORECASE)
 _HARMONY = re.compile(r"<\|channel\|>\s?final\s?<\|message\|>")
