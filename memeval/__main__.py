@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can mend it, 130 interrupted."""
+    """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can mend
+    it, 130 interrupted.
+    """
     from memeval.cli.main import run_command
 
     if arguments is not None:

@@ -1,7 +1,8 @@
 """The Python API: `memeval.run(...)`, `memeval.load_runs(...)`, and finished runs as pandas tables.
 
-Overrides are those of the command line (`"system=bm25"`), or keyword arguments (`system="bm25"`, `llm={"name": "openai",
-"model": "gpt-4o-mini"}`); a dotted name goes into a dictionary: `**{"dataset.limit_cases": 1}`.
+Overrides are those of the command line (`"system=bm25"`), or keyword arguments (`system="bm25"`,
+`llm={"name": "openai", "model": "gpt-4o-mini"}`); a dotted name goes into a dictionary:
+`**{"dataset.limit_cases": 1}`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import outputs_dir, prepared_dir
+from memeval.config.renamed import current_name, current_override, renamed_to
 from memeval.errors import UserError, unknown
 from memeval.names import digest_name
 from memeval.results import (
@@ -85,8 +87,8 @@ class Run:
     def records(self) -> pd.DataFrame:
         """One row per question and repeat, in the data set's order.
 
-        Nested fields have dotted names (`verdict.label`, `metrics.token_f1`, `times.answer_ms`); lists stay lists.
-        Raises `UserError` where the records can't be read.
+        Nested fields have dotted names (`verdict.label`, `metrics.token_f1`, `times.answer_ms`);
+        lists stay lists. Raises `UserError` where the records can't be read.
         """
         import pandas as pd
 
@@ -203,22 +205,30 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:
-    """Runs one configuration and returns the finished run; what was finished before is not done again.
+    """Runs one configuration and returns the finished run.
 
-    `progress=False` prints nothing. Works where an event loop is running, as in Jupyter: the run has a loop and a thread of its own.
-    Raises `UserError` for settings that can't be run, `WorldError` where the disk or the tracking store refuses.
+    What was finished before is not done again.
+
+    `progress=False` prints nothing. Works where an event loop is running, as in Jupyter: the run
+    has a loop and a thread of its own. Raises `UserError` for settings that can't be run,
+    `WorldError` where the disk or the tracking store refuses.
     """
     return _started([*overrides, *as_overrides(settings)], progress=progress).result()
 
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Run:
-    """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way at once."""
+    """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way
+    at once.
+    """
     started = _started([*overrides, *as_overrides(settings)], progress=progress)
     return await asyncio.wrap_future(started)
 
 
 def _started(words: Sequence[str], *, progress: bool) -> Future[Run]:
-    """A run in a thread of its own. The thread is a daemon, so that Ctrl-C in the caller ends the process."""
+    """A run in a thread of its own.
+
+    The thread is a daemon, so that Ctrl-C in the caller ends the process.
+    """
     future: Future[Run] = Future()
 
     def target() -> None:
@@ -251,7 +261,7 @@ def _open(words: Sequence[str]) -> Cell:
     from memeval.pipeline.cell import open_cell
 
     set_environment()
-    command = shlex.join(["python", "-m", "memeval", *words])
+    command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])
     with _COMPOSING:
         return open_cell(composed(words), command)
 
@@ -288,19 +298,29 @@ def load_runs(
     dataset: str | None = None,
     since: datetime | timedelta | str | None = None,
 ) -> list[Run]:
-    """The finished runs of this project, the oldest first; each argument leaves out the runs that don't match it.
+    """The finished runs of this project, the oldest first.
 
-    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold no readable run are passed over.
+    Each argument leaves out the runs that don't match it.
+
+    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold
+    no readable run are passed over.
     """
     earliest = _earliest(since)
     runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]
     if sweep is not None:
         runs = [run for run in runs if run.summary.sweep == sweep]
     if dataset is not None:
-        runs = [run for run in runs if run.summary.dataset == dataset]
+        name = current_name("dataset", dataset)
+        runs = [run for run in runs if _dataset_name(run) == name]
     if earliest is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= earliest]
     return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+
+
+def _dataset_name(run: Run) -> str:
+    """The name of a run's data set as it is today, which the run may be older than."""
+    name = run.summary.dataset
+    return renamed_to("dataset", name) or name
 
 
 def _run_folders() -> list[Path]:
@@ -334,7 +354,10 @@ def _earliest(since: datetime | timedelta | str | None) -> datetime | None:
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
-    """Keyword arguments as overrides; of a dictionary, `name` chooses the option and the other keys set its fields."""
+    """Keyword arguments as overrides.
+
+    Of a dictionary, `name` chooses the option and the other keys set its fields.
+    """
     overrides = []
     for name, value in settings.items():
         if not isinstance(value, Mapping):

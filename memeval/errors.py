@@ -1,7 +1,8 @@
 """The errors that memeval raises on purpose.
 
-A `UserError` is a mistake that the user can mend: the command line prints it on one line, without a traceback, and exits with status 2.
-A `WorldError` is a fault of the outside (an endpoint, a disk): it becomes a status of the record that it hit, never a score.
+A `UserError` is a mistake that the user can mend: the command line prints it on one line, without a
+traceback, and exits with status 2. A `WorldError` is a fault of the outside (an endpoint, a disk):
+it becomes a status of the record that it hit, never a score.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class ModelError(WorldError):
 
 
 class SystemFaultError(MemevalError):
-    """A memory system of the user's own did what it must not; the message tells file, line and method."""
+    """A memory system of the user's own did what it must not.
+
+    The message tells file, line and method.
+    """
 
 
 class IngestLossError(WorldError):

@@ -1,4 +1,6 @@
-"""Folders that a process makes for a while are named after it, so that what a killed one left can be told and cleaned."""
+"""Folders that a process makes for a while are named after it, so that what a killed one left can
+be told and cleaned.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def sweep_temporary() -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what dead processes left in the folders of `folder`; once a process, as all of them are read."""
+    """Removes what dead processes left in the folders of `folder`.
+
+    Once a process, as all of them are read.
+    """
     if folder in _CHECKED:
         return
     _CHECKED.add(folder)
@@ -84,7 +89,10 @@ def is_left(name: str, path: Path) -> bool:
 
 
 def _started(process: int) -> str:
-    """When a process began, in ticks since the machine did; `gone` where it runs no more, `0` where that can't be told."""
+    """When a process began, in ticks since the machine did.
+
+    `gone` where it runs no more, `0` where that can't be told.
+    """
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -1,4 +1,7 @@
-"""Names of files and folders. An id that comes from data, a reply or a user never names one: a digest of it does."""
+"""Names of files and folders.
+
+An id that comes from data, a reply or a user never names one: a digest of it does.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,16 @@ DIGEST_LENGTH = 24
 
 
 def digest_name(identifier: str) -> str:
-    """A name for the file or folder that belongs to `identifier`: the same for the same id, and safe on every file system."""
+    """A name for the file or folder that belongs to `identifier`: the same for the same id, and
+    safe on every file system.
+    """
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
 
 
 def file_name(name: str) -> str:
-    """A name that may stand in a path: `name` where it is plain, else its digest. For names of a user's own, such as a data set's."""
+    """A name that may stand in a path: `name` where it is plain, else its digest.
+
+    For names of a user's own, such as a data set's.
+    """
     plain = _PLAIN.fullmatch(name) and not _DEVICES.fullmatch(name)
     return name if plain else digest_name(name)

@@ -1,4 +1,5 @@
-"""Files that hold conversations: only their owner may read what is created here, whatever the umask.
+"""Files that hold conversations: only their owner may read what is created here, whatever the
+umask.
 
 Folders and files that are there already keep the permissions that their owner gave them.
 """
@@ -20,7 +21,10 @@ def private_umask() -> None:
 
 
 def make_folder(folder: Path) -> Path:
-    """Creates a folder, and those above it that are missing, for its owner alone. Raises `OSError` as `mkdir` does."""
+    """Creates a folder, and those above it that are missing, for its owner alone.
+
+    Raises `OSError` as `mkdir` does.
+    """
     missing = []
     for place in (folder, *folder.parents):
         if place.exists():
@@ -35,5 +39,8 @@ def make_folder(folder: Path) -> Path:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A descriptor of a file, as `os.open` returns it; a file that it creates is for its owner alone."""
+    """A descriptor of a file, as `os.open` returns it.
+
+    A file that it creates is for its owner alone.
+    """
     return os.open(path, flags, FILE_MODE)

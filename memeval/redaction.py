@@ -1,7 +1,9 @@
-"""Secrets stay in the process: every text that leaves it (a file, MLflow, the terminal) goes through here first.
+"""Secrets stay in the process: every text that leaves it (a file, MLflow, the terminal) goes
+through here first.
 
-Known secrets (keys read from the environment, values of headers, passwords of addresses) are taken out of everything. What only looks like
-a secret is taken out of errors, notes, commands and settings, and not out of the texts of data and replies, which are measured as they are.
+Known secrets (keys read from the environment, values of headers, passwords of addresses) are taken
+out of everything. What only looks like a secret is taken out of errors, notes, commands and
+settings, and not out of the texts of data and replies, which are measured as they are.
 """
 
 from __future__ import annotations
@@ -18,11 +20,17 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 REDACTED = "[redacted]"
 """What stands where a secret stood."""
 SHORTEST = 8
-"""Characters from which on a value is taken for a secret of its own; shorter ones occur in ordinary text."""
+"""Characters from which on a value is taken for a secret of its own; shorter ones occur in ordinary
+text.
+"""
 MOST_ADDRESSES = 100
-"""Addresses without a blank between them that are looked at one by one; more of them are no text that anybody wrote."""
+"""Addresses without a blank between them that are looked at one by one; more of them are no text
+that anybody wrote.
+"""
 TELLING = 12
-"""Characters of the beginning of a secret that give it away: a text that was cut may end in the middle of one."""
+"""Characters of the beginning of a secret that give it away: a text that was cut may end in the
+middle of one.
+"""
 
 # What tools ask people to type where there is no key: ordinary words, which name models too.
 _PLACEHOLDERS = frozenset(
@@ -38,21 +46,26 @@ _PLACEHOLDERS = frozenset(
     }
 )
 _HOLDS_SECRET = re.compile(
-    r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$"
+    r"(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|ACCOUNT_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|"
+    r"PASSPHRASE|CREDENTIALS?)$"
 )
 
 _forms: dict[str, set[str]] = {}
 """Every way in which a known secret may be written, by what such a text begins with."""
 
-# Shapes of secrets that nobody told us of. Each pattern begins with a letter of a small set and consumes what it looks at: linear in time.
+# Shapes of secrets that are not known. Each pattern begins with a letter of a small set and
+# consumes what it looks at, so the time is linear.
 _KEY = re.compile(
-    r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|tvly|pplx|r8|voyage|pa)"
+    r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|"
+    r"tvly|pplx|r8|voyage|pa)"
     r"[-_](?P<key>[A-Za-z0-9_\-]{12,})"
-    r"|A(?:KIA|SIA)(?P<amazon>[0-9A-Z]{16,})|AIza(?P<google>[0-9A-Za-z_\-]{30,})|eyJ(?P<jwt>[A-Za-z0-9_\-]{12,}(?:\.[A-Za-z0-9_\-]*){0,4})"
+    r"|A(?:KIA|SIA)(?P<amazon>[0-9A-Z]{16,})|AIza(?P<google>[0-9A-Za-z_\-]{30,})|"
+    r"eyJ(?P<jwt>[A-Za-z0-9_\-]{12,}(?:\.[A-Za-z0-9_\-]*){0,4})"
 )
 _TOKEN = re.compile(r"(?:bearer|basic)[ \t]{1,8}(?P<token>[a-z0-9._~+/\-]{8,}=*)")
 _VALUE = re.compile(
-    r"(?:api[-_ ]?key|access[-_ ]?key|secret|password|passwd|token|credential)(?:[ \t]{1,8}provided)?"
+    r"(?:api[-_ ]?key|access[-_ ]?key|secret|password|passwd|token|credential)(?:[ "
+    r"\t]{1,8}provided)?"
     r"[\"'\\]{0,3}[ \t]{0,8}[:=][ \t]{0,8}[\"'\\]{0,3}(?P<value>[^\s\"'\\,;&<>|]{6,})"
 )
 """These two are looked for in lower case."""
@@ -71,7 +84,9 @@ def keep_secret(value: str | None) -> None:
 
 
 def keep_address(address: str | None) -> None:
-    """Remembers what an address holds besides the place: user and password, and the values of its query."""
+    """Remembers what an address holds besides the place: user and password, and the values of its
+    query.
+    """
     if not address or "://" not in address:
         return
     rest = address.split("://", 1)[1]
@@ -87,7 +102,9 @@ def keep_address(address: str | None) -> None:
 
 
 def keep_environment() -> None:
-    """Remembers the values of all variables of the environment that hold secrets by their names, and the passwords of addresses."""
+    """Remembers the values of all variables of the environment that hold secrets by their names,
+    and the passwords of addresses.
+    """
     for name, value in os.environ.items():
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
             keep_secret(value)
@@ -106,7 +123,10 @@ def redacted(text: str) -> str:
 
 
 def without_known(text: str) -> str:
-    """`text` without the secrets that were remembered, however they are written there; nothing else is touched."""
+    """`text` without the secrets that were remembered, however they are written there.
+
+    Nothing else is touched.
+    """
     for beginning, forms in _forms.items():
         if beginning in text:
             text = _without(text, beginning, forms)
@@ -114,12 +134,17 @@ def without_known(text: str) -> str:
 
 
 def without_known_in(value: Any) -> Any:
-    """A value of JSON (a row, a summary, a reply) whose texts hold no known secret. One that holds none is returned as it is."""
+    """A value of JSON (a row, a summary, a reply) whose texts hold no known secret.
+
+    One that holds none is returned as it is.
+    """
     return _changed(value, without_known) if _forms else value
 
 
 def redacted_in(value: Any) -> Any:
-    """As `without_known_in`, for values that hold no texts of data: what looks like a secret goes too."""
+    """As `without_known_in`, for values that hold no texts of data: what looks like a secret goes
+    too.
+    """
     return _changed(value, redacted)
 
 
@@ -153,7 +178,9 @@ def _changed(value: Any, change: Any) -> Any:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """The value itself; without the blanks around it; of a header's value the token alone, and what basic authentication wraps."""
+    """The value itself; without the blanks around it; of a header's value the token alone, and what
+    basic authentication wraps.
+    """
     yield value
     yield value.strip()
     scheme, _, token = value.strip().partition(" ")
@@ -183,7 +210,8 @@ def _written(secret: str) -> Iterator[str]:
     raw = secret.encode("utf-8", "surrogatepass")
     yield raw.hex()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        # The secret may begin at any of the three places of a group of base64: the digits that it alone decides are the same each time.
+        # The secret may begin at any of the three places of a group of base64: the digits that it
+        # alone decides are the same each time.
         for before in range(3):
             digits = encode(b"\0" * before + raw).decode().rstrip("=")
             certain = digits[-(-8 * before // 6) : len(digits) - ((before + len(raw)) % 3 > 0)]
@@ -196,7 +224,9 @@ def _remember(form: str) -> None:
 
 
 def _without(text: str, beginning: str, forms: Iterable[str]) -> str:
-    """`text` without each passage that begins as a secret does and goes on like it, to its end or to where the passage was cut."""
+    """`text` without each passage that begins as a secret does and goes on like it, to its end or
+    to where the passage was cut.
+    """
     parts, done = [], 0
     while (start := text.find(beginning, done)) >= 0:
         end = max(_end(text, start, form) for form in forms)
@@ -243,7 +273,9 @@ def _cut(text: str, found: Iterable[re.Match[str]]) -> str:
 
 
 def _plausible(name: str, secret: str, before: str) -> bool:
-    """Whether what has the place or the beginning of a secret is one, and not words that people write."""
+    """Whether what has the place or the beginning of a secret is one, and not words that people
+    write.
+    """
     if REDACTED in secret or (name != "value" and before.isalnum()):
         return False
     if name in ("amazon", "google", "jwt"):
@@ -262,7 +294,9 @@ def _without_user(found: re.Match[str]) -> str:
 
 
 def _place_of(rest: str) -> str:
-    """What follows `://`, less what stands before its last `@`: a password may hold a slash, though an address should not."""
+    """What follows `://`, less what stands before its last `@`: a password may hold a slash, though
+    an address should not.
+    """
     if "@" not in rest:
         return rest
     place = _PLACE.match(rest)[0]  # type: ignore[index]
@@ -273,7 +307,9 @@ def _place_of(rest: str) -> str:
 
 
 def _random(text: str) -> bool:
-    """Whether a text is not made of words: digits among letters, letters of both cases within a word, or a very long run."""
+    """Whether a text is not made of words: digits among letters, letters of both cases within a
+    word, or a very long run.
+    """
     if _MIXED.search(text) or _LONG_RUN.search(text):
         return True
     return bool(_DIGIT.search(text) and _LETTER.search(text))

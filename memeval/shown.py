@@ -1,4 +1,6 @@
-"""Text from outside (data, replies, errors, names) as it may be shown: on one terminal, on one line, cut."""
+"""Text from outside (data, replies, errors, names) as it may be shown: on one terminal, on one
+line, cut.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,18 @@ _ODD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    """`text` with what a terminal would act on (escape sequences, direction marks, lone surrogates) written out, as in `\\x1b`."""
+    """`text` with what a terminal would act on (escape sequences, direction marks, lone surrogates)
+    written out, as in `\\x1b`.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """A value from outside as a message may quote it: without secrets, printable, on one line, at most `limit` characters."""
+    """A value from outside as a message may quote it: without secrets, printable, on one line, at
+    most `limit` characters.
+    """
     text = str(value)[: 4 * limit + 4096]
     line = printable(" ".join(redacted(text).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -41,7 +41,10 @@ _PUBLISHING = threading.Lock()
 
 
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
-    """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
+    """Runs the cell, or takes it as it was finished before, and publishes it.
+
+    Raises `UserError` and `StorageError`.
+    """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
     return completed.summary
@@ -50,7 +53,9 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
 def complete_cell(
     cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None
 ) -> Completed:
-    """Runs and publishes a cell; `show` makes what shows its progress, once nothing is left to be checked.
+    """Runs and publishes a cell.
+
+    `show` makes what shows its progress, once nothing is left to be checked.
 
     Raises `UserError` and `StorageError`.
     """
@@ -64,7 +69,8 @@ def complete_cell(
     with show() as progress:
         for damage in before.damage:
             progress.say(
-                f"  the finished run {cell.run_key} does not fit: {damage}; it is made again from its rows"
+                f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
+                "from its rows"
             )
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
@@ -79,7 +85,7 @@ def complete_cell(
 
 
 def check_keys(config: RunConfig) -> None:
-    """Raises `UserError` where an endpoint needs a key that is not set, before anything is started."""
+    """Raises `UserError` where an endpoint needs a key that is not set, before anything starts."""
     for option, endpoint in (("llm=openai", config.llm), ("embedder=openai", config.embedder)):
         if endpoint.name == "openai" and endpoint.base_url:
             headers_of(endpoint.headers, f"{option.partition('=')[0]}.headers")

@@ -1,4 +1,6 @@
-"""A config from overrides, for the commands that run one configuration without Hydra's own application."""
+"""A config from overrides, for the commands that run one configuration without Hydra's own
+application.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from memeval.errors import UserError
 
 
 def composed(words: Sequence[str]) -> RunConfig:
-    """The config that overrides make; `--config-dir FOLDER` among the words brings options of the user's own.
+    """The config that overrides make.
+
+    `--config-dir FOLDER` among the words brings options of the user's own.
 
     Raises `UserError` for anything that Hydra or the schema does not take.
     """
@@ -48,6 +52,6 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
                 raise UserError(f"{option} needs a folder")
             folder = Path(rest[at + 1]).resolve()
             if not folder.is_dir():
-                raise UserError(f"{option} {rest[at + 1]}: there is no such folder")
+                raise UserError(f"{option}: the folder {rest[at + 1]} does not exist")
             del rest[at : at + 2]
     return folder, rest

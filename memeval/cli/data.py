@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
+from memeval.config.renamed import current_name
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import FetchLimits, fetch, verify
 from memeval.datasets.locate import locate
@@ -29,21 +30,26 @@ class Parser(argparse.ArgumentParser):
 
 
 def data(arguments: Sequence[str]) -> int:
-    """Shows, downloads, checks, counts or writes data sets. Exit status 1 where a file is not what it should be."""
+    """Shows, downloads, checks, counts or writes data sets.
+
+    Exit status 1 where a file is not what it should be.
+    """
     chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":
         for info in DATASETS.values():
             print(described(info))
         return 0
+
+    name = current_name("dataset", chosen.name)
     if chosen.action == "stats":
         from memeval.cli.data_stats import show_stats
 
-        return show_stats(chosen.name, chosen.settings)
+        return show_stats(name, chosen.settings)
     if chosen.action == "make":
         from memeval.cli.data_make import make
 
-        return make(chosen.name, Path(chosen.file), chosen.settings)
-    info = dataset_info(chosen.name)
+        return make(name, Path(chosen.file), chosen.settings)
+    info = dataset_info(name)
     if chosen.action == "verify":
         return _verify(info)
     if chosen.max_bytes is not None and chosen.max_bytes < 1:
@@ -52,8 +58,8 @@ def data(arguments: Sequence[str]) -> int:
         raise UserError("--sha256 must be 64 hexadecimal digits")
     if chosen.sha256 is not None and (info.sha256 or info.files):
         raise UserError(
-            f"--sha256: one is registered for '{info.name}' already",
-            f"python -m memeval data fetch {info.name}",
+            f"--sha256 is not needed: '{info.name}' has a registered sha256",
+            f"use:  python -m memeval data fetch {info.name}",
         )
     return _fetch(info, FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower()))
 
@@ -62,20 +68,20 @@ def parser() -> Parser:
     """The actions and what each takes."""
     whole = Parser(
         prog="python -m memeval data",
-        description="data sets: what there is, what is here, how to get it, what it holds",
+        description="lists, downloads, verifies and describes data sets",
     )
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser(
         "list",
-        help="every data set: licence, size, sha256, counts, and whether it is on this machine",
+        help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
     )
     for action, what in (
-        ("fetch", "download a data set, check it, show its licence"),
+        ("fetch", "download a data set, verify it, show its licence"),
         (
             "verify",
-            "compare what is here with what is registered, and list every repair of a dirty record",
+            "compare the local file with the registered one, and list every repaired record",
         ),
-        ("stats", "cases, sessions, turns, tokens, questions by category, as a table"),
+        ("stats", "show cases, sessions, turns, tokens and questions by category as a table"),
         ("make", "write a generated or derived data set to a file: synthetic, locomo_mc10"),
     ):
         own = actions.add_parser(action, help=what)
@@ -87,12 +93,12 @@ def parser() -> Parser:
                 "--max-bytes",
                 type=int,
                 metavar="N",
-                help="bytes that may arrive (default: the registered size and 1 % more)",
+                help="largest download in bytes (default: the registered size plus 1 %%)",
             )
             own.add_argument(
                 "--sha256",
                 metavar="HEX",
-                help="what to expect of a data set for which no sha256 is registered",
+                help="expected sha256 of a data set that has no registered one",
             )
         if action in ("stats", "make"):
             own.add_argument("settings", nargs="*", metavar="dataset.field=value")
@@ -130,7 +136,7 @@ def _whereabouts(info: DatasetInfo) -> str:
 
 def _size(info: DatasetInfo) -> str:
     if not info.file:
-        return "as asked for"
+        return "depends on its settings"
     if info.files:
         return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
     size = (
@@ -149,7 +155,7 @@ def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
     path = fetch(info, data_dir(), _show, limits)
     checked = f"sha256 {info.sha256}, as registered"
     if not info.sha256:
-        checked = f"sha256 {limits.sha256}, as given; unpinned, as none is registered"
+        checked = f"sha256 {limits.sha256}, as given with --sha256; unpinned: none is registered"
     print(f"{path}" if info.files else f"{path}: {checked}")
     return 0
 
@@ -183,5 +189,7 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
     if info.sha256 or info.files:
         return "as registered"
     if info.url:
-        return "unpinned: no sha256 is registered to compare it with"
-    return "right" if info.name in ADAPTERS else "there; nothing is registered to compare it with"
+        return "unpinned: no digest is registered to compare it with"
+    return (
+        "right" if info.name in ADAPTERS else "present; no digest is registered to compare it with"
+    )

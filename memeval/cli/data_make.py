@@ -14,7 +14,7 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     """Writes the data set record by record; the file appears under its name once it is whole."""
     dataset = chosen_dataset(name, words)
     if path.exists():
-        raise UserError(f"{path} is there already.", "move it away, or name another file")
+        raise UserError(f"{path} already exists.", "move it away, or name another file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:

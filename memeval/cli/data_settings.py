@@ -14,25 +14,31 @@ PREFIX = "dataset."
 
 
 def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
-    """The adapter of a data set, not yet opened; what is not given keeps the default of the settings' type, so nothing is left out."""
+    """The adapter of a data set, not yet opened.
+
+    What is not given keeps the default of the settings' type, so nothing is left out.
+    """
     return build(name, data_dir(), **given(words))
 
 
 def given(words: Sequence[str]) -> dict[str, Any]:
-    """The values of `dataset.field=value` (or `field=value`), read as YAML. Raises `UserError` for anything else."""
+    """The values of `dataset.field=value` (or `field=value`), read as YAML.
+
+    Raises `UserError` for anything else.
+    """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError  # type: ignore[import-untyped]
 
     for word in words:
         if not word.partition("=")[0] or "=" not in word:
-            raise UserError(f"'{word}' is no setting", "write  dataset.field=value")
+            raise UserError(f"'{word}' is not a setting", "use:  dataset.field=value")
     try:
         values: Any = OmegaConf.to_container(
             OmegaConf.from_dotlist([word.removeprefix(PREFIX) for word in words])
         )
     except (OmegaConfBaseException, YAMLError) as error:
         raise UserError(
-            f"{' '.join(words)}: {str(error).splitlines()[0]}", "write  dataset.field=value"
+            f"{' '.join(words)}: {str(error).splitlines()[0]}", "use:  dataset.field=value"
         ) from error
     return {str(name): value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""`python -m memeval data stats NAME`: what a data set holds, as a table like the published ones."""
+"""`python -m memeval data stats NAME`: a data set as a table like the published ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from memeval.redaction import redacted
 from memeval.shown import printable
 
 MOST_CASES = 40
-"""Up to so many cases have a row each; of more, and of cases of one question, each category has one."""
+"""Up to so many cases have a row each; of more, and of cases of one question, each category has
+one.
+"""
 PIPED = 300
 """Columns where there is no terminal."""
 MOST_VALUES = 12
@@ -78,7 +80,11 @@ def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
-    """The table's rows: of each case, or of each category the means over the cases that have questions of it; then of all."""
+    """The table's rows: of each case, or of each category the means over the cases that have
+    questions of it.
+
+    Then of all.
+    """
     if stats.by_case:
         for title, row in [*stats.by_case.items(), ("all", stats.whole)]:
             counts = [
@@ -113,7 +119,7 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
 
 
 def tail(row: Row) -> list[str]:
-    """Evidence turns a question that names any, share of answerable questions, first and last day."""
+    """Evidence turns per question that names any, share of answerable ones, first and last day."""
     evidence = f"{row.evidence / row.with_evidence:.2f}" if row.with_evidence else "–"
     share = f"{100 * row.answerable / row.questions:.0f} %" if row.questions else "–"
     return [evidence, share, *(f"{day:%Y-%m-%d}" if day else "–" for day in (row.first, row.last))]
@@ -126,10 +132,11 @@ def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> It
             f"{category} {name}" for category, name in names.items() if str(category) != name
         ]:
             yield f"categories: {', '.join(named)}"
-        size = f"tokens a case: mean {stats.whole.tokens / max(1, stats.whole.cases):,.0f}, most {stats.whole.most_tokens:,}"
+        mean = stats.whole.tokens / max(1, stats.whole.cases)
+        size = f"tokens per case: {mean:,.0f} on average, {stats.whole.most_tokens:,} at most"
     else:
-        size = "sessions, turns and tokens: means a case"
-    yield f"{size}, by the offline count; evidence: turns a question that names any"
+        size = "sessions, turns and tokens are means per case"
+    yield f"{size}, counted offline; evidence: turns per question that names any"
     for facet, counts in stats.facets.items():
         listed = [f"{value} {count:,}" for value, count in sorted(counts.items())]
         more = f", and {len(listed) - MOST_VALUES} more" if len(listed) > MOST_VALUES else ""

@@ -1,4 +1,6 @@
-"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program gave."""
+"""`python -m memeval evaluate ANSWERS.jsonl dataset=… judge=…`: judges answers that another program
+gave.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from pathlib import Path
 from memeval.cli.compose import composed
 from memeval.cli.interrupt import run_loop
 from memeval.cli.run import check_writable, is_repeated, show_comparison
+from memeval.config.renamed import current_override
 from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
@@ -19,7 +22,10 @@ ONLY_LISTED = "--only-listed"
 
 
 def evaluate(arguments: Sequence[str]) -> int:
-    """Judges a file of answers and logs the run, tagged as imported. Exit status 1 where nothing could be scored."""
+    """Judges a file of answers and logs the run, tagged as imported.
+
+    Exit status 1 where nothing could be scored.
+    """
     from memeval.cli.cell import Finish, run_cell
     from memeval.pipeline.cell import IMPORTED, Cell, open_cell, open_dataset
     from memeval.pipeline.imported import ImportedRun, read_hypotheses
@@ -29,8 +35,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != ONLY_LISTED]
     for word in words:
         if word.startswith("-"):
-            hint = f"it has {ONLY_LISTED}: ask only the questions that the file lists"
-            raise UserError(f"evaluate knows no option '{word}'", hint, f"for example:  {USAGE}")
+            hint = f"known:  {ONLY_LISTED} (asks only the questions that the file lists)"
+            raise UserError(f"unknown option '{word}' of evaluate", hint, f"for example:  {USAGE}")
 
     files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
@@ -40,7 +46,9 @@ def evaluate(arguments: Sequence[str]) -> int:
     overrides = [word for word in words if word != files[0]]
     config = composed(overrides)
     if config.num_runs != 1:
-        raise UserError("num_runs must be 1 here: the answers are what they are")
+        raise UserError(
+            "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
+        )
     check_writable()
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {
@@ -52,7 +60,9 @@ def evaluate(arguments: Sequence[str]) -> int:
     if only_listed:
         config.system["only_listed"] = True
     repeated = [
-        word for word in arguments if word == files[0] or word == ONLY_LISTED or is_repeated(word)
+        current_override(word)
+        for word in arguments
+        if word == files[0] or word == ONLY_LISTED or is_repeated(word)
     ]
     cell = open_cell(
         config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated]))
@@ -62,8 +72,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     )
     if only_listed and known.isdisjoint(hypotheses.answers):
         raise UserError(
-            f"{one_line(files[0])} lists no question of dataset={config.dataset['name']}",
-            f"ids there look like:  {one_line(min(known, default='none'))}",
+            f"{one_line(files[0])} does not list a question of dataset={config.dataset['name']}",
+            f"an id of this data set:  {one_line(min(known, default='none'))}",
         )
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:

@@ -11,12 +11,12 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval [group=option] [field=value]             one run
   python -m memeval -m system=rag,bm25,mem0 dataset=locomo   every combination, compared
   python -m memeval -m +sweep=baselines dataset=locomo       a named sweep
-  python -m memeval prepare dataset=... system=...           build and save memories, ask nothing yet
-  python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge answers of another program
-  python -m memeval data list | fetch NAME | verify NAME     data sets: what there is, what is here, whether it is right
-  python -m memeval data stats NAME | make NAME FILE         what one holds; a generated or derived one as a file
-  python -m memeval verify [RUN ...]                         whether finished runs are as they were measured
-  python -m memeval ui                                       MLflow's page of the runs
+  python -m memeval prepare dataset=... system=...           build and save memories only
+  python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge another program's answers
+  python -m memeval data list | fetch NAME | verify NAME     list, download, verify data sets
+  python -m memeval data stats NAME | make NAME FILE         describe one; write one to a file
+  python -m memeval verify [RUN ...]                         verify finished runs
+  python -m memeval ui                                       open MLflow's page of the runs
 """
 INTEGERS = ("top_k", "compression_turn")
 

@@ -26,7 +26,9 @@ _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 
 
 def is_about_configs(error: Exception) -> bool:
-    """Whether an error, of whatever type, comes from reading or composing configs, and not from a fault of ours."""
+    """Whether an error, of whatever type, comes from reading or composing configs, and not from a
+    fault of ours.
+    """
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
 
@@ -53,17 +55,17 @@ def _unreadable(text: str) -> UserError | None:
     if found := _SEVERAL.search(text):
         several = found["text"].replace("'", "")
         return UserError(
-            f"'{several}' names several values, where one is taken",
+            f"'{several}' has several values, but a single run takes one",
             f"to compare them:  python -m memeval -m {several}",
         )
     if found := _NO_OVERRIDE.search(text):
         return UserError(
             f"'{found['text']}' can't be read as group=option or field=value",
-            "quote a value that holds any of , = { [ ( or a quote, once more inside:  \"prompt.file='a=b.txt'\"",
+            "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\"",
         )
     if "Unsupported item value in defaults" in text:
         return UserError(
-            "a defaults list of a config file names an option by a number",
+            "an option in the defaults list of a config file is a number",
             'quote it:  override /top_k: "7"',
         )
     return None
@@ -88,12 +90,13 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 def _no_option(group: str, option: str, known: list[str]) -> UserError:
     if group in INTEGER_GROUPS:
         return UserError(
-            f"{group} must be one of {', '.join(known or options(group))} or a positive integer, not '{option}'"
+            f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
+            f"not '{option}'"
         )
     if group == "cell":
         ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in counted_cells().items()]
         return UserError(
-            f"there is no cell '{option}'",
-            f"sweeps that are unions of grids have:  {'; '.join(ranges)}",
+            f"unknown cell '{option}'",
+            f"cells of the sweeps with grids:  {'; '.join(ranges)}",
         )
     return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)

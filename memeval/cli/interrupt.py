@@ -1,7 +1,9 @@
-"""Ctrl-C: the first one ends the run in good order and says what is waited for, the second one ends the process at once.
+"""Ctrl-C: the first one ends the run in good order and says what is waited for, the second one ends
+the process at once.
 
-A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where it could be swallowed, and so that
-nothing that a system left behind (a thread, a task that can't be cancelled) is waited for at the end.
+A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where
+it could be swallowed, and so that nothing that a system left behind (a thread, a task that can't be
+cancelled) is waited for at the end.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class _Keys:
         self.cancel()
 
     def watch(self, reader: int) -> None:
-        """In a thread of its own: acts where the main thread can't, as it stands in code that lets no handler run."""
+        """In a thread of its own: acts where the main thread can't, as it stands in code that lets
+        no handler run.
+        """
         while True:
             for number in os.read(reader, 64):
                 if number != signal.SIGINT:
@@ -73,7 +77,10 @@ _keys: _Keys | None = None
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Ctrl-C is ours for the life of a command. Handlers can be set by the main thread alone; elsewhere nothing changes."""
+    """Ctrl-C is ours for the life of a command.
+
+    Handlers can be set by the main thread alone; elsewhere nothing changes.
+    """
     global _keys  # noqa: PLW0603 - there is one keyboard
     if (
         threading.current_thread() is not threading.main_thread()
@@ -103,24 +110,28 @@ def tell() -> None:
 
 
 def end_now() -> None:
-    """Ends the process: rows are on disk as soon as they exist, and the publisher ends by itself."""
-    _say(
-        "\nmemeval: stopped at once. What was finished is kept; the same command goes on from there."
-    )
+    """Ends the process. Rows are on disk as soon as they exist; the publisher ends by itself."""
+    _say("\nmemeval: stopped at once. Finished work is kept; the same command continues it.")
     os._exit(INTERRUPTED)
 
 
 def _say(message: str) -> None:
-    """Past Python's own streams: they may be locked by what hangs. The cursor that progress bars hide comes back."""
+    """Past Python's own streams: they may be locked by what hangs.
+
+    The cursor that progress bars hide comes back.
+    """
     shown = "\x1b[?25h" if os.isatty(2) else ""
     with suppress(OSError):
         os.write(2, f"{shown}{message}\n".encode())
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """What `main` comes to on an event loop of its own. Raises `KeyboardInterrupt` after a Ctrl-C.
+    """What `main` comes to on an event loop of its own.
 
-    Unlike `asyncio.run`, it goes on where a system stops the loop, and does not wait for threads and tasks that can't be ended.
+    Raises `KeyboardInterrupt` after a Ctrl-C.
+
+    Unlike `asyncio.run`, it goes on where a system stops the loop, and does not wait for threads
+    and tasks that can't be ended.
     """
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_told_in_a_line)
@@ -141,7 +152,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt
         if task.cancelled():
             raise WorldError(
-                "the run was cancelled from within: a system cancelled tasks that are not its own"
+                "the system cancelled the run: it cancelled tasks that are not its own"
             )
         return task.result()
     finally:
@@ -152,7 +163,10 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    """Runs the loop until the task is done; a loop that was stopped by somebody else's code is run on."""
+    """Runs the loop until the task is done.
+
+    A loop that was stopped by somebody else's code is run on.
+    """
     while not task.done():
         try:
             loop.run_until_complete(asyncio.wait({task}))
@@ -160,8 +174,8 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
             if loop.is_closed():
                 raise
         except (SystemExit, asyncio.CancelledError):
-            # asyncio lets an exit through from any task, those that a system starts beside its own included; and a
-            # system may cancel every task that there is, this waiting one with them.
+            # asyncio lets an exit through from any task, also from one that a system started; and a
+            # system may cancel every task, this waiting one included.
             continue
         except KeyboardInterrupt:
             if _keys is None:
@@ -169,7 +183,9 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
 
 
 def _told_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
-    """What went wrong in a task that nobody waits for, such as one that a system left: asyncio would print a traceback."""
+    """What went wrong in a task that nobody waits for, such as one that a system left: asyncio
+    would print a traceback.
+    """
     error = context.get("exception")
     told = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
     _say(f"memeval: {one_line(context.get('message', ''))}{told}")

@@ -33,7 +33,9 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-"""Set before anything is imported: telemetry off, no hub, and one thread for small matrix products, which are slower in two."""
+"""Set before anything is imported: telemetry off, no hub, and one thread for small matrix products,
+which are slower in two.
+"""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -54,11 +56,11 @@ def run_command(arguments: list[str]) -> int:
         return 2
     except WorldError as error:
         print(f"memeval: {error}", file=sys.stderr)
-        print("  what was finished is kept; the same command goes on from there", file=sys.stderr)
+        print("  finished work is kept; the same command continues it", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(
-            "\nmemeval: stopped. What was finished is kept; the same command goes on from there.",
+            "\nmemeval: stopped. Finished work is kept; the same command continues it.",
             file=sys.stderr,
         )
         return 130
@@ -68,7 +70,10 @@ def run_command(arguments: list[str]) -> int:
 
 
 def set_environment() -> None:
-    """Sets what other packages read from the environment, before they are imported; what the user set stays."""
+    """Sets what other packages read from the environment, before they are imported.
+
+    What the user set stays.
+    """
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
 

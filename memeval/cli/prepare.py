@@ -1,4 +1,6 @@
-"""`python -m memeval prepare dataset=… system=…`: builds and saves memories, so that runs need only ask."""
+"""`python -m memeval prepare dataset=… system=…`: builds and saves memories, so that runs need only
+ask.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ from memeval.llm.prices import total_cost_usd
 
 
 def prepare(arguments: Sequence[str]) -> int:
-    """Prepares the memories of one configuration. Exit status 1 where a case failed; the same command tries it again."""
+    """Prepares the memories of one configuration.
+
+    Exit status 1 where a case failed; the same command tries it again.
+    """
     from memeval.pipeline.cell import open_cell
     from memeval.pipeline.prepare import prepare as prepare_cell
 
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError(
             "prepare takes one configuration at a time",
-            "a sweep prepares as it goes, and each memory once",
+            "a sweep prepares each memory once, when it needs it",
         )
     check_writable()
     cell = open_cell(composed(arguments), "")

@@ -68,9 +68,7 @@ class Lines:
             count.told = now
             rate = max(count.done - count.reused, 1) / (now - count.began)
             left = (count.total - count.done) / rate
-            self.say(
-                f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, {left:.0f} s left of what is open"
-            )
+            self.say(f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, about {left:.0f} s left")
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)

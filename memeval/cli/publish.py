@@ -1,11 +1,12 @@
 """The publisher: a process of its own that turns finished run folders into reports and MLflow runs.
 
-MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens on a second core, while the model
-calls of the cell are in flight. The worker reads one JSON request a line and answers each, but for the one that warms it up, with one
-JSON line:
+MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens
+on a second core, while the model calls of the cell are in flight. The worker reads one JSON request
+per line and answers each, but for the one that warms it up, with one JSON line:
 
     {"warm": true, "root": …, "uri": …, "track": …}
-    {"folder": …, "root": …, "uri": …, "track": …}  ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
+    {"folder": …, "root": …, "uri": …, "track": …}
+        ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ NICENESS = 15
 """The worker gives way to the main loop where cores are few."""
 
 CLOSING_S = 0.2
-"""How long a worker that is closed may take to end; an idle one takes less. One that does not is left to itself."""
+"""How long a worker that is closed may take to end; an idle one takes less. One that does not is
+left to itself.
+"""
 
 
 LONGEST_ERROR = 1000
@@ -59,7 +62,10 @@ class PublishResult:
 
 
 class Publisher:
-    """The worker, as the pipeline sees it. `start` it early; a worker that died is started once more, then reported as an error."""
+    """The worker, as the pipeline sees it.
+
+    `start` it early; a worker that died is started once more, then reported as an error.
+    """
 
     def __init__(self, root: Path, uri: str | None = None, track: bool = True) -> None:
         self.settings = {"root": str(root), "uri": uri, "track": track}
@@ -67,7 +73,10 @@ class Publisher:
         self.stderr: IO[str] | None = None
 
     def start(self) -> None:
-        """Starts the worker and lets it import what it will need. Returns at once; what fails is told by `publish`."""
+        """Starts the worker and lets it import what it will need.
+
+        Returns at once; what fails is told by `publish`.
+        """
         if self.process is None:
             self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
             self.process = subprocess.Popen(
@@ -84,7 +93,10 @@ class Publisher:
                 self.send({"warm": True})
 
     def publish(self, folder: Path) -> PublishResult:
-        """Writes the folder's report and logs it; returns when that is done, or has failed for good."""
+        """Writes the folder's report and logs it.
+
+        Returns when that is done, or has failed for good.
+        """
         return self.ask({"folder": str(folder.resolve())})
 
     def compare(self, folders: Sequence[Path], plot: Path) -> PublishResult:
@@ -107,11 +119,14 @@ class Publisher:
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
         return PublishResult(
-            error=f"the publisher died twice over {Path(request['folder']).name}: {death}"
+            error=f"the publisher crashed twice on {Path(request['folder']).name}: {death}"
         )
 
     def exchange(self, request: Mapping[str, Any]) -> PublishResult:
-        """Sends one request and waits for its answer. Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense."""
+        """Sends one request and waits for its answer.
+
+        Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense.
+        """
         self.send(request)
         assert self.process is not None and self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -145,7 +160,10 @@ class Publisher:
             return f"exit status {code}" + (f", {words[-1]}" if words else "")
 
     def close(self) -> None:
-        """Lets the worker go. One that is at something finishes it and ends by itself: nobody waits for it on the way out."""
+        """Lets the worker go.
+
+        One that is at something finishes it and ends by itself: nobody waits for it on the way out.
+        """
         process, stderr = self.process, self.stderr
         if process is None or stderr is None:
             return
@@ -178,7 +196,9 @@ class Publisher:
 
 
 def environment() -> dict[str, str]:
-    """The worker's environment: it finds this very memeval, whatever the working directory has become."""
+    """The worker's environment: it finds this very memeval, whatever the working directory has
+    become.
+    """
     package = str(Path(memeval.__file__).resolve().parents[1])
     return {
         **os.environ,
@@ -195,7 +215,10 @@ def close_pipes(process: subprocess.Popen[str]) -> None:
 
 
 def main() -> int:
-    """The worker: requests in, answers out, until the requests end. Ctrl-C is the parent's affair."""
+    """The worker: requests in, answers out, until the requests end.
+
+    Ctrl-C is the parent's affair.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     answers = private_stdout()
@@ -242,7 +265,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         traceback.print_exc()
         return {
             "ok": False,
-            "error": f"{folder.name} could not be published: {type(error).__name__}: {one_line(error, LONGEST_ERROR)}",
+            "error": f"{folder.name} could not be published: {type(error).__name__}: "
+            f"{one_line(error, LONGEST_ERROR)}",
         }
 
 
@@ -270,7 +294,10 @@ def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def warm(request: Mapping[str, Any]) -> None:
-    """Loads what publishing needs, makes a missing store and opens it. What fails here fails again, and is told, with the first run."""
+    """Loads what publishing needs, makes a missing store and opens it.
+
+    What fails here fails again, and is told, with the first run.
+    """
     with suppress(MemevalError, OSError, ImportError):
         from memeval.report.plots import warm_up
 

@@ -1,4 +1,6 @@
-"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is printed."""
+"""`python -m memeval [overrides]` and `-m`: Hydra composes, the pipeline runs, the comparison is
+printed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
 
 VALUED = frozenset(
-    "-cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-rerun".split()
+    """
+        -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-
+        rerun
+    """.split()
 )
 FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
@@ -85,7 +90,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def run_job(composed: Any) -> None:
-    """One job of Hydra: a cell, from its composition to its publication. What stops it is noted, and the other cells go on."""
+    """One job of Hydra: a cell, from its composition to its publication.
+
+    What stops it is noted, and the other cells go on.
+    """
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
@@ -105,7 +113,7 @@ def run_job(composed: Any) -> None:
                 number,
                 1,
                 str(error),
-                ["what was finished is kept; the same command goes on from there"],
+                ["finished work is kept; the same command continues it"],
             )
         )
 
@@ -134,16 +142,15 @@ def config_dirs() -> list[str]:
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
     """The one command that repeats a cell; `folders` hold configs of the user's own.
 
-    Where runs are logged changes no result, and its address is nobody else's business: `tracking` is left out.
+    Where runs are logged changes no result, and its address is nobody else's business: `tracking`
+    is left out.
     """
     from memeval.config.integers import unquoted
+    from memeval.config.renamed import current_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    return redacted(
-        shlex.join(
-            ["python", "-m", "memeval", *named, *map(unquoted, filter(is_repeated, overrides))]
-        )
-    )
+    repeated = [current_override(unquoted(word)) for word in overrides if is_repeated(word)]
+    return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 
 
 def is_repeated(override: str) -> bool:
@@ -152,7 +159,11 @@ def is_repeated(override: str) -> bool:
 
 
 def arranged(arguments: Sequence[str]) -> list[str]:
-    """Overrides first and options after them, in whatever order they were typed: Hydra takes no other. Raises `UserError` for a slip."""
+    """Overrides first and options after them, in whatever order they were typed: Hydra takes no
+    other.
+
+    Raises `UserError` for a slip.
+    """
     overrides: list[str] = []
     options: list[str] = []
     for before, word in zip(["", *arguments], arguments, strict=False):
@@ -187,7 +198,9 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files of the user's own may have brought."""
+    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files
+    of the user's own may have brought.
+    """
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:
             text = path.read_text(encoding="utf-8")
@@ -203,7 +216,9 @@ def finished() -> list[RunSummary]:
 
 
 def show_comparison(*, plots: bool = True) -> None:
-    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as Markdown, CSV and plots."""
+    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as
+    Markdown, CSV and plots.
+    """
     cells = done_cells()
     if not cells:
         return
@@ -241,7 +256,8 @@ def show_comparison(*, plots: bool = True) -> None:
     for summary in summaries:
         if not summary.valid:
             print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; {_worst(summary)}"
+                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
+                f"{_worst(summary)}"
             )
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):

@@ -1,4 +1,6 @@
-"""What the cells of one invocation share: the publisher, and the list of what they finished, which workers in other processes add to."""
+"""What the cells of one invocation share: the publisher, and the list of what they finished, which
+workers in other processes add to.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,8 @@ _publishers: dict[tuple[str, str | None], Publisher] = {}
 
 
 def start_publisher(tracking: TrackingConfig) -> Publisher:
-    """This process's publisher for a store, started when first asked for, so that it loads while the cell runs.
+    """This process's publisher for a store, started when first asked for, so that it loads while
+    the cell runs.
 
     Raises `UserError` for an address that is none of a store.
     """
@@ -114,7 +117,9 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
 
 
 def any_publisher() -> Publisher:
-    """A publisher for what belongs to no store: one that is running, else a new one that tracks nothing."""
+    """A publisher for what belongs to no store: one that is running, else a new one that tracks
+    nothing.
+    """
     return next(iter(_publishers.values()), None) or start_publisher(TrackingConfig(name="none"))
 
 

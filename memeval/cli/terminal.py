@@ -1,4 +1,6 @@
-"""The terminal: whatever is written to it, by us, by a library or by a traceback, holds no secret and nothing that a terminal acts on."""
+"""The terminal: whatever is written to it, by us, by a library or by a traceback, holds no secret
+and nothing that a terminal acts on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ class Guarded:
 
 
 class Drawn(Guarded):
-    """A stream for what is drawn with escape sequences of our own; its texts are made printable where they are put in."""
+    """A stream for what is drawn with escape sequences of our own.
+
+    Its texts are made printable where they are put in.
+    """
 
     def write(self, text: str) -> int:
         self.unguarded.write(without_known(text))
@@ -45,7 +50,9 @@ class CleanRecord(logging.LogRecord):
 
 
 def guard() -> None:
-    """Guards this process's terminal and logs from here on, and remembers the secrets of its environment."""
+    """Guards this process's terminal and logs from here on, and remembers the secrets of its
+    environment.
+    """
     keep_environment()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -62,7 +69,7 @@ def drawn(stream: Any) -> Any:
 def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = CleanRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[0] is not None:
-        # A formatter takes the text that is there, and makes one of its own only where there is none.
+        # A formatter uses a text that it finds, and makes one only where it finds none.
         record.exc_text = printable(
             redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         )

@@ -29,7 +29,10 @@ STARTING_S = 120.0
 
 
 def ui(arguments: Sequence[str], root: Path | None = None) -> int:
-    """Serves MLflow's page until Ctrl-C. Raises UserError for a port that is taken, WorldError where the server does not start."""
+    """Serves MLflow's page until Ctrl-C.
+
+    Raises UserError for a port that is taken, WorldError where the server does not start.
+    """
     options = parser().parse_args(arguments)
     if root is None:
         from memeval.config.paths import project_root
@@ -42,14 +45,16 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         check_tracking("--uri", options.uri)
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(
-            f"The runs are on a server of their own: {Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
+            "The runs are on a tracking server: "
+            f"{Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
         )
         return 0
     claim(options.host, options.port)
     if not is_loopback(options.host):
         print(
-            f"warning: {one_line(options.host, 80)} can be reached from other machines, and the page has no login: whoever reaches it "
-            "reads and deletes every run, the conversations in it included",
+            f"warning: other machines can reach {one_line(options.host, 80)}, and the page has "
+            "no login: "
+            "whoever reaches it can read and delete every run and its conversations",
             file=sys.stderr,
         )
     print("MLflow's page is starting …", flush=True)
@@ -81,15 +86,14 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             for line in experiments(page):
                 print(line)
             print(
-                "To compare runs: tick them in the table and press Compare; parallel coordinates shows the settings that differ.",
+                "To compare runs: tick them in the table and press Compare; parallel coordinates "
+                "shows the settings that differ.",
                 flush=True,
             )
             code = process.wait()
-            raise WorldError(
-                f"MLflow's server ended by itself with status {code}; what it said is in {log}"
-            )
+            raise WorldError(f"MLflow's server stopped with status {code}; see its log: {log}")
         except KeyboardInterrupt:
-            print("\nMLflow's page has ended.")
+            print("\nMLflow's page is closed.")
             return 0
         finally:
             end(process)
@@ -107,7 +111,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
     options.add_argument(
         "--uri",
-        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else mlruns/mlflow.db)",
+        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else "
+        "mlruns/mlflow.db)",
     )
     return options
 
@@ -128,7 +133,10 @@ def claim(host: str, port: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address to listen on; a name counts by all that it stands for."""
+    """Whether only this machine can reach an address to listen on.
+
+    A name counts by all that it stands for.
+    """
     try:
         known = socket.getaddrinfo(host, None)
     except (OSError, UnicodeError):
@@ -138,7 +146,9 @@ def is_loopback(host: str) -> bool:
 
 
 def server(host: str, port: int) -> list[str]:
-    """The command line of MLflow's server: one worker is enough for one reader, and needs a third of the memory of four."""
+    """The command line of MLflow's server: one worker is enough for one reader, and needs a third
+    of the memory of four.
+    """
     return [
         sys.executable,
         "-m",
@@ -154,7 +164,11 @@ def server(host: str, port: int) -> list[str]:
 
 
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
-    """The server's environment. The store's address may hold a password: on a command line every user of the machine could read it."""
+    """The server's environment.
+
+    The store's address may hold a password: on a command line every user of the machine could read
+    it.
+    """
     return {
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": uri,
@@ -163,7 +177,9 @@ def surroundings(uri: str, artifacts: str) -> dict[str, str]:
 
 
 def write_log(said: IO[bytes], log: IO[str]) -> None:
-    """Writes down what the server says, line by line, without secrets, until it ends or the log is closed."""
+    """Writes down what the server says, line by line, without secrets, until it ends or the log is
+    closed.
+    """
     with said, suppress(ValueError, OSError):
         for line in said:
             log.write(redacted(line.decode("utf-8", "replace")))
@@ -176,7 +192,7 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise WorldError(
-                f"MLflow's server did not start (status {process.returncode}); what it said is in {log}"
+                f"MLflow's server did not start (status {process.returncode}); see its log: {log}"
             )
         with (
             suppress(urllib.error.URLError, OSError),
@@ -186,7 +202,7 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         time.sleep(0.2)
     raise WorldError(
-        f"MLflow's server did not answer within {STARTING_S:.0f} s; what it said is in {log}"
+        f"MLflow's server did not answer within {STARTING_S:.0f} s; see its log: {log}"
     )
 
 

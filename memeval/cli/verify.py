@@ -16,7 +16,10 @@ _KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 def verify(arguments: Sequence[str]) -> int:
-    """Says of each run what does not fit. Exit status 0 where all fits, 1 where something does not."""
+    """Says of each run what does not fit.
+
+    Exit status 0 where all fits, 1 where something does not.
+    """
     options = parser().parse_args(list(arguments))
     folders = [named_run(word) for word in options.runs] or all_runs()
     from memeval.pipeline.verify import verify_run
@@ -25,7 +28,7 @@ def verify(arguments: Sequence[str]) -> int:
     for folder in dict.fromkeys(folders):
         found = verify_run(folder)
         wrong += bool(found.problems)
-        outcome = f"{len(found.problems)} things do NOT fit" if found.problems else "fits"
+        outcome = f"{len(found.problems)} problems" if found.problems else "sound"
         print(printable(f"{folder.name}  {one_line(found.name)}: {outcome}"))
         for line in found.problems:
             print(f"  {printable(line)}")
@@ -33,9 +36,9 @@ def verify(arguments: Sequence[str]) -> int:
             print(f"  not compared: {printable(line)}")
 
     if wrong:
-        print("the same command as before makes a run again from what is sound")
+        print("to repair a run:  its own command makes it again from the sound rows")
     elif not folders:
-        print(f"no finished run below {printable(str(outputs_dir()))}")
+        print(f"no finished runs below {printable(str(outputs_dir()))}")
     return 1 if wrong else 0
 
 
@@ -43,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
     options = Parser(
         prog="python -m memeval verify",
-        description="whether finished runs are as they were measured: their files, rows, keys and memories against digests",
+        description="compares finished runs with their digests: files, rows, keys and memories",
     )
     options.add_argument(
         "runs",
@@ -61,7 +64,10 @@ def all_runs() -> list[Path]:
 
 
 def named_run(word: str) -> Path:
-    """The run folder that a word names. Raises `UserError` where there is none, or more than one."""
+    """The run folder that a word names.
+
+    Raises `UserError` where there is none, or more than one.
+    """
     known = [path for path in all_runs() if _KEY.fullmatch(word) and path.name.startswith(word)]
     exact = [path for path in known if path.name == word]
     if len(exact or known) == 1:
@@ -76,6 +82,6 @@ def named_run(word: str) -> Path:
     except (OSError, ValueError):
         pass
     raise UserError(
-        f"verify: there is no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
+        f"verify: no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
         "all runs of this home:  python -m memeval verify",
     )

@@ -1,1 +1,4 @@
-"""Configuration: the typed tree, its validation, integer options, where things lie, identity. Hydra is imported here and in `cli` alone."""
+"""Configuration: the typed tree, its validation, integer options, where things lie, identity.
+
+Hydra is imported here and in `cli` alone.
+"""

@@ -1,7 +1,9 @@
-"""Addresses, names of environment variables and headers: what a setting may hold, and above all that it holds no secret.
+"""Addresses, names of environment variables and headers: what a setting may hold, and above all
+that it holds no secret.
 
-A setting lands in config files, parameters, reports and on tracking servers. So secrets come from the environment alone, and whatever else
-brings one is refused by the name of the setting, without repeating what it holds.
+A setting lands in config files, parameters, reports and on tracking servers. So secrets come from
+the environment alone, and whatever else brings one is refused by the name of the setting, without
+repeating what it holds.
 """
 
 from __future__ import annotations
@@ -25,15 +27,18 @@ _ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
 _OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.DOTALL)
 _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
-BY_HEADER = "a gateway's key goes into a header, from the environment:  llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers)"
-BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
-BY_TRACKING = (
-    "where it needs a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
+BY_HEADER = (
+    "for a gateway's key, name its environment variable:  "
+    "llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers)"
 )
+BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
+BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user, password, query or fragment."""
+    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user,
+    password, query or fragment.
+    """
     check_plain(option, address, *(hints or (BY_HEADER,)))
     way = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):
@@ -53,7 +58,9 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such things would be published with it."""
+    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such
+    things would be published with it.
+    """
     rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
     what = next(
         (
@@ -70,7 +77,7 @@ def check_plain(option: str, address: str, *hints: str) -> None:
     if what:
         keep_address(address)
         raise UserError(
-            f"{option} holds {what}, which would be published with the settings", *hints
+            f"{option} contains {what}, and settings are published with the run", *hints
         )
 
 
@@ -81,9 +88,12 @@ def check_tracking(option: str, address: str) -> None:
 
 
 def check_variable(option: str, name: Any) -> None:
-    """Raises `UserError` unless `name` can be that of an environment variable. It is not shown: it may be the key itself."""
-    message = f"{option} must be the name of the environment variable that holds the secret, and not the secret itself"
-    message += " (one in small letters has to be set)"
+    """Raises `UserError` unless `name` can be that of an environment variable.
+
+    It is not shown: it may be the key itself.
+    """
+    message = f"{option} must be the name of an environment variable, not the secret itself"
+    message += " (a name in small letters must be set)"
     hint = BY_VARIABLE.format(option=option)
     if not isinstance(name, str) or not name.strip():
         raise UserError(f"{option} is empty: it must be the name of an environment variable", hint)
@@ -105,18 +115,20 @@ def check_headers(option: str, headers: Any) -> None:
     """Raises `UserError` for what is not the name of a header, or not that of a variable."""
     if not isinstance(headers, Mapping):
         raise UserError(
-            f"{option} must be a mapping of names of headers to names of environment variables",
+            f"{option} must map names of headers to names of environment variables",
             BY_HEADER,
         )
     for header, variable in headers.items():
         if not _HEADER.fullmatch(str(header)) or looks_secret(str(header)):
             keep_secret(str(variable))
-            raise UserError(f"{option} holds a name that is not one of a header", BY_HEADER)
+            raise UserError(f"{option} has a name that is not the name of a header", BY_HEADER)
         check_variable(f"{option}.{header}", variable)
 
 
 def check_secrets(leaves: Mapping[str, Any]) -> None:
-    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one in it, whatever group they are of."""
+    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one
+    in it, whatever group they are of.
+    """
     for path, value in leaves.items():
         if path.endswith("_env"):
             check_variable(path, value)
@@ -137,14 +149,14 @@ def _check_text(path: str, text: str) -> None:
     hints = (
         [BY_HEADER]
         if path.startswith(("llm.", "embedder."))
-        else ["secrets come from the environment alone"]
+        else ["put secrets into environment variables"]
     )
     if _SECRET_SETTING.search(path) and (
         len(text) >= SHORTEST or path.startswith(("llm.", "embedder.", "tracking."))
     ):
         keep_secret(text)
         raise UserError(
-            f"{path} would hold a secret: a setting names the environment variable that holds it",
+            f"{path} must not hold a secret: name its environment variable instead",
             *hints,
         )
     if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
@@ -152,15 +164,17 @@ def _check_text(path: str, text: str) -> None:
     if looks_secret(text):
         keep_address(text)
         raise UserError(
-            f"{path} holds what looks like a secret, which would be published with the settings",
+            f"{path} looks like a secret, and settings are published with the run",
             *hints,
         )
 
 
 def check_overrides(words: list[str]) -> None:
-    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes it into any file.
+    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes
+    it into any file.
 
-    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are looked at once they are resolved.
+    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are
+    looked at once they are resolved.
     """
     for word in words:
         found = _OVERRIDE.fullmatch(word)
@@ -168,8 +182,8 @@ def check_overrides(words: list[str]) -> None:
             if not word.startswith("-") and looks_secret(word):
                 keep_address(word)
                 raise UserError(
-                    "a word of the command line holds what looks like a secret",
-                    "secrets come from the environment alone",
+                    "a word of the command line looks like a secret",
+                    "put secrets into environment variables",
                 )
             continue
         key, value = found["key"].partition("@")[0], found["value"]
@@ -178,7 +192,7 @@ def check_overrides(words: list[str]) -> None:
                 check_secrets({path: text})
             elif looks_secret(text):
                 raise UserError(
-                    f"{path} holds what looks like a secret, which would be published with the settings",
+                    f"{path} looks like a secret, and settings are published with the run",
                     BY_HEADER,
                 )
 

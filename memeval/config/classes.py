@@ -1,4 +1,6 @@
-"""Finds the class behind a path `package.module:Class`, as systems and data sets of one's own are named."""
+"""Finds the class behind a path `package.module:Class`, as systems and data sets of one's own are
+named.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ T = TypeVar("T")
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
-    """The class, a subclass of `base`. `group` is the config group that names it, `what` the thing as an error calls it.
+    """The class, a subclass of `base`.
+
+    `group` is the config group that names it, `what` the thing as an error calls it.
 
     Raises `UserError` for a path of another form, and for one that leads to no such class.
     """
@@ -48,14 +52,18 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
     if not (isinstance(found, type) and issubclass(found, base)):
-        raise UserError(f"{what}: {path} is no subclass of {base.__module__}.{base.__qualname__}")
+        raise UserError(
+            f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
+        )
     if left := sorted(getattr(found, "__abstractmethods__", ())):
-        raise UserError(f"{what}: {path} leaves {', '.join(left)} of {base.__qualname__} undefined")
+        raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
     return found
 
 
 def _told(error: BaseException) -> str:
-    """An error of a module's own code with the innermost place outside of Python's import machinery."""
+    """An error of a module's own code with the innermost place outside of Python's import
+    machinery.
+    """
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]

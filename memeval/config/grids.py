@@ -1,7 +1,8 @@
 """Sweeps that are unions of grids, for cells that no single product of settings holds.
 
-A file in sweeps/ may have `grids:`, a list of grids, each a line of overrides as one types it after `-m`. Their cells are options of a
-group of its own, `cell=<sweep>-<number>`, over which the sweep then runs.
+A file in sweeps/ may have `grids:`, a list of grids, each a line of overrides as one types it after
+`-m`. Their cells are options of a group of its own, `cell=<sweep>-<number>`, over which the sweep
+then runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def read_sweep(name: str) -> str:
 
 
 def over_cells(sweep: str, config: DictConfig) -> DictConfig:
-    """The sweep's config with its grids, if it has any, made into options of `cell` that are swept over."""
+    """The sweep's config with its grids, if it has any, made into options of `cell` that are swept
+    over.
+    """
     grids = config.pop("grids", None)
     if grids is not None:
         count = sum(1 for _ in cells(grids))
@@ -64,7 +67,10 @@ def _grids(sweep: str) -> Sequence[str]:
 
 
 def cell_config(sweep: str, number: int) -> DictConfig | None:
-    """The config of one cell, counted from 1: its options as a list of defaults, its fields below. None where there is no such cell."""
+    """The config of one cell, counted from 1: its options as a list of defaults, its fields below.
+
+    None where there is no such cell.
+    """
     found = dict(enumerate(cells(_grids(sweep) if is_sweep(sweep) else ()), start=1)).get(number)
     return None if found is None else _config(found)
 

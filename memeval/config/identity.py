@@ -1,4 +1,9 @@
-"""Identity: one function from a resolved config (and what its files hold) to the keys under which each stage's results are kept."""
+"""Identity: one function from a resolved config to the keys under which each stage's results are
+kept.
+
+A setting says where it is declared which stage it belongs to. What is not a setting (data, prompt
+templates, classes, code) comes as named digests per stage from whoever knows it.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +14,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, RUN, RUNTIME, STAGES, RunConfig
+from memeval.config.schema import (
+    ANSWER,
+    AT_INGEST,
+    FALLBACK,
+    JUDGE,
+    LLM_JUDGE,
+    PREPARE,
+    RUN,
+    RUNTIME,
+    STAGES,
+    RunConfig,
+)
 from memeval.config.settings import TIMEOUT
 
-_MEMORY_MODEL_FIELDS = (
-    "llm.name",
-    "llm.model",
-    "llm.base_url",
-    "llm.temperature",
-    "llm.max_tokens",
-    "llm.send_seed",
-)
-_JUDGE_MODEL_FIELDS = ("llm.base_url", "llm.max_tokens", "llm.send_seed")
+Digests = Mapping[str, Mapping[str, str]]
+"""What a part contributes to the keys: by stage, then by name."""
+
+_SHARED_STAGES = {
+    "dataset": {},
+    # What a system is called changes nothing that is stored: its class is among the digests.
+    "system": {"name": RUN, "class": RUN, TIMEOUT: RUNTIME},
+}
+"""Stages of the settings that every option of a group has."""
 
 
 @dataclass(frozen=True)
 class IdentityInputs:
-    """What identity needs to know beyond the config: the content of files, and what the system's class declares."""
+    """What the keys are made of besides the values of the config."""
 
-    data_sha256: str
-    prompt_sha256: str
-    judge_prompt_sha256: str | None
-    """None where the judge is no model."""
-    system_class: str
-    """`module:Class` of the system: what it is called changes nothing that is stored."""
-    ingest_prompts_sha256: tuple[str, ...]
-    """Of the templates under which the system thinks while it ingests."""
-    system_stages: Mapping[str, str]
-    """Stage by name of the system's settings; a setting that is missing here counts as `prepare`."""
-    dataset_stages: Mapping[str, str]
-    """Stage by name of the data set's settings, likewise."""
-    code: Mapping[str, str]
-    """By stage, what stands for the code that it runs through; `run` is that of the figures."""
-    ingest_uses_model: bool
-    """Whether the system thinks while it ingests: the model and the seed then belong to its memory."""
+    digests: Digests
+    """The contributions of data set, prompt templates, system, judge and code, joined."""
+    stages: Mapping[str, str]
+    """Stages of the settings of data set and system, by dotted path.
+
+    A setting of theirs that is missing here counts as `prepare`.
+    """
+    uses_llm_at_ingest: bool
+    """Whether the system calls a language model at ingest: model and seed then shape its memory."""
+    judge_uses_llm: bool
+    """Whether the judge is a language model."""
 
 
 @dataclass(frozen=True)
@@ -54,90 +65,99 @@ class Keys:
     judge: str
 
 
-def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
-    """Stage of each leaf of a schema class by dotted path; None where a field does not say."""
-    stages: dict[str, str | None] = {}
-    for field in dataclasses.fields(kind):
+def join_digests(*contributions: Digests) -> dict[str, dict[str, str]]:
+    """All contributions as one. A name may be given once per stage."""
+    joined: dict[str, dict[str, str]] = {PREPARE: {}, ANSWER: {}, JUDGE: {}}
+    for contribution in contributions:
+        for stage, named in contribution.items():
+            twice = joined[stage].keys() & named.keys()
+            assert not twice, f"{stage} has two digests named {', '.join(sorted(twice))}"
+            joined[stage] |= named
+    return joined
+
+
+def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapping[str, Any]]:
+    """Metadata of each leaf of a schema class, by dotted path."""
+    metadata: dict[str, Mapping[str, Any]] = {}
+    for field in dataclasses.fields(settings_type):
         path = f"{prefix}{field.name}"
-        default = (
-            field.default_factory()
-            if field.default_factory is not dataclasses.MISSING
-            else field.default
-        )
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+
         if dataclasses.is_dataclass(default):
-            stages |= field_stages(type(default), f"{path}.")
-        elif path not in ("dataset", "system"):
-            stages[path] = field.metadata.get("stage")
-    return stages
+            metadata |= field_metadata(type(default), f"{path}.")
+        elif path not in _SHARED_STAGES:
+            metadata[path] = field.metadata
+    return metadata
 
 
-def by_stage(config: RunConfig, facts: IdentityInputs) -> dict[str, dict[str, Any]]:
-    """The config's leaves, sorted into the stages that they belong to."""
+def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | None]:
+    """Stage of each leaf of a schema class by dotted path; None where a field does not say."""
+    fields = field_metadata(settings_type, prefix)
+    return {path: metadata.get("stage") for path, metadata in fields.items()}
+
+
+def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
+    """Stages of the settings of a data set or a system, as its settings type declares them."""
+    declared = field_stages(settings_type, f"{group}.")
+    shared = {f"{group}.{name}": stage for name, stage in _SHARED_STAGES[group].items()}
+    return {path: stage or PREPARE for path, stage in declared.items()} | shared
+
+
+def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, Any]]:
+    """The config's leaves, sorted into the stages in whose keys they count."""
     from memeval.config.resolve import flatten
 
-    declared = field_stages(RunConfig)
-    sorted_leaves: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
-    for path, value in flatten(config).items():
-        stage = (
-            _own_stage(path, facts)
-            or declared.get(path)
-            or declared.get(".".join(path.split(".")[:2]))
-        )
-        assert stage is not None, (
-            f"{path} has no stage: declare it with `at(...)` in config/schema.py"
-        )
-        sorted_leaves[stage][path] = value
-    return sorted_leaves
+    fields = field_metadata(RunConfig)
+    leaves = flatten(config)
+    counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
+    for path in leaves:
+        metadata = _metadata_of(path, fields, inputs)
+        if metadata.get(LLM_JUDGE) and not inputs.judge_uses_llm:
+            continue
+
+        value = leaves[path]
+        if value is None and FALLBACK in metadata:
+            value = leaves[metadata[FALLBACK]]
+
+        counted[metadata["stage"]][path] = value
+        if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
+            counted[PREPARE][path] = value
+    return counted
 
 
-def _own_stage(path: str, facts: IdentityInputs) -> str | None:
-    """The stage of a setting that a system or a data set declares itself; None for the other groups' fields."""
-    group, _, name = path.partition(".")
-    if group == "dataset":
-        return facts.dataset_stages.get(name, PREPARE)
-    if group == "system":
-        if name == TIMEOUT:
-            return RUNTIME
-        return RUN if name in ("name", "class") else facts.system_stages.get(name, PREPARE)
-    return None
+def _metadata_of(
+    path: str, fields: Mapping[str, Mapping[str, Any]], inputs: IdentityInputs
+) -> Mapping[str, Any]:
+    group, _, _ = path.partition(".")
+    if group in _SHARED_STAGES:
+        return {"stage": inputs.stages.get(path, PREPARE)}
+
+    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
+    field = path if path in fields else ".".join(path.split(".")[:2])
+    assert fields.get(field, {}).get("stage"), (
+        f"{path} has no stage: declare it with `at(...)` in config/schema.py"
+    )
+    return fields[field]
 
 
-def keys(config: RunConfig, facts: IdentityInputs, seed: int) -> Keys:
+def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
     """The keys of the repeat that runs under `seed`."""
-    leaves = by_stage(config, facts)
-    every = {path: value for stage in leaves.values() for path, value in stage.items()}
-    stands_on = {"data": facts.data_sha256, "system": facts.system_class}
-    prepare: dict[str, Any] = {"code": facts.code[PREPARE], **stands_on, **leaves[PREPARE]}
-    if facts.ingest_uses_model:
-        prepare |= {
-            "seed": seed,
-            "memory texts": facts.ingest_prompts_sha256,
-            **{f"memory {path}": every[path] for path in _MEMORY_MODEL_FIELDS},
-        }
-    prepare_key = digest(prepare)
-    answer = {
-        "code": facts.code[ANSWER],
-        "prepare": prepare_key,
-        "prompt text": facts.prompt_sha256,
-        "seed": seed,
-        **leaves[ANSWER],
-    }
-    answer_key = digest(answer)
-    judge: dict[str, Any] = {"code": facts.code[JUDGE], "answer": answer_key}
-    judge |= {path: value for path, value in leaves[JUDGE].items() if path != "llm.judge_model"}
-    if facts.judge_prompt_sha256 is not None:
-        judge |= {
-            "judge text": facts.judge_prompt_sha256,
-            "judge model": config.llm.judge_model or config.llm.model,
-        }
-        judge |= {f"judge {path}": every[path] for path in _JUDGE_MODEL_FIELDS}
-    return Keys(prepare_key, answer_key, digest(judge))
+    settings = by_stage(config, inputs)
+
+    def key(stage: str, **more: Any) -> str:
+        return digest({"settings": settings[stage], "digests": inputs.digests[stage], **more})
+
+    prepare = key(PREPARE, seed=seed if inputs.uses_llm_at_ingest else None)
+    answer = key(ANSWER, prepare=prepare, seed=seed)
+    return Keys(prepare=prepare, answer=answer, judge=key(JUDGE, answer=answer))
 
 
-def run_key(config: RunConfig, facts: IdentityInputs) -> str:
+def run_key(config: RunConfig, inputs: IdentityInputs) -> str:
     """The identity of a cell: its repeats' keys and which questions it asks."""
-    judges = [keys(config, facts, config.seed + repeat).judge for repeat in range(config.num_runs)]
-    return digest({"repeats": judges, **by_stage(config, facts)[RUN]})
+    judges = [keys(config, inputs, config.seed + repeat).judge for repeat in range(config.num_runs)]
+    return digest({"repeats": judges, "settings": by_stage(config, inputs)[RUN]})
 
 
 def digest(content: Mapping[str, Any]) -> str:

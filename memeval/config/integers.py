@@ -1,7 +1,8 @@
 """Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
 
-Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of these groups are quoted where overrides
-enter (the command line, a sweep's parameters), and a config source of our own serves `<group>/<integer>`. Nothing of Hydra is patched.
+Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of
+these groups are quoted where overrides enter (the command line, a sweep's parameters), and a config
+source of our own serves `<group>/<integer>`. Nothing of Hydra is patched.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
 from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.config.renamed import current_name, renamed_to
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -30,7 +32,11 @@ _SWEEP = re.compile(r"sweep/([\w-]+)")
 
 
 class ServedConfigs(ConfigSource):
-    """Serves `<group>/<integer>` from thin air, `sweep/<name>` from the folder sweeps/, `cell/<name>-<number>` from a sweep's grids."""
+    """Serves options that have no file of their own in conf/.
+
+    `<group>/<integer>`; `sweep/<name>` from the folder sweeps/; `cell/<name>-<number>` from a
+    sweep's grids; and an option under its old name.
+    """
 
     @staticmethod
     def scheme() -> str:
@@ -38,36 +44,40 @@ class ServedConfigs(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         name = config_path.removesuffix(".yaml")
-        integer = _INTEGER.fullmatch(name)
-        if integer:
-            config = OmegaConf.create({integer[1]: int(integer[2])})
-            return ConfigResult(
-                config=config,
-                path=f"memeval://{name}",
-                provider=self.provider,
-                header={"package": "_global_"},
-            )
-        cell = CELL.fullmatch(name)
-        if cell and (found := cell_config(cell[1], int(cell[2]))) is not None:
-            return ConfigResult(
-                config=found,
-                path=f"memeval://{name}",
-                provider=self.provider,
-                header={"package": "_global_"},
-            )
-        sweep = _SWEEP.fullmatch(name)
-        if sweep is None or not is_sweep(sweep[1]):
+        served = self._serve(name)
+        if served is None:
             raise ConfigLoadError(f"Config not found : {config_path}")
-        text = read_sweep(sweep[1])
-        loaded = OmegaConf.create(text)
-        assert isinstance(loaded, DictConfig), f"{sweep[1]}.yaml is no mapping"
-        served = over_cells(sweep[1], loaded)
+
+        config, header = served
         return ConfigResult(
-            config=served,
-            path=f"memeval://{name}",
-            provider=self.provider,
-            header=self._get_header_dict(text),
+            config=config, path=f"memeval://{name}", provider=self.provider, header=header
         )
+
+    def _serve(self, name: str) -> tuple[DictConfig, dict[str, str | None]] | None:
+        """The config of that name with its header; None where it is not ours to serve."""
+        if integer := _INTEGER.fullmatch(name):
+            return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
+
+        cell = CELL.fullmatch(name)
+        config = cell_config(cell[1], int(cell[2])) if cell else None
+        if config is not None:
+            return config, {"package": "_global_"}
+
+        sweep = _SWEEP.fullmatch(name)
+        if sweep and is_sweep(sweep[1]):
+            return self._read_sweep(sweep[1])
+
+        group, _, option = name.rpartition("/")
+        if renamed_to(group, option):
+            return OmegaConf.create({"defaults": [current_name(group, option)]}), {"package": None}
+
+        return None
+
+    def _read_sweep(self, name: str) -> tuple[DictConfig, dict[str, str | None]]:
+        text = read_sweep(name)
+        loaded = OmegaConf.create(text)
+        assert isinstance(loaded, DictConfig), f"{name}.yaml is not a mapping"
+        return over_cells(name, loaded), self._get_header_dict(text)
 
     def available(self) -> bool:
         return True
@@ -77,10 +87,15 @@ class ServedConfigs(ConfigSource):
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
-        sweep, cell = _SWEEP.fullmatch(name), CELL.fullmatch(name)
-        if cell:
+        if cell := CELL.fullmatch(name):
             return cell_config(cell[1], int(cell[2])) is not None
-        return bool(_INTEGER.fullmatch(name)) or (sweep is not None and is_sweep(sweep[1]))
+
+        sweep = _SWEEP.fullmatch(name)
+        if sweep and is_sweep(sweep[1]):
+            return True
+
+        group, _, option = name.rpartition("/")
+        return bool(_INTEGER.fullmatch(name)) or renamed_to(group, option) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""
@@ -97,7 +112,10 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, before the sweeper reads them. It raises nothing, for Hydra would swallow it."""
+    """Quotes the integers in a sweep's own parameters, before the sweeper reads them.
+
+    It raises nothing, for Hydra would swallow it.
+    """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")
@@ -109,13 +127,18 @@ class QuoteIntegers(Callback):
 
 
 def register() -> None:
-    """Makes the groups known to Hydra; called before it starts. joblib's workers inherit the registration."""
+    """Makes the groups known to Hydra.
+
+    Called before it starts. joblib's workers inherit the registration.
+    """
     for plugin in (ServedConfigs, ServedConfigsPath):
         Plugins.instance().register(plugin)
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:
-    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options and says itself which it can't find."""
+    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options
+    and says itself which it can't find.
+    """
     return [
         _quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
         for override in overrides
@@ -160,7 +183,10 @@ def options(group: str) -> list[str]:
 
 
 def option_value(group: str, option: str) -> Any:
-    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns; None for an option from elsewhere."""
+    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns.
+
+    None for an option from elsewhere.
+    """
     if option.isdigit():
         return int(option)
     path = conf_dir() / group / f"{option}.yaml"

@@ -34,12 +34,14 @@ def known_names() -> Mapping[str, list[str]]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for a group or field that a composition does not have: where it belongs, else the nearest ones."""
+    """The error for a group or field that a composition does not have: where it belongs, else the
+    nearest ones.
+    """
     known = known_names()
     if homes := known.get(key):
         listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")
         return UserError(
-            f"'{key}' is a field of {listed} alone", f"for example:  {homes[0]} {key}=...", HELP
+            f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
         )
     near = get_close_matches(key, known, n=3, cutoff=0.6)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""

@@ -9,7 +9,9 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def project_root() -> Path:
-    """The folder that holds data/, outputs/ and mlruns/: MEMEVAL_HOME, else the checkout, else (from a wheel) the current folder."""
+    """The folder that holds data/, outputs/ and mlruns/: MEMEVAL_HOME, else the checkout, else
+    (from a wheel) the current folder.
+    """
     home = os.environ.get("MEMEVAL_HOME")
     if home:
         return Path(home).resolve()
@@ -18,7 +20,9 @@ def project_root() -> Path:
 
 
 def conf_dir() -> Path:
-    """The Hydra groups: inside the package where it was installed from a wheel, else the checkout's."""
+    """The Hydra groups: inside the package where it was installed from a wheel, else the
+    checkout's.
+    """
     inside = _PACKAGE / "conf"
     return inside if inside.is_dir() else _PACKAGE.parent / "conf"
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -16,6 +17,7 @@ from memeval.config.checks import check_address, check_headers, check_secrets
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
+from memeval.config.renamed import RENAMED, current_name
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
@@ -71,17 +73,22 @@ _SPOKEN = {
     "bool": "true or false",
 }
 _NOT_OF_TYPE = re.compile(
-    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a valid )(?P<wanted>\w+)"
+    r"(?:Value|Incompatible value) '(?P<value>[^']*)' .*(?:converted to |field of type '|not a "
+    r"valid )(?P<wanted>\w+)"
 )
 
 
 def resolve(composed: DictConfig) -> RunConfig:
-    """The typed config. Raises `UserError` that names the field, what it holds and what it takes."""
+    """The typed config.
+
+    Raises `UserError` that names the field, what it holds and what it takes.
+    """
     try:
         container = OmegaConf.to_container(composed, resolve=True)
     except InterpolationResolutionError as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
+    _rename_options(container)
     dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
@@ -93,15 +100,26 @@ def resolve(composed: DictConfig) -> RunConfig:
     return config
 
 
+def _rename_options(container: Mapping[Any, Any]) -> None:
+    """A config file of the user's own may say `name:` with an old name."""
+    for group in RENAMED:
+        values = container.get(group)
+        if isinstance(values, dict) and isinstance(values.get("name"), str):
+            values["name"] = current_name(group, values["name"])
+
+
 def _named(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
-        raise UserError(f"a {group}'s config needs a `name`")
+        raise UserError(f"the config of a {group} needs a `name`")
     return {str(key): value for key, value in values.items()}
 
 
 def _address(option: str, base_url: str | None) -> str:
-    """The address of an endpoint. Raises `UserError` where it is not one, or holds more than one should."""
+    """The address of an endpoint.
+
+    Raises `UserError` where it is not one, or holds more than one should.
+    """
     address = base_url
     if not address:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
@@ -172,7 +190,7 @@ def check(config: RunConfig) -> None:
             raise unknown(path, str(leaves[path]), allowed)
     if config.judge.repeats % 2 == 0:
         raise UserError(
-            f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}"
+            f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
         )
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
@@ -215,22 +233,23 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """Raises `UserError` where Hydra would silently take something else than what was chosen.
 
-    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line, and of a list of options the last wins.
+    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line,
+    and of a list of options the last wins.
     """
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
     for group in groups:
         if chosen.get(group, "").startswith("["):
             raise UserError(
-                f"{group}={chosen[group]}: takes one option, and not a list",
+                f"{group}={chosen[group]} is a list, but {group} takes one option",
                 f"to compare several:  python -m memeval -m {group}=a,b",
             )
     for group in (group for group in INTEGER_GROUPS if group in chosen):
         option, value = chosen[group].strip("'\""), getattr(config, group)
         if option_value(group, option) not in (None, value):
             raise UserError(
-                f"{group}={option} was chosen, but a config file assigns {group}: {value}, which wins",
-                f'in that file, write instead:  defaults: [override /{group}: "{value}"]',
+                f"{group}={option} has no effect: a config file sets {group}: {value}",
+                f'in that file, use:  defaults: [override /{group}: "{value}"]',
             )
 
 
@@ -238,3 +257,17 @@ def fields_of(group: str, option: str) -> list[str]:
     """Names of the fields that an option's file in conf/ has; none where there is no such file."""
     path = conf_dir() / group / f"{option}.yaml"
     return [str(name) for name in OmegaConf.load(path)] if path.is_file() else []
+
+
+def read_config(path: Path) -> RunConfig:
+    """The config of a run folder. Nothing that it names is imported or opened."""
+    loaded = OmegaConf.load(path)
+    if not isinstance(loaded, DictConfig):
+        raise ValueError("not a mapping")
+
+    return resolve(loaded)
+
+
+def as_yaml(settings: Mapping[str, Any]) -> str:
+    """Settings as YAML, in the order given."""
+    return OmegaConf.to_yaml(OmegaConf.create(dict(settings)))

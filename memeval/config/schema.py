@@ -1,7 +1,8 @@
-"""The typed tree behind the YAML. Each field says which stage it belongs to, and so which results another value makes anew.
+"""The typed tree behind the YAML. Each field says which stage it belongs to.
 
-`prepare`, `answer`, `judge`: part of that stage's key, and of those after it. `run`: tells two cells apart, but changes no single answer
-(which questions are asked, how often). `runtime`: changes nothing that is stored (a time limit, where things are logged).
+`prepare`, `answer`, `judge`: the value is part of that stage's key, and so of the keys after it.
+`run`: tells two cells apart, but changes no single answer (which questions are asked, how often).
+`runtime`: changes nothing that is stored (a time limit, where things are logged).
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ from typing import Any
 PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "runtime"
 STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 
+AT_INGEST = "at_ingest"
+"""Metadata: the field is part of `prepare` too, where the system calls a language model at ingest.
+"""
+LLM_JUDGE = "llm_judge"
+"""Metadata: the field counts only where the judge is a language model."""
+FALLBACK = "fallback"
+"""Metadata: the path of the field whose value counts where this one is None."""
 
-def at(stage: str, default: Any = None) -> Any:
-    """A field of `stage`; lists and dicts are copied for each instance."""
+
+def at(stage: str, default: Any = None, **metadata: Any) -> Any:
+    """A field of `stage`; lists and dicts are copied for each instance.
+
+    `metadata` says more about when the field counts, by the names above.
+    """
+    metadata["stage"] = stage
     if isinstance(default, list | dict):
-        return field(default_factory=lambda: type(default)(default), metadata={"stage": stage})
-    return field(default=default, metadata={"stage": stage})
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass
@@ -30,7 +43,9 @@ class GranularityConfig:
     overlap: int | None = at(PREPARE)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
-    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by spaces."""
+    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by
+    spaces.
+    """
 
 
 @dataclass
@@ -38,7 +53,9 @@ class JudgeConfig:
     """Who says whether an answer is right."""
 
     name: str = at(JUDGE, "auto")
-    """`auto` is the first that applies to the data set, and needs no model; the run is named after what it comes to."""
+    """`auto` is the first that applies to the data set, and needs no model; the run is named after
+    what it comes to.
+    """
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
@@ -70,19 +87,21 @@ class PromptConfig:
 class LlmConfig:
     """The model that reads, thinks and judges."""
 
-    name: str = at(ANSWER, "extractive")
-    model: str | None = at(ANSWER)
-    judge_model: str | None = at(JUDGE)
+    name: str = at(ANSWER, "extractive", at_ingest=True)
+    model: str | None = at(ANSWER, at_ingest=True)
+    judge_model: str | None = at(JUDGE, llm_judge=True, fallback="llm.model")
     """Model of the judge; None takes `model`."""
-    base_url: str | None = at(ANSWER)
+    base_url: str | None = at(ANSWER, at_ingest=True)
     """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
     headers: dict[str, str] | None = at(RUNTIME)
-    """Further headers of each request, for gateways: each names the environment variable that holds its value."""
-    temperature: float | None = at(ANSWER, 0.0)
-    max_tokens: int = at(ANSWER, 512)
-    send_seed: bool = at(ANSWER, True)
+    """Further headers of each request, for gateways: each names the environment variable that holds
+    its value.
+    """
+    temperature: float | None = at(ANSWER, 0.0, at_ingest=True)
+    max_tokens: int = at(ANSWER, 512, at_ingest=True)
+    send_seed: bool = at(ANSWER, True, at_ingest=True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
     """Limit of one whole try, from the connection to the last byte."""
@@ -126,7 +145,9 @@ class RunConfig:
     dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
     """`name` and the data set's own settings, whose stages its adapter's settings type tells."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
-    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own settings type tells."""
+    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own
+    settings type tells.
+    """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
     compression_turn: int | str = at(PREPARE, "never")
@@ -145,8 +166,11 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
     max_ingest_loss: float = at(PREPARE, 0.01)
-    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`, and its memory is not kept."""
+    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`,
+    and its memory is not kept.
+    """
     fresh: str | None = at(RUNTIME)
-    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`."""
+    """First stage that is run again although its results are there: `prepare`, `answer` or `judge`.
+    """
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

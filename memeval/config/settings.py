@@ -1,4 +1,6 @@
-"""Reads the settings of a system or a data set from YAML values into the dataclass that declares them."""
+"""Reads the settings of a system or a data set from YAML values into the dataclass that declares
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,18 @@ _SPOKEN: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
 }
 
 
 def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
-    """Settings from the values of a YAML; those not given keep their defaults. A `UserError` names what is wrong."""
+    """Settings from the values of a YAML; those not given keep their defaults.
+
+    A `UserError` names what is wrong.
+    """
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
         raise UserError(
-            f"the settings type of this {group} must be a dataclass, but is {one_line(settings_type, 80)}"
+            f"this {group}'s settings type must be a dataclass, not {one_line(settings_type, 80)}"
         )
     try:
         values = _values(settings_type, _own(given, group), f"{group}.")
@@ -55,7 +60,8 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         ).name
         place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
         raise UserError(
-            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: {one_line(error)}"
+            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: "
+            f"{one_line(error)}"
         ) from error
 
 
@@ -64,19 +70,26 @@ def _is_required(entry: Field[Any]) -> bool:
 
 
 def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """What is given for the settings type: neither what says which option it is, nor what all systems share."""
+    """What is given for the settings type: neither what says which option it is, nor what all
+    systems share.
+    """
     shared = NOT_SETTINGS | {TIMEOUT} if group == "system" else NOT_SETTINGS
     return {key: value for key, value in given.items() if key not in shared}
 
 
 def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The given values by field of a settings class, converted; a group of settings is read over the field's own default."""
+    """The given values by field of a settings class, converted.
+
+    A group of settings is read over the field's own default.
+    """
     types = get_type_hints(kind)
     known = {entry.name: entry for entry in fields(kind)}
     values = {}
     for key, value in given.items():
         if not known:
-            raise UserError(f"unknown option '{prefix}{key}': there are no settings here")
+            raise UserError(
+                f"unknown option '{prefix}{key}': this {prefix.removesuffix('.')} has no settings"
+            )
         if key not in known:
             raise unknown("option", f"{prefix}{key}", [f"{prefix}{one}" for one in known])
         if is_dataclass(types[key]):
@@ -97,7 +110,10 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
 
 
 def _converted(key: str, value: Any, wanted: Any) -> Any:
-    """The value as `wanted`, where it is one already or a whole number for a fraction; never by guessing."""
+    """The value as `wanted`, where it is one already or a whole number for a fraction.
+
+    Never by guessing.
+    """
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):
@@ -126,5 +142,7 @@ def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     kinds = get_args(wanted) or (wanted,)
     for item in value:
         if isinstance(item, bool) or not isinstance(item, kinds):
-            raise UserError(f"{key} must be a list of ids, for example [1, 2]; '{item}' is none")
+            raise UserError(
+                f"{key} must be a list of ids, for example [1, 2]; '{item}' is not an id"
+            )
     return tuple(value)

@@ -1,4 +1,5 @@
-"""What code made a result: in a checkout a digest of the sources that a stage runs through, in a release the version.
+"""What code made a result: in a checkout a digest of the sources that a stage runs through, in a
+release the version.
 
 An edit in a checkout so makes exactly those results again that it may have changed.
 """
@@ -24,7 +25,9 @@ _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 
 
 def is_checkout() -> bool:
-    """Whether the package runs from its sources, where they may be edited, rather than from an installed release."""
+    """Whether the package runs from its sources, where they may be edited, rather than from an
+    installed release.
+    """
     return (_PACKAGE.parent / "pyproject.toml").is_file()
 
 
@@ -76,7 +79,9 @@ def _is_within(module: str, packages: tuple[str, ...]) -> bool:
 
 @cache
 def _imports(module: str) -> frozenset[str]:
-    """The modules of memeval that a module imports, those that it imports inside of functions included."""
+    """The modules of memeval that a module imports, those that it imports inside of functions
+    included.
+    """
     found: set[str] = set()
     for match in _IMPORT.finditer(_source(module)):
         package = match["package"] or match["module"]

@@ -1,1 +1,3 @@
-"""Language models: the contract, the offline reader, the OpenAI-compatible client, the response cache and prices."""
+"""Language models: the contract, the offline reader, the OpenAI-compatible client, the response
+cache and prices.
+"""

@@ -30,7 +30,10 @@ from memeval.llm.cache_schema import WrongSchema, checksum, companions, make_tab
 
 T = TypeVar("T")
 
-_SELECT = "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key = e.key WHERE e.key "
+_SELECT = (
+    "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
+    "= e.key WHERE e.key "
+)
 _KEYS_AT_ONCE = 500
 """Keys that one statement asks for: SQLite bounds the parameters of a statement."""
 _WAIT_S = 60.0
@@ -109,7 +112,8 @@ class Cache:
         self._dropped += 1
         if self._dropped == 1:
             self._say(
-                f"the cache {self.path} holds a damaged entry ({key[:12]}…): it is dropped and asked for again"
+                f"the cache {self.path} had a damaged entry ({key[:12]}…): it is dropped and "
+                "requested again"
             )
 
     def put(self, key: str, value: bytes, origin: str) -> None:
@@ -161,7 +165,8 @@ class Cache:
             self._connection.close()
         if self._dropped > 1:
             self._say(
-                f"the cache {self.path} held {self._dropped} damaged entries; they were dropped and asked for again"
+                f"the cache {self.path} had {self._dropped} damaged entries: they were dropped "
+                "and requested again"
             )
             self._dropped = 0
 
@@ -229,7 +234,7 @@ class Cache:
     def _repaired(self, damage: sqlite3.Error) -> str:
         """Puts the file aside, carries over what is sound, and says so."""
         self._say(
-            f"the cache {self.path} is damaged ({damage}): what is sound in it is being carried over"
+            f"the cache {self.path} is damaged ({damage}): its sound entries are being copied"
         )
         salvage.put_aside(self.path)
         kept = salvage.finish(self.path)

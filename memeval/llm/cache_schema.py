@@ -7,8 +7,14 @@ import zlib
 from pathlib import Path
 
 _TABLES = {
-    "entries": "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL) WITHOUT ROWID",
-    "seals": "CREATE TABLE seals (key TEXT PRIMARY KEY, crc INTEGER NOT NULL, tokens INTEGER) WITHOUT ROWID",
+    "entries": (
+        "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL, origin TEXT NOT NULL)"
+        " WITHOUT ROWID"
+    ),
+    "seals": (
+        "CREATE TABLE seals (key TEXT PRIMARY KEY, crc INTEGER NOT NULL, tokens INTEGER)"
+        " WITHOUT ROWID"
+    ),
 }
 """What was stored, and its checksum. They are apart so that files of version 0.1, which has the
 first one alone, are read and written on."""

@@ -1,6 +1,7 @@
 """The model contract: a typed `Prompt` goes in, a `Completion` comes out.
 
-An endpoint is sent `prompt.messages()`; the offline reader answers the typed request itself. That is the one place where offline differs.
+An endpoint is sent `prompt.messages()`; the offline reader answers the typed request itself. That
+is the one place where offline differs.
 """
 
 from __future__ import annotations
@@ -40,17 +41,24 @@ class Prompt(ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether the protocol bounds the reply so tightly that one which ends at its limit is none the worse."""
+        """Whether the protocol bounds the reply so tightly that one which ends at its limit is none
+        the worse.
+        """
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPrompt(Prompt):
-    """Answer a question from a context. The reply's final answer is what follows the last `Answer:`, else the whole reply."""
+    """Answer a question from a context.
+
+    The reply's final answer is what follows the last `Answer:`, else the whole reply.
+    """
 
     question: str
     context: tuple[str, ...]
-    """Units of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in the order in which they are shown."""
+    """Units of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in
+    the order in which they are shown.
+    """
     asked_at: datetime | None = None
     style: str = "short"
     """Name of the template: `short` or `cot`."""
@@ -59,7 +67,9 @@ class AnswerPrompt(Prompt):
     user_template: str = ""
     """The template's template with `{context}`, `{question}` and `{asked_at}`."""
     instruction: str = ""
-    """What the data set's task asks for, shown below the question; the offline reader leaves it unread, as it does the template."""
+    """What the data set's task asks for, shown below the question; the offline reader leaves it
+    unread, as it does the template.
+    """
 
     def messages(self) -> list[Message]:
         values = {
@@ -77,7 +87,10 @@ class AnswerPrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class ChoosePrompt(Prompt):
-    """Choose among labelled answers, from a context. The reply is the label alone, or several where `several` says so."""
+    """Choose among labelled answers, from a context.
+
+    The reply is the label alone, or several where `several` says so.
+    """
 
     question: str
     context: tuple[str, ...]
@@ -88,7 +101,9 @@ class ChoosePrompt(Prompt):
     max_tokens: int = 10
     system_text: str = ""
     user_template: str = ""
-    """With `{context}`, `{question}`, `{asked_at}`, `{choices}`, and `{how}`: what a reply looks like."""
+    """With `{context}`, `{question}`, `{asked_at}`, `{choices}`, and `{how}`: what a reply looks
+    like.
+    """
 
     def messages(self) -> list[Message]:
         first, last = self.labels.label(0), self.labels.label(len(self.choices) - 1)
@@ -152,7 +167,7 @@ class JudgePrompt(Prompt):
 
 
 def asked_line(asked_at: datetime | None) -> str:
-    """The line that tells a reader when a question is asked; empty where the data set does not say."""
+    """The line that says when a question is asked; empty where the data set does not say."""
     return f"The question is asked at {format_time(asked_at)}.\n" if asked_at else ""
 
 
@@ -163,11 +178,15 @@ class Completion:
     text: str
     usage: Usage
     latency_s: float
-    """Wall time of the call that made the reply, waits between retries left out; kept with the reply in the cache."""
+    """Wall time of the call that made the reply, waits between retries left out; kept with the
+    reply in the cache.
+    """
     retry_wait_s: float = 0.0
     """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
-    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None where the endpoint does not say, and offline."""
+    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None where
+    the endpoint does not say, and offline.
+    """
     raw: str | None = None
     """The whole reply where `text` is less of it: a model's thinking is left out there."""
     notes: tuple[str, ...] = ()
@@ -198,10 +217,17 @@ class LanguageModel(ABC):
 
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        """One reply to `prompt`; `role` says what the call is metered as, `seed` tells repeats apart."""
+        """One reply to `prompt`.
+
+        `role` says what the call is metered as, `seed` tells repeats apart.
+        """
 
     def forget(self, completion: Completion) -> None:
-        """Drops a reply of no use to its caller from the cache, so that the next call under the same words asks anew. Default: nothing."""
+        """Drops a reply of no use to its caller from the cache, so that the next call under the
+        same words asks anew.
+
+        Default: nothing.
+        """
 
     async def aclose(self) -> None:
         """Gives connections back."""

@@ -1,4 +1,6 @@
-"""One OpenAI-compatible endpoint: one client, one limit, one way to retry, shared by every model and embedder behind the same address."""
+"""One OpenAI-compatible endpoint: one client, one limit, one way to retry, shared by every model
+and embedder behind the same address.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,12 @@ def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Endpoint:
-    """Posts JSON. At most `max_concurrency` requests are under way at once; a wait between tries holds no place.
+    """Posts JSON.
 
-    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and one after the other tries.
+    At most `max_concurrency` requests are under way at once; a wait between tries holds no place.
+
+    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and one
+    after the other tries.
     """
 
     def __init__(
@@ -108,7 +113,9 @@ class Endpoint:
         *,
         most_bytes: int = MOST_BYTES,
     ) -> Reply[T]:
-        """What `read` makes of the reply to `body`; where it raises `UnsoundReplyError`, the call is made again.
+        """What `read` makes of the reply to `body`.
+
+        Where it raises `UnsoundReplyError`, the call is made again.
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
@@ -146,7 +153,10 @@ class Endpoint:
                 ledger.idle_s += wait
 
     def _after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
-        """Seconds to wait before the next try, beside what the outage asks for. Raises `ModelError` where there is none."""
+        """Seconds to wait before the next try, beside what the outage asks for.
+
+        Raises `ModelError` where there is none.
+        """
         call.tries += 1
         call.since = sent_at if call.since is None else call.since
         call.unsound += setback.unsound
@@ -204,7 +214,8 @@ class Endpoint:
             async with deadline:
                 status, headers, body = await self._send(client, path, content, most_bytes)
         except Exception as error:
-            # The transport turns a cancellation into an error of its own: it may be that of our deadline, or that of the caller.
+            # The transport turns a cancellation into an error of its own: it may come from our
+            # deadline, or from the caller.
             if _is_cancelled() and not deadline.expired():
                 raise asyncio.CancelledError from error
             if deadline.expired() or _is_timeout(error):
@@ -224,7 +235,10 @@ class Endpoint:
     async def _send(
         self, client: httpx2.AsyncClient, path: str, content: bytes, most_bytes: int
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of a reply; of a body that is too large, no more than the first byte too many."""
+        """Status, headers and body of a reply.
+
+        Of a body that is too large, no more than the first byte too many.
+        """
         request = client.build_request("POST", self._address(path), content=content)
         response = await client.send(request, stream=True)
         try:
@@ -244,7 +258,10 @@ class Endpoint:
         return self.settings.base_url.rstrip("/") + path
 
     def limit(self, max_concurrency: int) -> None:
-        """Lowers the number of requests that may be under way at once; called before the first of them."""
+        """Lowers the number of requests that may be under way at once.
+
+        Called before the first of them.
+        """
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
         if self._shared_places is not None:
             self._shared_places.lower(max_concurrency)
@@ -252,7 +269,10 @@ class Endpoint:
             self._places = asyncio.Semaphore(max_concurrency)
 
     def client(self) -> httpx2.AsyncClient:
-        """The client, made when it is first asked for. It follows no redirect: prompts go to the address that was given."""
+        """The client, made when it is first asked for.
+
+        It follows no redirect: prompts go to the address that was given.
+        """
         if self._client is None:
             from httpx2 import Limits
             from openai import DefaultAioHttpClient

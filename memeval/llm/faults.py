@@ -29,7 +29,9 @@ class Setback:
     unsound: bool = False
     """Whether it answered, but with something that is not a reply; such a thing may last."""
     only_at_start: bool = False
-    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an outage."""
+    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an
+    outage.
+    """
     filtered: bool = False
     """Whether the provider's filter refused the prompt."""
 
@@ -48,7 +50,7 @@ _MEANINGS = {
     401: "the key was refused",
     402: "a payment is due",
     403: "access was refused",
-    404: "nothing is served under this address, or the model is not known",
+    404: "unknown address or model",
 }
 
 
@@ -129,7 +131,7 @@ _BY_NAME = {
             "IncompleteReadError",
             "ReadError",
         ),
-        Setback("the reply broke off", passing=True),
+        Setback("the reply was cut off", passing=True),
     ),
     **dict.fromkeys(
         (
@@ -145,7 +147,7 @@ _BY_NAME = {
     ),
     **dict.fromkeys(
         ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the address is not one that can be asked", passing=False),
+        Setback("the address can't be requested", passing=False),
     ),
 }
 """By the name of a class: the libraries below are not imported for it."""
@@ -221,7 +223,10 @@ _EPOCH_FROM = 1_000_000_000
 def retry_after(
     headers: Mapping[str, str], content: bytes = b"", now: float | None = None
 ) -> float | None:
-    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`; None where it says nothing that can be read."""
+    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`.
+
+    None where it says nothing that can be read.
+    """
     now = time.time() if now is None else now
     forms = (
         ("retry-after-ms", 0.001),

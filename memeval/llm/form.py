@@ -1,4 +1,6 @@
-"""A form that a model fills: headings, fields `- Name:`, and below each field the lines that were filled in."""
+"""A form that a model fills: headings, fields `- Name:`, and below each field the lines that were
+filled in.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def field_names(template: str) -> list[str]:
 
 
 def read_form(template: str, text: str) -> dict[str, list[str]]:
-    """What a text fills in; fields that it does not hold are missing, and lines that belong to no field are left out."""
+    """What a text fills in.
+
+    Fields that it does not hold are missing, and lines that belong to no field are left out.
+    """
     known = set(field_names(template))
     filled: dict[str, list[str]] = {}
     below: list[str] | None = None

@@ -14,7 +14,10 @@ NO_KEY = "none"
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
-    """The key in an environment variable. Raises `UserError` where it is unset, unless the address is on this very machine."""
+    """The key in an environment variable.
+
+    Raises `UserError` where it is unset, unless the address is on this very machine.
+    """
     if key := os.environ.get(variable):
         keep_secret(key)
         return _sendable(key, f"the environment variable {variable}")
@@ -28,7 +31,10 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:
-    """The headers that settings ask for, with the values that the environment holds. Raises `UserError` where it holds none."""
+    """The headers that settings ask for, with the values that the environment holds.
+
+    Raises `UserError` where it holds none.
+    """
     headers = {}
     for header, variable in (variables or {}).items():
         value = os.environ.get(variable)
@@ -43,10 +49,14 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
 
 
 def _sendable(value: str, where: str) -> str:
-    """A value as a header can hold it. Raises `UserError`, without showing it, for one that no header can hold."""
+    """A value as a header can hold it.
+
+    Raises `UserError`, without showing it, for one that no header can hold.
+    """
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
         raise UserError(
-            f"{where} holds characters that can't be sent in a header: was it copied with something else?"
+            f"{where} contains characters that a header can't hold: was something else copied "
+            "with it?"
         )
     return stripped

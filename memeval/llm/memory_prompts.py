@@ -1,4 +1,6 @@
-"""What systems ask a model while they ingest: typed requests, so that the offline reader can answer them by classical means."""
+"""What systems ask a model while they ingest: typed requests, so that the offline reader can answer
+them by classical means.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from memeval.llm.contract import Message, Prompt, fill
 
 @dataclass(frozen=True, slots=True)
 class SummarisePrompt(Prompt):
-    """Merge units that leave the window into the earlier summary. The reply is the new summary alone."""
+    """Merge units that leave the window into the earlier summary.
+
+    The reply is the new summary alone.
+    """
 
     previous: str
     """The summary so far; empty at the first compression."""
@@ -60,7 +65,10 @@ class WorkingMemoryPrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class ExtractPrompt(Prompt):
-    """Extract typed artifacts from units. The reply is a JSON list of objects: type, content, quote, unit (its number), date, people."""
+    """Extract typed artifacts from units.
+
+    The reply is a JSON list of objects: type, content, quote, unit (its number), date, people.
+    """
 
     units: tuple[str, ...]
     """As shown to a reader, numbered from 1 in the prompt."""

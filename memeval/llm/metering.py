@@ -1,6 +1,8 @@
-"""Who is being served right now: model calls find here the ledger that they are metered into and the scope of their cache key.
+"""Who is being served right now: model calls find here the ledger that they are metered into and
+the scope of their cache key.
 
-A context variable carries it, so that parts need no extra argument; `asyncio.to_thread` copies it into worker threads.
+A context variable carries it, so that parts need no extra argument; `asyncio.to_thread` copies it
+into worker threads.
 """
 
 from __future__ import annotations
@@ -33,22 +35,32 @@ class Ledger:
     """The calls made for one question or one ingest."""
 
     scope: str = ""
-    """Part of the cache key: a question's id, so that two questions that happen to render alike are two samples; empty at ingest."""
+    """Part of the cache key: a question's id, so that two questions that happen to render alike are
+    two samples; empty at ingest.
+    """
     usages: list[Usage] = field(default_factory=list)
     idle_s: float = 0.0
     """Time spent in this process waiting for a place at the endpoint or between retries."""
     wait_s: float = 0.0
-    """Sum of the waits between retries, those of replies that this run paid for before a crash included."""
+    """Sum of the waits between retries, those of replies that this run paid for before a crash
+    included.
+    """
     failed: int = 0
-    """Calls that failed for good, whatever the caller made of it; those whose reply was cut or filtered are in `ended`."""
+    """Calls that failed for good, whatever the caller made of it; those whose reply was cut or
+    filtered are in `ended`.
+    """
     replayed_s: float = 0.0
     """Wall time that replies read back from the cache took when they were made."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
-    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where the endpoint does not say."""
+    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where
+    the endpoint does not say.
+    """
     place_s: float = 0.0
     """The part of `idle_s` that was spent waiting for a place at the endpoint."""
     model_s: float = 0.0
-    """Wall time in calls of models and endpoints, waits included; calls at the same time count once."""
+    """Wall time in calls of models and endpoints, waits included; calls at the same time count
+    once.
+    """
     answered: Answered | None = None
     """The last request for an answer and its reply: what the answer rests on."""
     mended: Counter[str] = field(default_factory=Counter)

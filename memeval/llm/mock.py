@@ -1,4 +1,6 @@
-"""A stand-in for a language model, to try a set-up out before it costs anything: its figures mean nothing, and every table says so."""
+"""A stand-in for a language model, to try a set-up out before it costs anything: its figures mean
+nothing, and every table says so.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from memeval.records import Role, Usage
 
 
 class MockModel(LanguageModel):
-    """Replies in the form that each prompt asks for: as the offline reader does, as a judge by whether a gold occurs in the answer.
+    """Replies in the form that each prompt asks for: as the offline reader does, as a judge by
+    whether a gold occurs in the answer.
 
-    A judge that has a token limit is one that is asked for yes or no. Messages that a third-party system wrote itself get an empty object.
+    A judge that has a token limit is one that is asked for yes or no. Messages that a third-party
+    system wrote itself get an empty object.
     """
 
     name = "mock"

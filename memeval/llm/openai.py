@@ -95,7 +95,10 @@ class OpenAIModel(LanguageModel):
         return entry, stored.origin != self._origin
 
     async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
-        """The reply of the endpoint, kept in the cache. A filtered one is not kept: it is asked for again."""
+        """The reply of the endpoint, kept in the cache.
+
+        A filtered one is not kept: it is asked for again.
+        """
         entry = await self._ask(body)
         if entry["finish_reason"] == "content_filter":
             return entry, False
@@ -114,7 +117,8 @@ class OpenAIModel(LanguageModel):
         }
         limits = prompt.limits()
         temperature = sampling.temperature if limits.temperature is None else limits.temperature
-        if reasoning:  # thinking counts against its limit, so that a protocol's ten tokens would leave an empty reply
+        if reasoning:
+            # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
             body["max_completion_tokens"] = sampling.max_tokens
         else:
             body["max_tokens"] = limits.max_tokens or sampling.max_tokens

@@ -1,4 +1,6 @@
-"""What all callers of an endpoint know of its health: they pause together, and one asks whether it is back."""
+"""What all callers of an endpoint know of its health: they pause together, and one asks whether it
+is back.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,19 @@ from typing import Any
 from memeval.llm.faults import Setback
 
 LONGEST_WAIT_S = 60.0
-"""No single wait between two tries is longer, unless Retry-After asks for it and it fits into the patience."""
+"""No single wait between two tries is longer, unless Retry-After asks for it and it fits into the
+patience.
+"""
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""Five waits that double from here on last for 23 s at least: a short outage told as a page under status 200 costs nothing."""
+"""Five waits that double from here on last for 23 s at least: a short outage told as a page under
+status 200 costs nothing.
+"""
 FAILURES_OF_AN_OUTAGE = 5
 """Failures in a row, over all callers, from which on the endpoint is taken to be out."""
 PROBE_STEPS = 5
-"""The waits of the one caller that tries stop growing here, at 16 s: it costs the endpoint little."""
+"""The waits of the one caller that tries stop growing here, at 16 s: it costs the endpoint little.
+"""
 QUIET_S = 2.0
 """What is over sooner is not told."""
 TOLD_EVERY_S = 10.0
@@ -34,7 +41,9 @@ class Backoff:
         self._jitter = random.Random(seed)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """Full jitter over a span that doubles with each try, never below what the endpoint asks for, never beyond what is left."""
+        """Full jitter over a span that doubles with each try, never below what the endpoint asks
+        for, never beyond what is left.
+        """
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         drawn = self._jitter.uniform(0, span)
         left_s = max(0.0, left_s)
@@ -44,13 +53,18 @@ class Backoff:
         return min(asked + 0.1 * drawn, left_s)
 
     def unsound_s(self, tries: int, left_s: float) -> float:
-        """After an unsound reply under status 200: longer, and jittered less, as the number of tries is bounded."""
+        """After an unsound reply under status 200: longer, and jittered less, as the number of
+        tries is bounded.
+        """
         span = min(LONGEST_WAIT_S, FIRST_UNSOUND_WAIT_S * 2.0 ** min(tries, 16))
         return min(self._jitter.uniform(span, 2 * span), max(0.0, left_s))
 
 
 class Outage:
-    """A gate that is open while an endpoint answers. While it is shut all wait, and one after the other may try."""
+    """A gate that is open while an endpoint answers.
+
+    While it is shut all wait, and one after the other may try.
+    """
 
     def __init__(
         self,
@@ -87,7 +101,10 @@ class Outage:
         return not self._open.is_set()
 
     async def enter(self) -> bool:
-        """Waits until a try may be made. True where this caller is the one that tries for all; it must then `leave`."""
+        """Waits until a try may be made.
+
+        True where this caller is the one that tries for all; it must then `leave`.
+        """
         while self.shut:
             if self._probing:
                 await self._open.wait()
@@ -109,7 +126,9 @@ class Outage:
         return False
 
     async def _pause(self, seconds: float) -> None:
-        """Waits, but no longer than until the gate opens: a call that was under way may be answered meanwhile."""
+        """Waits, but no longer than until the gate opens: a call that was under way may be answered
+        meanwhile.
+        """
         waits = {
             asyncio.ensure_future(self._sleep(seconds)),
             asyncio.ensure_future(self._open.wait()),
@@ -122,7 +141,7 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """The caller that tried for all is done: where the gate is still shut, the next one tries."""
+        """The caller that tried for all is done: if the gate is still shut, the next one tries."""
         self._probing = False
         if self.shut:  # wakes those who wait, one of whom becomes the next to try
             self._open.set()
@@ -175,5 +194,6 @@ class Outage:
         if self._told is None or now - self._told >= TOLD_EVERY_S:
             self._told = now
             self._say(
-                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of {self._patience_s:g} s"
+                f"waiting for {self._address}: {what} for {now - self.since:.0f} s of "
+                f"{self._patience_s:g} s"
             )

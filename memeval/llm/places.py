@@ -30,7 +30,8 @@ POLL_S = 0.01
 COOL_S = 0.03
 """How long a process that gave its last place up leaves it to the one that it was for."""
 
-# Bytes that are locked: places from 0 on, then one byte per process that is there, that waits for more, that waits and has none.
+# Bytes that are locked: places from 0 on; then one byte per process that is there, one per process
+# that waits for more places, one per process that waits and has none.
 _THERE, _HUNGRY, _STARVING = 1 << 40, 1 << 41, 1 << 42
 _NOTE = 8
 """Bytes of the note in which a process tells its limit."""
@@ -44,7 +45,10 @@ class Places:
     """
 
     def __init__(self, folder: Path, address: str, key: str, limit: int) -> None:
-        """`folder` holds the lock files of a home. Raises `StorageError` where it can't be written."""
+        """`folder` holds the lock files of a home.
+
+        Raises `StorageError` where it can't be written.
+        """
         name = hashlib.sha256(f"{address}\n{key}".encode()).hexdigest()[:32]
         self._shared = _Shared.at(folder / f"places-{name}")
         self.limit = limit

@@ -26,12 +26,14 @@ UNKNOWN_PROVIDER = "unknown"
 
 
 def provider_of(base_url: str) -> str:
-    """Name of the provider behind an address as the price table knows it; `unknown` for any other."""
+    """Name of the provider behind an address in the price table; `unknown` for any other."""
     return _HOSTS.get(urlsplit(base_url).hostname or "", UNKNOWN_PROVIDER)
 
 
 def cost_usd(usage: Usage) -> float | None:
-    """Price of `usage` in US dollars whether or not it was billed; None where the model's price or the tokens are unknown.
+    """Price of `usage` in US dollars whether or not it was billed.
+
+    None where the model's price or the tokens are unknown.
 
     Models behind an unknown address are looked up by name alone.
     """
@@ -49,7 +51,10 @@ def cost_usd(usage: Usage) -> float | None:
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
-    """Sum of costs; with `billed`, replies from our own cache cost nothing. None as soon as one part is unknown."""
+    """Sum of costs; with `billed`, replies from our own cache cost nothing.
+
+    None as soon as one part is unknown.
+    """
     total = 0.0
     for usage in usages:
         if billed and usage.cached:

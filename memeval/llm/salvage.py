@@ -59,8 +59,11 @@ def finish(path: Path) -> str | None:
     _note(path).unlink()
 
     entries = f"{kept} entries were kept" if kept != 1 else "1 entry was kept"
-    rest = "what it held beside them" if kept else "what it held"
-    return f"the cache {path} was damaged: {entries}; {rest} is asked for again. The damaged file is kept as {damaged.name}"
+    rest = "the others are" if kept else "its content is"
+    return (
+        f"the cache {path} was damaged: {entries}; {rest} requested again. "
+        f"The damaged file is kept as {damaged.name}"
+    )
 
 
 def _note(path: Path) -> Path:

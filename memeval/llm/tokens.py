@@ -11,7 +11,10 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 @lru_cache(maxsize=65536)
 def count_tokens(text: str) -> int:
-    """Number of words and punctuation marks in `text`: within 4 % of o200k in total, 7 % per turn. An estimate, and marked as one."""
+    """Number of words and punctuation marks in `text`: within 4 % of o200k in total, 7 % per turn.
+
+    An estimate, and marked as one.
+    """
     return len(_PIECE.findall(text))
 
 

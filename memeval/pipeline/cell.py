@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memeval.config.identity import IdentityInputs, Keys, field_stages, keys, run_key
+from memeval.config.identity import (
+    Digests,
+    IdentityInputs,
+    Keys,
+    join_digests,
+    keys,
+    run_key,
+    settings_stages,
+)
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
+from memeval.judges.contract import Judge
 from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.registry import judge_type, template_of
-from memeval.pipeline.code import stage_code
+from memeval.pipeline.code import class_digests, figures_code, stage_code
 from memeval.pipeline.declared import Declared
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.systems.base import MemorySystem, SystemSettings
@@ -44,13 +51,15 @@ class Cell:
     choice_template: PromptTemplate
     """Words of questions with choices, which every system answers under, whatever its style."""
     judge_template: PromptTemplate | None
-    facts: IdentityInputs
+    identity: IdentityInputs
+    figures_code: str
+    """Identity of the code that makes the figures: another makes them again from the rows."""
     command: str
     """The one command that repeats the cell."""
 
     @cached_property
     def run_key(self) -> str:
-        return run_key(self.config, self.facts)
+        return run_key(self.config, self.identity)
 
     @property
     def seeds(self) -> range:
@@ -58,7 +67,7 @@ class Cell:
         return range(self.config.seed, self.config.seed + self.config.num_runs)
 
     def keys(self, seed: int) -> Keys:
-        return keys(self.config, self.facts, seed)
+        return keys(self.config, self.identity, seed)
 
     @property
     def judge_settings(self) -> JudgeSettings:
@@ -117,45 +126,58 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         answer_template(config, declared.answer_style, dataset.chooses),
         _choice_template(config),
     )
+    judge_class = judge_type(config.judge.name)
     judge_template = template_of(config.judge.name, config.judge.prompt_file)
     _check_models(config, dataset)
     if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
-            f"system={system_name} with these settings asks a language model, and llm=extractive is none",
+            f"system={system_name} needs a language model under these settings, but "
+            "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
     loaded = dataset.open()
-    facts = IdentityInputs(
-        data_sha256=_data_identity(dataset, loaded),
-        prompt_sha256=f"{template.sha256} {choice_template.sha256}"
-        if dataset.chooses
-        else template.sha256,
-        judge_prompt_sha256=judge_template.sha256 if judge_template else None,
-        system_class=class_identity(kind),
-        ingest_prompts_sha256=tuple(
-            load_builtin(name).sha256 for name in declared.ingest_templates
+    identity = IdentityInputs(
+        digests=join_digests(
+            stage_code(config, kind, type(dataset), judge_class),
+            {PREPARE: {"data": loaded.sha256}},
+            class_digests(PREPARE, "data set", type(dataset)),
+            declared.digests(),
+            answer_digests(template, choice_template if dataset.chooses else None),
+            judge_digests(judge_class, judge_template),
         ),
-        system_stages=stages_of(kind),
-        dataset_stages={
-            path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()
-        },
-        code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
-        ingest_uses_model=declared.uses_llm_at_ingest,
+        stages=settings_stages("dataset", dataset.settings_type)
+        | settings_stages("system", kind.settings_type),
+        uses_llm_at_ingest=declared.uses_llm_at_ingest,
+        judge_uses_llm=judge_template is not None,
     )
-    granularity = Granularity(**asdict(config.granularity))
     return Cell(
-        config,
-        dataset,
-        loaded,
-        kind,
-        settings,
-        granularity,
-        template,
-        choice_template,
-        judge_template,
-        facts,
-        command,
+        config=config,
+        dataset=dataset,
+        loaded=loaded,
+        system=kind,
+        settings=settings,
+        granularity=Granularity(**asdict(config.granularity)),
+        template=template,
+        choice_template=choice_template,
+        judge_template=judge_template,
+        identity=identity,
+        figures_code=figures_code(type(dataset)),
+        command=command,
     )
+
+
+def answer_digests(template: PromptTemplate, choice_template: PromptTemplate | None) -> Digests:
+    """What the prompt templates of the answers contribute to the keys."""
+    digests = [template.sha256]
+    if choice_template is not None:
+        digests.append(choice_template.sha256)
+    return {ANSWER: {"prompt": " ".join(digests)}}
+
+
+def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> Digests:
+    """What a judge contributes to the keys: its prompt template, and a class of the user's own."""
+    prompt = {} if template is None else {"prompt": template.sha256}
+    return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
 
 
 def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,8 +231,9 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     if name not in dataset.judges:
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(
-            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is {task}",
-            f"take:  {', '.join(f'judge={one}' for one in dataset.judges)}",
+            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
+            f"{task}",
+            f"use:  {', '.join(f'judge={one}' for one in dataset.judges)}",
         )
     return replace(config.judge, name=name)
 
@@ -222,14 +245,16 @@ def _check_judging(judge: JudgeConfig, name: str) -> None:
     for field in ("repeats", "fence"):
         if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
             raise UserError(
-                f"judge.{field}={getattr(judge, field)} means nothing for judge={name}, which asks no model",
+                f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
+                f"judge={name} is not one",
                 f"leave judge.{field} out",
             )
     if judge.reading != default.reading and not (
         issubclass(kind, ModelJudge) and kind.says_yes_or_no
     ):
         raise UserError(
-            f"judge.reading={judge.reading} means nothing for judge={name}, which is not asked for yes or no",
+            f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
+            "not yes or no",
             "leave judge.reading out",
         )
 
@@ -237,35 +262,10 @@ def _check_judging(judge: JudgeConfig, name: str) -> None:
 def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
     if config.granularity.name not in dataset.granularities:
         raise UserError(
-            f"granularity={config.granularity.name} means nothing for dataset={config.dataset['name']}",
-            f"take:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
+            f"granularity={config.granularity.name} does not apply to "
+            f"dataset={config.dataset['name']}",
+            f"use:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
         )
-
-
-def _data_identity(dataset: Dataset, loaded: LoadedDataset) -> str:
-    """The sha256 of the data; for an adapter of the user's own with that of its code, which decides what is read from it."""
-    adapter = class_identity(type(dataset))
-    return f"{loaded.sha256} {adapter}" if "@" in adapter else loaded.sha256
-
-
-def class_identity(kind: type[Any]) -> str:
-    """`module:Class`; for a class of the user's own with the sha256 of its file, so that an edit makes its results anew.
-
-    What such a file imports is not looked at. Our own classes go by the version of memeval.
-    """
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if kind.__module__.split(".")[0] == "memeval":
-        return name
-    try:
-        source = Path(inspect.getfile(kind)).read_bytes()
-    except (OSError, TypeError):
-        return name
-    return f"{name}@{hashlib.sha256(source).hexdigest()}"
-
-
-def stages_of(kind: type[MemorySystem]) -> dict[str, str]:
-    """Stage of each setting of a system by dotted path, as its settings type declares it."""
-    return {path: stage or PREPARE for path, stage in field_stages(kind.settings_type).items()}
 
 
 def _check_models(config: RunConfig, dataset: Dataset) -> None:
@@ -275,7 +275,8 @@ def _check_models(config: RunConfig, dataset: Dataset) -> None:
         if judge.needs_model or judged:
             what = f" for {', '.join(judged)}" if judged else ""
             raise UserError(
-                f"judge={config.judge.name} asks a language model{what}, and llm=extractive is none",
+                f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
+                "not one",
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
                 "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
             )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from memeval.config.identity import Digests
+from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
+from memeval.pipeline.code import class_identity
 from memeval.pipeline.places import fault, source_of
 from memeval.prompts import load_builtin
 from memeval.shown import one_line
@@ -22,6 +25,14 @@ class Declared:
         self.needs_language_model = bool(self._said("needs_language_model"))
         self.ingest_templates = self._wordings()
         self.uses_llm_at_ingest = bool(self._said("uses_llm_at_ingest"))
+
+    def digests(self) -> Digests:
+        """What the system contributes to the keys: its class, and the templates of its ingest."""
+        named = {"system": class_identity(self._kind)}
+        if self.uses_llm_at_ingest:
+            for name in self.ingest_templates:
+                named[f"prompt {name}"] = load_builtin(name).sha256
+        return {PREPARE: named}
 
     def _style(self) -> str | None:
         style = self._said("answer_style")

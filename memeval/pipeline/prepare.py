@@ -45,7 +45,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
     """
     models = Models(cell.config, cell.run_key, progress.say)
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
-    window = Window(CASES_AHEAD if cell.facts.ingest_uses_model else 1)
+    window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
     try:
         async with asyncio.TaskGroup() as group:

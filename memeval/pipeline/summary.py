@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memeval import __version__
-from memeval.config.resolve import fields_of, flatten
-from memeval.config.schema import RUN, JudgeConfig
+from memeval.config.resolve import as_yaml, fields_of, flatten
+from memeval.config.schema import ANSWER, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
@@ -96,7 +96,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
 def identity(cell: Cell) -> dict[str, Any]:
     """What the run key is made of beside the config, so that it can be made again without the data."""
     keys = [{"seed": seed, **asdict(cell.keys(seed))} for seed in cell.seeds]
-    return {"version": __version__, "facts": asdict(cell.facts), "keys": keys}
+    return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def earlier(cell: Cell) -> Earlier:
     if misfits:
         return Earlier(damage=tuple(misfits))
 
-    if summary.tags.get(FIGURES_CODE) != cell.facts.code[RUN]:
+    if summary.tags.get(FIGURES_CODE) != cell.figures_code:
         return Earlier()  # the figures are made again from the rows, without a call
     left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
     whole = sum(summary.statuses.values()) > 0 and not left
@@ -221,17 +221,17 @@ def tags(cell: Cell) -> dict[str, str]:
         "protocol": protocol(cell),
         "data_sha256": cell.loaded.sha256,
         "data_pinned": str(cell.loaded.pinned).lower(),
-        "prompt_sha256": cell.facts.prompt_sha256,
+        "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
         "deterministic": str(_reads_offline(cell)).lower(),
         "own_prompt": str(cell.system.own_prompt or cell.style != cell.config.prompt.name).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
-        FIGURES_CODE: cell.facts.code[RUN],
+        FIGURES_CODE: cell.figures_code,
         **git_state(),
         **{f"version.{package}": number for package, number in versions().items()},
     }
-    if cell.facts.judge_prompt_sha256:
-        found["judge_prompt_sha256"] = cell.facts.judge_prompt_sha256
+    if cell.judge_template:
+        found["judge_prompt_sha256"] = cell.judge_template.sha256
     if cell.config.system.get("only_listed"):
         found["partial"] = "true"
     if cell.config.llm.name == "mock":
@@ -368,8 +368,6 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
 
 def config_yaml(cell: Cell) -> str:
     """The resolved config as YAML, but for where runs are logged: it changes no result."""
-    from omegaconf import OmegaConf
-
     system = {"name": cell.config.system["name"], **asdict(cell.settings)}
     system |= {
         name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
@@ -379,4 +377,4 @@ def config_yaml(cell: Cell) -> str:
         for name, value in asdict(cell.config).items()
         if name not in ("tracking", "fresh")
     }
-    return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))
+    return as_yaml(redacted_in({**settings, "system": system}))

@@ -15,8 +15,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
-from memeval.config.resolve import resolve
-from memeval.config.schema import RunConfig
+from memeval.config.resolve import read_config
 from memeval.names import digest_name
 from memeval.pipeline.memory import MANIFEST, read_manifest
 from memeval.pipeline.records import rows_digest
@@ -124,7 +123,7 @@ class Look:
                 {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
                 for repeat in identity["keys"]
             ]
-            facts, version = IdentityInputs(**identity["facts"]), identity["version"]
+            inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
         except (KeyError, TypeError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
             return []
@@ -137,10 +136,10 @@ class Look:
         try:
             config = read_config(self.folder / CONFIG_FILE)
             made = [
-                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, facts, repeat["seed"]))}
+                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, inputs, repeat["seed"]))}
                 for repeat in told
             ]
-            if made != told or run_key(config, facts) != summary.run_key:
+            if made != told or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
@@ -220,16 +219,6 @@ class Look:
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows are not those that the run was made of")
         return rows
-
-
-def read_config(path: Path) -> RunConfig:
-    """The config of a run folder. Nothing that it names is imported or opened."""
-    from omegaconf import DictConfig, OmegaConf
-
-    loaded = OmegaConf.load(path)
-    if not isinstance(loaded, DictConfig):
-        raise ValueError("not a mapping")
-    return resolve(loaded)
 
 
 def agrees(

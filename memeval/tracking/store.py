@@ -101,7 +101,8 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
     if tables and not set(tables) >= MLFLOW_TABLES:
         named = one_line(", ".join(sorted(tables)[:3]), 60)
         raise UserError(
-            f"tracking.uri: {store.name} is another program's database: it holds tables ({named}), but not MLflow's",
+            f"tracking.uri: {store.name} is another program's database: it holds tables "
+            f"({named}), but not MLflow's",
             "use a database of its own:  tracking.uri=sqlite:///runs/mlflow.db",
         )
 
@@ -156,8 +157,9 @@ def locate(root: Path, uri: str | None) -> Store:
     if found and scheme.split("+")[0] in DATABASE_SERVERS:
         return Store(uri, (local / "artifacts").as_uri())
     raise UserError(
-        f"tracking.uri '{one_line(uri)}' is no MLflow store: a database or a server is needed, MLflow no longer writes plain folders.",
-        "on this machine:  leave tracking.uri out, or tracking.uri=sqlite:///runs/mlflow.db",
+        f"'{one_line(uri)}' is not a tracking URI: expected http(s):// or a database such as "
+        "sqlite:///",
+        "on this machine:  leave tracking.uri out, or use tracking.uri=sqlite:///runs/mlflow.db",
         "on a server:      tracking.uri=http://host:5000",
     )
 
@@ -208,7 +210,8 @@ def faults(store: Store) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise UserError(
-            f"MLflow store {store.name} needs the Python package '{error.name}', which is not installed",
+            f"MLflow store {store.name} needs the Python package '{error.name}', which is not "
+            "installed",
             f"install it:  pip install {error.name}",
         ) from error
     except (
@@ -233,7 +236,7 @@ CAUSES = (
         ),
         "the server can't be reached",
     ),
-    (("database is locked", "file lock"), "another process holds it, and did not let go in time"),
+    (("database is locked", "file lock"), "another process locked it for too long"),
     (("no space left", "disk is full", "disk quota", "file too large"), "the disk is full"),
     (
         (
@@ -244,10 +247,10 @@ CAUSES = (
         ),
         "it can't be written",
     ),
-    (("not a directory", "file exists"), "a file stands where a folder is needed"),
+    (("not a directory", "file exists"), "a file is in the place of a folder"),
     (
         ("file is not a database", "malformed", "no such table"),
-        "the file is damaged, or is no MLflow database",
+        "the file is damaged, or is not an MLflow database",
     ),
     (
         ("out-of-date database schema",),

@@ -1,4 +1,4 @@
-"""Mistakes: one clear line that names what, where and the way out; exit status 2; nothing is lost."""
+"""Mistakes: one clear line that names what, where and the way out; status 2; nothing is lost."""
 
 from __future__ import annotations
 
@@ -45,9 +45,13 @@ FILES = {
     "answer.txt": "Answer.\n---\n{context}\nNow answer.",
     "judge.txt": "Judge.\n---\n{question} {answer}",
     "empty.jsonl": "\n",
-    "broken.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n\n{"question_id": "demo-1/q1", "hypo\n',
+    "broken.jsonl": (
+        '{"question_id": "demo-1/q0", "hypothesis": "a"}\n\n{"question_id": "demo-1/q1", "hypo\n'
+    ),
     "no_hypothesis.jsonl": '{"question_id": "demo-1/q0"}\n',
-    "no_id.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n{"id": "demo-1/q1", "hypothesis": "a"}\n',
+    "no_id.jsonl": (
+        '{"question_id": "demo-1/q0", "hypothesis": "a"}\n{"id": "demo-1/q1", "hypothesis": "a"}\n'
+    ),
     "a_list.jsonl": '["demo-1/q0", "a"]\n',
     "sound.jsonl": '{"question_id": "demo-1/q0", "hypothesis": "a"}\n',
 }
@@ -102,12 +106,13 @@ MISTAKES = [
     mistake("+system.chunk_size=9", "unknown option 'system.chunk_size'", "system.index_date"),
     mistake(
         "llm.model=gpt-4o-mini",
-        "'llm.model' is a field of llm=openai alone",
+        "'llm.model' is a field of llm=openai only",
         way_out="llm=openai llm.model=...",
     ),
     mistake(
         "judge.prompt_file=x",
-        "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more alone",
+        "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more "
+        "only",
     ),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: data, "),
@@ -141,7 +146,7 @@ MISTAKES = [
     ),
     mistake("-m top_k=3,0", "top_k must be one of", "not '0'"),
     mistake("top_k=", "top_k must be one of", "not ''"),
-    mistake("top_k=[3,5]", "takes one option, and not a list", way_out="-m top_k=a,b"),
+    mistake("top_k=[3,5]", "is a list, but top_k takes one option", way_out="-m top_k=a,b"),
     # values
     mistake("num_runs=0", "num_runs must be at least 1, not 0"),
     mistake("num_runs=x", "num_runs must be a whole number, not 'x'"),
@@ -193,7 +198,7 @@ MISTAKES = [
     mistake("dataset.categories=[9]", "dataset.categories=[9]", "[1, 2, 3, 4, 5]"),
     mistake("dataset.categories=4", "dataset.categories must be a list, for example [1, 2]"),
     mistake(
-        "dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is none"
+        "dataset.categories=[[4]]", "dataset.categories must be a list of ids", "'[4]' is not an id"
     ),
     mistake(
         "granularity=chunk granularity.overlap=256",
@@ -201,7 +206,7 @@ MISTAKES = [
     ),
     mistake(
         "system=rag,bm25",
-        "'system=rag,bm25' names several values",
+        "'system=rag,bm25' has several values",
         way_out="python -m memeval -m system=rag,bm25",
     ),
     mistake(
@@ -226,12 +231,12 @@ MISTAKES = [
     mistake("embedder=openai", "embedder=openai needs a key", way_out="embedder=tfidf"),
     mistake(
         "judge=llm",
-        "judge=llm asks a language model, and llm=extractive is none",
+        "judge=llm needs a language model, but llm=extractive is not one",
         way_out="judge=keyword",
     ),
     mistake(
         "judge=mem0",
-        "judge=mem0 asks a language model, and llm=extractive is none",
+        "judge=mem0 needs a language model, but llm=extractive is not one",
         way_out="llm=openai llm.model=",
     ),
     mistake(
@@ -287,7 +292,7 @@ MISTAKES = [
         way_out="evaluate ANSWERS.jsonl dataset=locomo judge=keyword",
     ),
     mistake("evaluate {sound.jsonl} {empty.jsonl}", "evaluate takes one file of answers, not 2"),
-    mistake("evaluate -m {sound.jsonl}", "evaluate knows no option '-m'"),
+    mistake("evaluate -m {sound.jsonl}", "unknown option '-m' of evaluate"),
     mistake(
         "evaluate /no/answers.jsonl", "/no/answers.jsonl can't be read: No such file or directory"
     ),
@@ -300,13 +305,13 @@ MISTAKES = [
     mistake("evaluate {no_hypothesis.jsonl}", "no_hypothesis.jsonl, line 1: hypothesis is missing"),
     mistake("evaluate {no_id.jsonl}", "no_id.jsonl, line 2: question_id is missing"),
     mistake("evaluate {a_list.jsonl}", "a_list.jsonl, line 1: not an object"),
-    mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 here"),
+    mistake("evaluate {sound.jsonl} num_runs=2", "num_runs must be 1 for evaluate"),
     mistake(
         "evaluate {sound.jsonl} judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"
     ),
     mistake(
         "evaluate {sound.jsonl} judge=llm",
-        "judge=llm asks a language model, and llm=extractive is none",
+        "judge=llm needs a language model, but llm=extractive is not one",
     ),
     mistake("evaluate {sound.jsonl} dataset.path={cut.json}", "cut.json is not JSON"),
     mistake("evaluate {sound.jsonl} top_k=0", "top_k must be one of", "not '0'"),
@@ -368,7 +373,8 @@ def test_a_bad_cell_does_not_stop_a_sweep(home: Path, tmp_path: Path) -> None:
         done.out
     )
     assert (
-        done.err.count("memeval: judge=llm asks a language model, and llm=extractive is none") == 1
+        done.err.count("memeval: judge=llm needs a language model, but llm=extractive is not one")
+        == 1
     )
     assert "Traceback" not in done.err
     assert {(run["params"]["judge"], run["params"]["top_k"]) for run in runs(home)} == {

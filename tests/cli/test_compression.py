@@ -33,11 +33,13 @@ def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> No
     }
     assert said == {
         100000: [
-            "compression_turn=100000 lies past the end of 3 of 3 conversations and never fired there."
+            "compression_turn=100000 lies past the end of 3 of 3 conversations and never fired "
+            "there."
         ],
         "middle": [],
         end: [
-            f"compression_turn={end} lies past the end of 1 of 3 conversations and never fired there."
+            f"compression_turn={end} lies past the end of 1 of 3 conversations and never fired "
+            "there."
         ],
     }
     for turn in (100000, end):

@@ -24,7 +24,8 @@ def test_stats_of_few_cases_have_a_row_each(tmp_path: Path) -> None:
     header, *rows = cells_of(done.out)
     assert (
         header
-        == "case sessions turns tokens questions c1 c2 c3 c4 c5 evidence answerable first last".split()
+        == "case sessions turns tokens questions c1 c2 c3 c4 c5".split()
+        + "evidence answerable first last".split()
     )
     assert rows[0][:3] + rows[0][4:10] == "demo-1 9 121 37 6 6 3 15 7".split()
     assert rows[-1][:3] + rows[-1][4:10] == "all 27 352 115 19 20 9 45 22".split()
@@ -78,7 +79,7 @@ def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
             "dataset.tokens must be from 10 to 10,000,000, not 9",
         ),
         (["stats", "synthetic", "dataset.tokens=[1"], "dataset.tokens=[1: "),
-        (["stats", "synthetic", "tokens"], "'tokens' is no setting"),
+        (["stats", "synthetic", "tokens"], "'tokens' is not a setting"),
         (
             ["make", "demo", "x.json"],
             "data set 'demo' can't be written as a file: it is neither generated nor derived",
@@ -112,7 +113,7 @@ def test_a_made_file_runs_under_both_adapters(tmp_path: Path) -> None:
     ]
     assert (
         memeval(tmp_path, "data", "make", "synthetic", str(path)).told
-        == f"memeval: {path} is there already."
+        == f"memeval: {path} already exists."
     )
     for name, category in (("synthetic", "IE"), ("demo", "4")):
         completed(
@@ -147,7 +148,7 @@ def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
     told = completed(tmp_path, "data", "list").out
     block = told[told.index("\nsynthetic: ") :].split("\n\n")[0]
     assert "here:     generated: python -m memeval dataset=synthetic" in block
-    assert "size:     as asked for" in block
+    assert "size:     depends on its settings" in block
 
 
 def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: Path) -> None:

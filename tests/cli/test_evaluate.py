@@ -79,7 +79,8 @@ def test_ids_that_do_not_fit_are_counted_and_named(
     (run,) = runs(tmp_path)
     names = [question_id for question_id, _ in right]
     expected = [
-        f"12 unknown: ids that the data set does not have, left out: {', '.join(i for i, _ in unknown[:10])} and 2 more",
+        "12 unknown: ids that the data set does not have, left out: "
+        f"{', '.join(i for i, _ in unknown[:10])} and 2 more",
         "1 not asked: answers to questions outside of the chosen ones, left out: demo-2/q0",
         f"1 repeated: further rows of an id, of which the first counts: {names[4]}",
         f"1 missing: questions without a row, counted as failed: {names[5]}",
@@ -286,13 +287,15 @@ def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
     )
     assert done.status == 2 and "Traceback" not in done.err
     assert (
-        "other.jsonl lists no question of dataset=demo" in done.told
-        and "ids there look like:  demo-1/q0" in done.err
+        "other.jsonl does not list a question of dataset=demo" in done.told
+        and "an id of this data set:  demo-1/q0" in done.err
     )
 
 
 def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
-    """Answers to questions that are not asked, or not known: ten times as many take ten times as long, and not a hundred times."""
+    """Answers to questions that are not asked, or not known: ten times as many take ten times as
+    long, and not a hundred times.
+    """
     data = json.loads((ROOT / "data" / DEMO.file).read_text(encoding="utf-8"))
     data[0]["qa"] = [{"question": "What?", "answer": "tea", "category": 4, "evidence": []}] * 30_000
     path = tmp_path / "many.json"

@@ -1,4 +1,6 @@
-"""Every data set that ships goes through the whole command line: top_k and a compression apply, and its answers can be judged again."""
+"""Every data set that ships goes through the whole command line: top_k and a compression apply, and
+its answers can be judged again.
+"""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) 
     assert (run["metrics"]["accuracy_std"], run["tags"]["deterministic"]) == (0.0, "true")
     assert " 0 det " in twice.first.out
     assert (
-        "note: Answers come from the offline extractive reader: deterministic, and no language model."
-        in twice.first.out
+        "note: Answers come from the offline extractive reader: deterministic, and no language "
+        "model." in twice.first.out
     )
     assert "| std over repeats, points | 0 (deterministic reader) |" in report.read_text(
         encoding="utf-8"

@@ -1,4 +1,6 @@
-"""Every run writes its answers in LongMemEval's format, and `evaluate` judges them to the same figures."""
+"""Every run writes its answers in LongMemEval's format, and `evaluate` judges them to the same
+figures.
+"""
 
 from __future__ import annotations
 

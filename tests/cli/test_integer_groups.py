@@ -1,4 +1,7 @@
-"""`top_k` and `compression_turn` take integers wherever an option may stand; the runs tell the resolved values."""
+"""`top_k` and `compression_turn` take integers wherever an option may stand.
+
+The runs tell the resolved values.
+"""
 
 from __future__ import annotations
 
@@ -101,14 +104,14 @@ BAD_FILES = {
     "a file that beats the option": (
         ("experiment/leaf", "top_k: 7\n"),
         ("+experiment=leaf", "top_k=3"),
-        "top_k=3 was chosen, but a config file assigns top_k: 7, which wins",
-        'in that file, write instead:  defaults: [override /top_k: "7"]',
+        "top_k=3 has no effect: a config file sets top_k: 7",
+        'in that file, use:  defaults: [override /top_k: "7"]',
     ),
     "a sweep that beats its own parameters": (
         ("sweep/leaf", "compression_turn: 9\nhydra: {sweeper: {params: {compression_turn: 40}}}\n"),
         ("-m", "+sweep=leaf"),
-        "compression_turn=40 was chosen, but a config file assigns compression_turn: 9, which wins",
-        'in that file, write instead:  defaults: [override /compression_turn: "9"]',
+        "compression_turn=40 has no effect: a config file sets compression_turn: 9",
+        'in that file, use:  defaults: [override /compression_turn: "9"]',
     ),
     "a sweep over something that is no integer": (
         ("sweep/odd", "hydra: {sweeper: {params: {top_k: 0}}}\n"),
@@ -119,13 +122,13 @@ BAD_FILES = {
     "a sweep over a YAML list": (
         ("sweep/listed", "hydra: {sweeper: {params: {top_k: [3, 5]}}}\n"),
         ("-m", "+sweep=listed"),
-        "top_k=['3','5']: takes one option, and not a list",
+        "top_k=['3','5'] is a list, but top_k takes one option",
         "to compare several:  python -m memeval -m top_k=a,b",
     ),
     "an experiment with a bare integer": (
         ("experiment/bare", "defaults:\n  - override /top_k: 7\n"),
         ("+experiment=bare",),
-        "a defaults list of a config file names an option by a number",
+        "an option in the defaults list of a config file is a number",
         'quote it:  override /top_k: "7"',
     ),
     "an experiment with another integer": (

@@ -1,4 +1,6 @@
-"""Judging through the command line, against an endpoint whose judge does not always keep to the form."""
+"""Judging through the command line, against an endpoint whose judge does not always keep to the
+form.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,8 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
         done = judge(tmp_path, endpoint, file)
         assert done.status == 1
         assert (
-            "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI would say it is right.): "
+            "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI "
+            "would say it is right.): "
             "take a model that keeps to the form, or a template that asks for it\n"
         ) in done.err
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80
@@ -193,24 +196,24 @@ def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
     [
         (
             ("judge=llm", "judge.repeats=2"),
-            "judge.repeats must be an odd number, so that there is a majority, not 2",
+            "judge.repeats must be an odd number, for a majority, not 2",
         ),
         (("judge=llm", "judge.repeats=0"), "judge.repeats must be at least 1, not 0"),
         (("judge=llm", "judge.repeats=many"), "judge.repeats must be a whole number, not 'many'"),
         (("judge=longmemeval", "judge.reading=first"), "unknown judge.reading 'first'"),
         (
             ("judge=keyword", "+judge.repeats=3"),
-            "judge.repeats=3 means nothing for judge=keyword, which asks no model",
+            "judge.repeats=3 needs a judge that is a model, but judge=keyword is not one",
         ),
         (
             ("judge=keyword", "+judge.fence=true"),
-            "judge.fence=True means nothing for judge=keyword, which asks no model",
+            "judge.fence=True needs a judge that is a model, but judge=keyword is not one",
         ),
         (
             ("judge=llm", "+judge.reading=official"),
-            "judge.reading=official means nothing for judge=llm",
+            "judge.reading=official does not apply to judge=llm",
         ),
-        (("judge=llm", "--listed"), "evaluate knows no option '--listed'"),
+        (("judge=llm", "--listed"), "unknown option '--listed' of evaluate"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(

@@ -26,7 +26,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir: Path) -> None:
-    """All 500 answers of a real model, each judged as was recorded: per type, task-averaged, overall, abstention."""
+    """All 500 answers of a real model, each judged as was recorded: per type, task-averaged,
+    overall, abstention.
+    """
     items = {
         row["question_id"]: row
         for row in json.loads(

@@ -18,8 +18,8 @@ def test_the_demonstration_of_memae_runs_on_what_needs_no_model(tmp_path: Path) 
     refused = memeval(tmp_path, "dataset=demo_memae", "dataset.categories=null", QUIET)
     assert refused.status == 2
     assert (
-        refused.told
-        == "memeval: judge=memae asks a language model for longmemeval_demo, infbench_sum_demo, and llm=extractive is none"
+        refused.told == "memeval: judge=memae needs a language model for longmemeval_demo, "
+        "infbench_sum_demo, but llm=extractive is not one"
     )
     whole = memeval(
         tmp_path, "dataset=demo_memae", "dataset.categories=null", "judge=keyword", QUIET
@@ -29,7 +29,7 @@ def test_the_demonstration_of_memae_runs_on_what_needs_no_model(tmp_path: Path) 
 
 def test_what_memae_refuses(tmp_path: Path) -> None:
     assert (
-        "granularity=session means nothing for dataset=demo_memae"
+        "granularity=session does not apply to dataset=demo_memae"
         in memeval(tmp_path, "dataset=demo_memae", "granularity=session", QUIET).told
     )
     assert (

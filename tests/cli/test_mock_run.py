@@ -1,4 +1,4 @@
-"""A run on the stand-in goes through a judge that is a model, and is marked wherever it is shown."""
+"""A run on the stand-in uses a judge that is a model, and is marked wherever it is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every place where a secret may enter, against every place where a text may leave: no secret is found outside of the process."""
+"""Every place where a secret may enter, against every place where a text may leave: no secret is
+found outside of the process.
+"""
 
 from __future__ import annotations
 
@@ -386,7 +388,10 @@ SCENARIOS = [
 
 
 def forms(secret: str) -> set[bytes]:
-    """What must be found nowhere: the secret as it is, and as others write it; most of it counts too."""
+    """What must be found nowhere: the secret as it is, and as others write it.
+
+    Most of it counts too.
+    """
     raw = secret.encode()
     encoded = base64.b64encode(b"user:" + raw).decode()
     written = {

@@ -32,7 +32,10 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
 )
-CODE = "import sys; from pathlib import Path; from memeval.cli.ui import ui; sys.exit(ui(sys.argv[2:], Path(sys.argv[1])))"
+CODE = (
+    "import sys; from pathlib import Path; from memeval.cli.ui import ui; "
+    "sys.exit(ui(sys.argv[2:], Path(sys.argv[1])))"
+)
 browser = [
     pytest.mark.browser,
     pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}"),
@@ -49,8 +52,10 @@ class Served:
 
 CALLS = "http://callout.test"
 HOSTILE = (
-    f"![p]({CALLS}/1.png) <img src={CALLS}/2.png> <script src='{CALLS}/3.js'></script> [x](javascript:alert(1)) | a | ![p][r] "
-    f"<iframe src={CALLS}/4></iframe> `c` <style>@import '{CALLS}/5.css'</style> &#33;[p]({CALLS}/6.png) \\![p]({CALLS}/7.png)\n\n"
+    f"![p]({CALLS}/1.png) <img src={CALLS}/2.png> <script src='{CALLS}/3.js'></script> "
+    "[x](javascript:alert(1)) | a | ![p][r] "
+    f"<iframe src={CALLS}/4></iframe> `c` <style>@import '{CALLS}/5.css'</style> "
+    f"&#33;[p]({CALLS}/6.png) \\![p]({CALLS}/7.png)\n\n"
     f"![p]({CALLS}/8.png)\n\n[r]: {CALLS}/9.png"
 )
 
@@ -112,7 +117,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         )
         process.send_signal(signal.SIGINT)
         last, _ = process.communicate(timeout=60)
-    assert (process.returncode, last) == (0, "\nMLflow's page has ended.\n")
+    assert (process.returncode, last) == (0, "\nMLflow's page is closed.\n")
     with socket.create_server(("127.0.0.1", port)):
         """The server and its workers are gone."""
 
@@ -199,7 +204,8 @@ class TestPages:
         assert asked and [address for address in asked if "callout.test" in address] == []
         assert (
             page.locator(
-                "img[src*='callout'], script[src*='callout'], iframe[src*='callout'], a[href^='javascript']"
+                "img[src*='callout'], script[src*='callout'], iframe[src*='callout'], "
+                "a[href^='javascript']"
             ).count()
             == 0
         )
@@ -236,7 +242,7 @@ def test_runs_on_a_server_of_their_own(tmp_path: Path, capsys: pytest.CaptureFix
     assert ui(["--uri", "https://me:secret@mlflow.example/team/"], tmp_path) == 0
     assert (
         capsys.readouterr().out
-        == "The runs are on a server of their own: https://mlflow.example/team\n"
+        == "The runs are on a tracking server: https://mlflow.example/team\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -31,10 +31,10 @@ def folders(home: Path) -> list[Path]:
 
 def test_sound_runs_fit_by_key_beginning_and_folder(finished: Path) -> None:
     first, second = folders(finished)
-    assert completed(finished, "verify").out.count(": fits") == 2
+    assert completed(finished, "verify").out.count(": sound") == 2
     assert first.name in completed(finished, "verify", first.name).out
     assert second.name in completed(finished, "verify", second.name[:6]).out
-    assert completed(finished, "verify", str(first), second.name).out.count(": fits") == 2
+    assert completed(finished, "verify", str(first), second.name).out.count(": sound") == 2
 
 
 @pytest.mark.parametrize("word", ["zz", "", "no/such/folder", "--nope", "\x1b[2J", "x" * 5000])

@@ -1,4 +1,4 @@
-"""Configs and facts to take keys of."""
+"""Configs, and what else identity looks at, to take keys of."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import functools
 from dataclasses import asdict
 from typing import Any
 
-from memeval.config.identity import IdentityInputs, field_stages, keys, run_key
+from memeval.config.identity import IdentityInputs, keys, run_key, settings_stages
 from memeval.config.schema import RunConfig
 from memeval.datasets.locomo.adapter import LocomoSettings
 
-STAGES = {"chunk_size": "prepare", "rerank": "answer"}
-"""Stages of the settings of the system below."""
-DATASET_STAGES = {name: stage or "" for name, stage in field_stages(LocomoSettings).items()}
+STAGES = {
+    **settings_stages("dataset", LocomoSettings),
+    "system.name": "run",
+    "system.class": "run",
+    "system.timeout_s": "runtime",
+    "system.chunk_size": "prepare",
+    "system.rerank": "answer",
+}
+"""Stages of the settings of the data set and of the system below."""
+DIGESTS = {
+    "prepare": {"code": "c" * 16, "data": "d" * 64, "system": "memeval.systems.retrieval.rag:Rag"},
+    "answer": {"code": "c" * 16, "prompt": "p" * 64},
+    "judge": {"code": "c" * 16, "prompt": "j" * 64},
+}
 
 
 def config(**changes: Any) -> RunConfig:
-    """A config whose answers and verdicts come from a language model, with other values at dotted paths (`llm__model`)."""
+    """A config whose answers and verdicts come from a language model, with other values at dotted
+    paths (`llm__model`).
+    """
     base = RunConfig()
     base.dataset = {"name": "demo", **asdict(LocomoSettings())}
     base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}
@@ -42,29 +55,29 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     return config
 
 
-def facts(**changes: Any) -> IdentityInputs:
+def inputs(**changes: Any) -> IdentityInputs:
     known: dict[str, Any] = {
-        "data_sha256": "d" * 64,
-        "prompt_sha256": "p" * 64,
-        "judge_prompt_sha256": "j" * 64,
-        "system_class": "memeval.systems.retrieval.rag:Rag",
-        "ingest_prompts_sha256": ("i" * 64,),
-        "system_stages": STAGES,
-        "dataset_stages": DATASET_STAGES,
-        "code": dict.fromkeys(("prepare", "answer", "judge", "run"), "c" * 16),
-        "ingest_uses_model": False,
+        "digests": DIGESTS,
+        "stages": STAGES,
+        "uses_llm_at_ingest": False,
+        "judge_uses_llm": True,
     }
     return IdentityInputs(**known | changes)
 
 
-def all_keys(config: RunConfig, facts: IdentityInputs) -> dict[str, str]:
+def with_digest(stage: str, name: str, digest: str) -> dict[str, dict[str, str]]:
+    """The digests with another or a further one."""
+    return {**DIGESTS, stage: {**DIGESTS[stage], name: digest}}
+
+
+def all_keys(config: RunConfig, inputs: IdentityInputs) -> dict[str, str]:
     """The keys of the first repeat, and the run key."""
-    first = keys(config, facts, config.seed)
+    first = keys(config, inputs, config.seed)
     return {
         "prepare": first.prepare,
         "answer": first.answer,
         "judge": first.judge,
-        "run": run_key(config, facts),
+        "run": run_key(config, inputs),
     }
 
 

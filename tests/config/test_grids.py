@@ -1,4 +1,6 @@
-"""Sweeps that are unions of grids: which cells a file's lines make, and that a cell composes to what its line says."""
+"""Sweeps that are unions of grids: which cells a file's lines make, and that a cell composes to
+what its line says.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from memeval.errors import UserError
 def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sweeps with one of two grids."""
     monkeypatch.setattr(grids, "sweeps_dir", lambda: tmp_path)
-    text = "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - judge=token_f1 judge.threshold=0.7 seed=4\n"
+    text = (
+        "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - "
+        "judge=token_f1 judge.threshold=0.7 seed=4\n"
+    )
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "plain.yaml").write_text("sweep_name: plain\n", encoding="utf-8")
     return tmp_path
@@ -62,7 +67,7 @@ def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
 def test_there_is_no_cell_past_the_last(sweeps: Path) -> None:
     assert cell_config("mine", 5) is not None
     assert cell_config("mine", 6) is None and cell_config("mine", 0) is None
-    with pytest.raises(UserError, match="there is no cell 'mine-6'") as caught:
+    with pytest.raises(UserError, match="unknown cell 'mine-6'") as caught:
         composed(["+cell=mine-6"])
-    assert caught.value.hints == ("sweeps that are unions of grids have:  +cell=mine-1 to mine-5",)
+    assert caught.value.hints == ("cells of the sweeps with grids:  +cell=mine-1 to mine-5",)
     assert cell_config("plain", 1) is None and cell_config("none", 1) is None

@@ -1,4 +1,6 @@
-"""Which keys a change of which field makes anew: a wrong entry here means results of different settings mixed, or paid for twice."""
+"""Which keys a change of which field makes anew: a wrong entry here means results of different
+settings mixed, or paid for twice.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import DATASET_STAGES, all_keys, changed, config, differing, facts
+from cells import STAGES as SETTINGS_STAGES
+from cells import all_keys, changed, config, differing, inputs, with_digest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
-from memeval.config.identity import IdentityInputs, digest, field_stages, keys, run_key
+from memeval.config.identity import (
+    IdentityInputs,
+    digest,
+    field_metadata,
+    field_stages,
+    join_digests,
+    keys,
+    run_key,
+)
 from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
@@ -105,22 +116,28 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("path", "value", "anew"), CHANGES, ids=lambda part: part if isinstance(part, str) else ""
 )
 def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None:
-    before, after = all_keys(config(), facts()), all_keys(changed(config(), {path: value}), facts())
+    before, after = (
+        all_keys(config(), inputs()),
+        all_keys(changed(config(), {path: value}), inputs()),
+    )
     assert differing(before, after) == anew
 
 
 def test_every_field_is_in_the_table() -> None:
     missing = set(field_stages(RunConfig)) - {path for path, _, _ in CHANGES}
     assert not missing, (
-        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make anew: {sorted(missing)}"
+        f"add to CHANGES in {Path(__file__).name}, with the keys that another value must make "
+        f"anew: {sorted(missing)}"
     )
 
 
 def test_every_field_says_its_stage() -> None:
     for path, stage in field_stages(RunConfig).items():
         assert stage in STAGES, (
-            f"{path} has no stage, so nobody knows whether results survive a change of it. Declare it in memeval/config/schema.py as "
-            f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored results another value makes wrong."
+            f"{path} has no stage, so nobody knows whether results survive a change of it. "
+            "Declare it in memeval/config/schema.py as "
+            f"`at(STAGE, default)`, STAGE being the first of {', '.join(STAGES)} whose stored "
+            "results another value makes wrong."
         )
 
 
@@ -141,7 +158,8 @@ def test_no_leaf_of_a_config_escapes_the_walk() -> None:
 def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
     for path, stage in field_stages(settings_of(name)).items():
         assert stage in ("prepare", "answer", "runtime"), (
-            f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it changes what is stored, else ANSWER"
+            f"system.{path} of {name} has no stage: give its field `metadata=INGEST` where it "
+            "changes what is stored, else ANSWER"
         )
 
 
@@ -153,34 +171,44 @@ def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
         )
 
 
-FACTS: list[tuple[str, Any, set[str]]] = [
-    ("data_sha256", "e" * 64, ALL),
-    ("prompt_sha256", "q" * 64, ANSWER),
-    ("judge_prompt_sha256", "k" * 64, JUDGE),
-    ("system_class", "mine:Rag", ALL),
-    ("system_stages", {"chunk_size": "prepare"}, ALL),
-    ("dataset_stages", {"path": "prepare"}, ALL),
-    ("ingest_prompts_sha256", ("h" * 64,), NONE),
-    ("code", {**facts().code, "prepare": "another"}, ALL),
-    ("code", {**facts().code, "answer": "another"}, ANSWER),
-    ("code", {**facts().code, "judge": "another"}, JUDGE),
-    ("code", {**facts().code, "run": "another"}, NONE),
-    ("ingest_uses_model", True, ALL),
+INPUTS: list[tuple[str, Any, set[str]]] = [
+    ("digests", with_digest("prepare", "data", "e" * 64), ALL),
+    ("digests", with_digest("prepare", "system", "mine:Rag"), ALL),
+    ("digests", with_digest("prepare", "prompt of its ingest", "h" * 64), ALL),
+    ("digests", with_digest("prepare", "code", "another"), ALL),
+    ("digests", with_digest("answer", "prompt", "q" * 64), ANSWER),
+    ("digests", with_digest("answer", "code", "another"), ANSWER),
+    ("digests", with_digest("judge", "prompt", "k" * 64), JUDGE),
+    ("digests", with_digest("judge", "code", "another"), JUDGE),
+    ("stages", {**SETTINGS_STAGES, "system.rerank": "prepare"}, ALL),
+    ("stages", {**SETTINGS_STAGES, "dataset.path": "prepare"}, ALL),
+    ("uses_llm_at_ingest", True, ALL),
+    ("judge_uses_llm", False, JUDGE),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "anew"), FACTS)
-def test_what_another_content_makes_anew(name: str, value: Any, anew: set[str]) -> None:
-    assert (
-        differing(all_keys(config(), facts()), all_keys(config(), facts(**{name: value}))) == anew
-    )
+@pytest.mark.parametrize(("name", "value", "anew"), INPUTS)
+def test_what_another_content_makes_again(name: str, value: Any, anew: set[str]) -> None:
+    other = inputs(**{name: value})
+    assert differing(all_keys(config(), inputs()), all_keys(config(), other)) == anew
 
 
-def test_every_fact_is_in_the_table() -> None:
-    missing = {field.name for field in fields(IdentityInputs)} - {name for name, _, _ in FACTS}
+def test_every_input_is_in_the_table() -> None:
+    missing = {field.name for field in fields(IdentityInputs)} - {name for name, _, _ in INPUTS}
     assert not missing, (
-        f"add to FACTS in {Path(__file__).name}, with the keys that another content must make anew: {sorted(missing)}"
+        f"add to INPUTS in {Path(__file__).name}, with the keys that another content must "
+        f"change: {sorted(missing)}"
     )
+
+
+def test_contributions_are_joined_by_stage() -> None:
+    joined = join_digests({"prepare": {"data": "d"}}, {"prepare": {"code": "c"}}, {})
+    assert joined == {"prepare": {"data": "d", "code": "c"}, "answer": {}, "judge": {}}
+
+
+def test_two_contributions_of_one_name_are_a_mistake() -> None:
+    with pytest.raises(AssertionError, match="prepare has two digests named code"):
+        join_digests({"prepare": {"code": "c"}}, {"prepare": {"code": "d"}})
 
 
 @pytest.mark.parametrize(
@@ -197,7 +225,7 @@ def test_every_fact_is_in_the_table() -> None:
 )
 def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
     value = next(value for name, value, _ in CHANGES if name == path)
-    thinking = facts(ingest_uses_model=True)
+    thinking = inputs(uses_llm_at_ingest=True)
     assert (
         differing(
             all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)
@@ -206,15 +234,12 @@ def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
     )
 
 
-def test_the_wordings_are_part_of_a_memory_that_a_model_made() -> None:
-    before = all_keys(config(), facts(ingest_uses_model=True))
-    assert (
-        differing(
-            before,
-            all_keys(config(), facts(ingest_uses_model=True, ingest_prompts_sha256=("h" * 64,))),
-        )
-        == ALL
-    )
+def test_every_setting_of_a_model_says_whether_it_shapes_a_memory() -> None:
+    """A field of the answers' model is one of the memory's model too, unless it says otherwise."""
+    metadata = field_metadata(RunConfig)
+    of_the_model = {path for path in metadata if path.startswith("llm.")}
+    answering = {path for path in of_the_model if metadata[path]["stage"] == "answer"}
+    assert answering == {path for path in metadata if metadata[path].get("at_ingest")}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +247,7 @@ def test_the_wordings_are_part_of_a_memory_that_a_model_made() -> None:
 )
 def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
     value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
-    thinking = facts(ingest_uses_model=True)
+    thinking = inputs(uses_llm_at_ingest=True)
     assert (
         differing(
             all_keys(config(), thinking), all_keys(changed(config(), {path: value}), thinking)
@@ -232,7 +257,7 @@ def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
 
 
 def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
-    plain = facts(judge_prompt_sha256=None)
+    plain = inputs(judge_uses_llm=False)
     before = all_keys(config(judge__name="keyword"), plain)
     assert (
         differing(before, all_keys(config(judge__name="keyword", llm__judge_model="gpt-4o"), plain))
@@ -241,16 +266,18 @@ def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
 
 
 def test_naming_the_model_as_the_judges_is_no_change() -> None:
-    assert all_keys(config(), facts()) == all_keys(config(llm__judge_model="gpt-4o-mini"), facts())
+    assert all_keys(config(), inputs()) == all_keys(
+        config(llm__judge_model="gpt-4o-mini"), inputs()
+    )
 
 
 def test_a_cell_shares_its_first_repeats_with_a_longer_one() -> None:
     longer, other = config(num_runs=3), config(seed=1)
-    assert keys(longer, facts(), 1) == keys(other, facts(), 1)
-    assert len({keys(longer, facts(), seed) for seed in range(100)}) == 100
-    assert len({keys(longer, facts(), seed).prepare for seed in range(100)}) == 1
+    assert keys(longer, inputs(), 1) == keys(other, inputs(), 1)
+    assert len({keys(longer, inputs(), seed) for seed in range(100)}) == 100
+    assert len({keys(longer, inputs(), seed).prepare for seed in range(100)}) == 1
     assert (
-        len({keys(longer, facts(ingest_uses_model=True), seed).prepare for seed in range(100)})
+        len({keys(longer, inputs(uses_llm_at_ingest=True), seed).prepare for seed in range(100)})
         == 100
     )
 
@@ -275,17 +302,16 @@ RUNTIME = {
     "tracking.name": st.text(),
     "tracking.uri": st.none() | st.text(),
     "fresh": st.none() | st.text(),
+    "system.timeout_s": st.none() | st.floats(0.1, 1e6),
     "sweep_name": st.none() | st.text(),
 }
 
 
 @given(st.fixed_dictionaries({}, optional=RUNTIME))
 def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> None:
-    declared = field_stages(RunConfig) | {
-        f"dataset.{path}": stage for path, stage in DATASET_STAGES.items()
-    }
+    declared = field_stages(RunConfig) | SETTINGS_STAGES
     assert set(RUNTIME) == {path for path, stage in declared.items() if stage == "runtime"}
-    assert all_keys(changed(config(), values), facts()) == all_keys(config(), facts())
+    assert all_keys(changed(config(), values), inputs()) == all_keys(config(), inputs())
 
 
 @given(
@@ -297,7 +323,7 @@ def test_no_mixture_of_runtime_fields_changes_a_key(values: dict[str, Any]) -> N
 )
 def test_different_answers_never_share_a_key(cells: list[tuple[int, int, str]]) -> None:
     found = {
-        keys(config(top_k=top_k, prompt__name=prompt), facts(), seed).answer
+        keys(config(top_k=top_k, prompt__name=prompt), inputs(), seed).answer
         for top_k, seed, prompt in cells
     }
     assert len(found) == len(cells)
@@ -320,7 +346,10 @@ def test_a_digest_ignores_order_and_nothing_else(content: dict[str, Any], random
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    code = "import json; from cells import DATASET_STAGES, all_keys, config, facts; print(json.dumps(all_keys(config(), facts())))"
+    code = (
+        "import json; from cells import all_keys, config, inputs; "
+        "print(json.dumps(all_keys(config(), inputs())))"
+    )
     for seed in ("1", "2"):
         environment = {
             **os.environ,
@@ -335,7 +364,7 @@ def test_keys_are_the_same_in_every_process() -> None:
             timeout=60,
             check=True,
         )
-        assert json.loads(done.stdout) == all_keys(config(), facts())
+        assert json.loads(done.stdout) == all_keys(config(), inputs())
 
 
 @pytest.mark.parametrize(
@@ -361,8 +390,8 @@ def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> N
 def test_a_run_key_is_short_and_can_name_a_folder() -> None:
     assert all(
         len(key) == 16 and set(key) <= set("0123456789abcdef")
-        for key in all_keys(config(), facts()).values()
+        for key in all_keys(config(), inputs()).values()
     )
-    assert run_key(config(), facts()) not in set(all_keys(config(), facts()).values()) - {
-        run_key(config(), facts())
+    assert run_key(config(), inputs()) not in set(all_keys(config(), inputs()).values()) - {
+        run_key(config(), inputs())
     }

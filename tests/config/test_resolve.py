@@ -59,7 +59,8 @@ def refusal(**values: Any) -> str:
         ),
         (
             {"llm": {"modell": "x"}},
-            "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, llm.name?",
+            "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, "
+            "llm.name?",
         ),
         (
             {"tracking": {"name": "mlfow"}},
@@ -73,16 +74,17 @@ def refusal(**values: Any) -> str:
         ),
         (
             {"compression_turn": "sometimes"},
-            "compression_turn must be never, middle, rolling or a positive integer, not 'sometimes'",
+            "compression_turn must be never, middle, rolling or a positive integer, not "
+            "'sometimes'",
         ),
         (
             {"granularity": {"size": 8, "overlap": 8}},
             "granularity.overlap (8) must be smaller than granularity.size (8)",
         ),
         ({"seed": "${sed}"}, "seed: Interpolation key 'sed' not found"),
-        ({"system": {"top": 1}}, "a system's config needs a `name`"),
-        ({"system": None}, "a system's config needs a `name`"),
-        ({"dataset": {"limit_cases": 1}}, "a dataset's config needs a `name`"),
+        ({"system": {"top": 1}}, "the config of a system needs a `name`"),
+        ({"system": None}, "the config of a system needs a `name`"),
+        ({"dataset": {"limit_cases": 1}}, "the config of a dataset needs a `name`"),
         ({"extra": 1}, "unknown field or group 'extra'."),
     ],
 )
@@ -160,7 +162,7 @@ def test_a_file_may_beat_a_preset_only_by_saying_the_same() -> None:
     for choice in ("top_k=narrow", "top_k='5'", "+top_k=5"):
         with pytest.raises(
             UserError,
-            match=r"top_k=\w+ was chosen, but a config file assigns top_k: 20, which wins",
+            match=r"top_k=\w+ has no effect: a config file sets top_k: 20",
         ):
             check_choices(RunConfig(top_k=20), [choice])
 
@@ -193,7 +195,7 @@ def test_a_name_of_another_option_says_which() -> None:
     assert known_names()["judge"] == []
     assert (
         unknown_name("granularity.size").message
-        == "'granularity.size' is a field of granularity=chunk alone"
+        == "'granularity.size' is a field of granularity=chunk only"
     )
     assert unknown_name("granularity.sice").message.startswith(
         "unknown field or group 'granularity.sice'. Did you mean: granularity.size"
@@ -203,5 +205,5 @@ def test_a_name_of_another_option_says_which() -> None:
     assert known_names()["system.name"] == homes
     assert (
         unknown_name("system.name").message
-        == f"'system.name' is a field of {', '.join(homes[:3])} and {len(homes) - 3} more alone"
+        == f"'system.name' is a field of {', '.join(homes[:3])} and {len(homes) - 3} more only"
     )

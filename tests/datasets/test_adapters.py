@@ -60,7 +60,7 @@ def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
         ("my_tickets:Nothing", "data set 'mine': module 'my_tickets' has no class 'Nothing'"),
         (
             "my_tickets:TicketSettings",
-            "my_tickets:TicketSettings is no subclass of memeval.datasets.contract.Dataset",
+            "my_tickets:TicketSettings is not a subclass of memeval.datasets.contract.Dataset",
         ),
         ("infoless:Infoless", "data set 'mine': infoless:Infoless has no `info`"),
         ("memeval.datasets.locomo.adapter:Locomo", "unknown data set 'mine'."),

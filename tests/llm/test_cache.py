@@ -59,7 +59,10 @@ def test_a_cache_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_processes_share_it(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    write = "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = Cache(Path(sys.argv[1]))\n"
+    write = (
+        "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = "
+        "Cache(Path(sys.argv[1]))\n"
+    )
     write += "for i in range(200): c.put(f'{sys.argv[2]}-{i}', b'v', 'o')"
     workers = [
         subprocess.Popen([sys.executable, "-c", write, str(path), str(worker)])

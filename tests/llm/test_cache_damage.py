@@ -1,4 +1,4 @@
-"""What can befall the cache's files: nothing wrong is read, what is sound is kept, and it is said."""
+"""Damage of the cache's files: nothing wrong is read, what is sound is kept, and it is said."""
 
 from __future__ import annotations
 

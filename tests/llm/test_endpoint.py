@@ -1,4 +1,7 @@
-"""Retries: what is tried again, how long is waited, and where it ends. The clock is injected; nothing sleeps."""
+"""Retries: what is tried again, how long is waited, and where it ends.
+
+The clock is injected; nothing sleeps.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
         ("unauthorised", "HTTP 401, the key was refused: unauthorised"),
         (
             "not_found",
-            "HTTP 404, nothing is served under this address, or the model is not known: not_found",
+            "HTTP 404, unknown address or model: not_found",
         ),
         ("quota", "HTTP 429, insufficient_quota: You exceeded"),
     ],
@@ -191,7 +194,8 @@ def test_in_an_outage_all_pause_and_one_probes(serve: Serve) -> None:
         replies = post(server.base_url, time, bodies=bodies, said=said)
         assert len(replies) == 40
         assert server.count() == 40 + 20
-    # Sixteen places: what was under way when it began has failed, and after that one at a time, each after a wait of its own.
+    # Sixteen places: the calls under way when it began have failed; after that one at a time tries,
+    # each after a wait of its own.
     assert 20 - 16 <= len(time.waits) <= 20
     assert time.now > 1.0
 
@@ -308,8 +312,11 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
 @pytest.mark.parametrize(
     ("pieces", "told"),
     [
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}",), "the reply broke off"),
-        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",), "the reply broke off"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}",), "the reply was cut off"),
+        (
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",),
+            "the reply was cut off",
+        ),
         ((b"no HTTP at all\r\n\r\n",), "the reply is not HTTP"),
         ((), "connection reset"),
         ((reply_head(200, 2, {}) + b"[]",), "not a JSON object"),

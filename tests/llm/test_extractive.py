@@ -22,10 +22,13 @@ from memeval.records import MemoryChunk, Role
 CONTEXT = (
     "[1:56 pm on 8 May 2023] Ann: I adopted a grey cat called Tofu yesterday. He sleeps all day.",
     "[1:56 pm on 8 May 2023] Bob: Lovely! What does Tofu eat?",
-    "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister Clara.\nAnn: Wow, tell me more!",
+    "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister "
+    "Clara.\nAnn: Wow, tell me more!",
     "[9:10 am on 9 June 2023] Ann: I moved to Lisbon because my company opened an office there.",
-    "[7:00 pm on 1 July 2023] Bob: I have been learning the violin for three years.\nBob: I practise twice a week.",
-    "[7:00 pm on 1 July 2023] Ann: We have five chickens on the farm. [shares an image: a photo of a wooden barn]",
+    "[7:00 pm on 1 July 2023] Bob: I have been learning the violin for three years.\nBob: I "
+    "practise twice a week.",
+    "[7:00 pm on 1 July 2023] Ann: We have five chickens on the farm. [shares an image: a photo "
+    "of a wooden barn]",
     "[7:05 pm on 2 July 2023] Bob: Next month I'm visiting my parents in Norway.",
 )
 
@@ -105,7 +108,10 @@ def test_reads_chunks_as_the_rest_of_memeval_writes_them() -> None:
 
 
 def test_a_unit_may_hold_blocks_of_several_dates() -> None:
-    unit = "[1:00 pm on 1 May 2023] Ann: Nice weather.\n[1:00 pm on 5 May 2023] Ann: I sold my boat yesterday."
+    unit = (
+        "[1:00 pm on 1 May 2023] Ann: Nice weather.\n[1:00 pm on 5 May 2023] Ann: I sold my boat "
+        "yesterday."
+    )
     assert answer("When did Ann sell her boat?", (unit,)) == "4 May 2023"
 
 
@@ -217,7 +223,8 @@ def locomo(data_dir: Path) -> list[tuple[dict[str, str], list[dict[str, object]]
         for number in sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key)):
             for turn in talk[f"session_{number}"]:
                 units[turn["dia_id"]] = (
-                    f"[{talk[f'session_{number}_date_time'].replace(',', '')}] {turn['speaker']}: {turn['text']}"
+                    f"[{talk[f'session_{number}_date_time'].replace(',', '')}] "
+                    f"{turn['speaker']}: {turn['text']}"
                 )
         found.append((units, case["qa"]))
     return found

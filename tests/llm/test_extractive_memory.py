@@ -1,4 +1,6 @@
-"""What the offline model writes while memory is built: summaries and forms, of sentences that were said."""
+"""What the offline model writes while memory is built: summaries and forms, of sentences that were
+said.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,14 @@ from memeval.prompts import load_builtin
 from memeval.records import Role
 
 FIRST = (
-    "[1:56 pm on 8 May 2023] Ann: Hi! I adopted a grey cat called Tofu yesterday. He sleeps all day.",
+    "[1:56 pm on 8 May 2023] Ann: Hi! I adopted a grey cat called Tofu yesterday. He sleeps all "
+    "day.",
     "[1:56 pm on 8 May 2023] Bob: Lovely! What does Tofu eat?",
     "[1:56 pm on 8 May 2023] Ann: Only salmon. [shares an image: a grey cat on a red sofa]",
 )
 SECOND = (
-    "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister Clara.\nAnn: Wow, tell me more!",
+    "[9:10 am on 9 June 2023] Bob: Last week I started a pottery class with my sister "
+    "Clara.\nAnn: Wow, tell me more!",
     "[9:10 am on 9 June 2023] Ann: I moved to Lisbon because my company opened an office there.",
     "[9:10 am on 9 June 2023] Bob: I plan to visit you in August. I need to book a flight.",
 )
@@ -100,7 +104,8 @@ def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(units: list[str], bu
 
 def test_a_long_window_is_summarised_quickly() -> None:
     units = tuple(
-        f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and place{n % 53}."
+        f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and "
+        f"place{n % 53}."
         for n in range(600)
     )
     start = time.perf_counter()

@@ -1,4 +1,6 @@
-"""One flight per home: identical requests that are under way at once are asked for and paid once, whoever dies or fails meanwhile."""
+"""One flight per home: identical requests that are under way at once are asked for and paid once,
+whoever dies or fails meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ async def main(folder, url, calls, texts, origin):
     model = OpenAIModel(endpoint, Sampling("m", 0.0, 10), replies, origin)
     embedder = OpenAIEmbedder(endpoint, "e", None, vectors, origin)
     asked = [
-        model.complete(ChatPrompt(({"role": "user", "content": f"question {n}"},)), role=Role.ANSWER)
+        model.complete(
+            ChatPrompt(({"role": "user", "content": f"question {n}"},)),
+            role=Role.ANSWER,
+        )
         for n in range(int(calls))
     ]
     case = [f"text {n}" for n in range(int(texts))]
@@ -199,7 +204,10 @@ def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(
 
 
 def test_a_flight_over_processes_is_read_back_as_another_runs(tmp_path: Path) -> None:
-    """What two embed at once, in one process or two, is metered by who paid; its tokens are the same."""
+    """What two embed at once, in one process or two, is metered by who paid.
+
+    Its tokens are the same.
+    """
 
     async def scene(server: ScriptedEndpoint, origin: str) -> tuple[Usage, ...]:
         cache = Cache(tmp_path / "embeddings.sqlite")

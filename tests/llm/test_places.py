@@ -1,4 +1,6 @@
-"""The places at an endpoint: one limit over tasks, loops, threads and processes, that a death gives back."""
+"""The places at an endpoint: one limit over tasks, loops, threads and processes, that a death gives
+back.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,7 @@ def test_the_limit_holds_over_processes_and_nobody_starves(
         assert server.peak <= limits[0]
         assert server.count() == 40 * len(limits)
 
-    # All had the same work: who is served fairly ends when the others do, whenever the first one ends.
+    # All had the same work: if they are served fairly, they end at the same time.
     starts, ends = zip(*spans, strict=True)
     first = min(end - start for start, end in spans)
     assert first > 0.3 * (max(ends) - max(starts))

@@ -1,4 +1,6 @@
-"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked for again."""
+"""What a reply holds: sound values pass, odd ones are mended by a rule and named, the rest is asked
+for again.
+"""
 
 from __future__ import annotations
 
@@ -129,8 +131,8 @@ def test_details_may_be_absent(details: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "without a byte"),
-        (b"  \n", "without a byte"),
+        (b"", "it has no body"),
+        (b"  \n", "it has no body"),
         (b"<!DOCTYPE html><html>", "HTML page"),
         (b"\n<html>", "HTML page"),
         (b"Bad gateway", "not JSON"),
@@ -238,7 +240,7 @@ def test_a_reply_without_choices_is_asked_for_again(sent: dict[str, Any]) -> Non
 
 
 def test_a_reply_that_ended_by_an_error_is_asked_for_again() -> None:
-    with pytest.raises(UnsoundReplyError, match="ended by an error"):
+    with pytest.raises(UnsoundReplyError, match="ended with an error"):
         read_chat(reply("Par", "error"), ASKED)
 
 
@@ -416,14 +418,14 @@ def vectors(*rows: Any, **more: Any) -> dict[str, Any]:
         (vectors([1.0, 0.0], "AAA="), "base64"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]}, "indices"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "indices"),
-        ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "no sound index"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"embedding": [1.0]}]}, "no valid index"),
         (
             {"data": [{"index": "0", "embedding": [1.0]}, {"index": "1", "embedding": [1.0]}]},
-            "no sound index",
+            "no valid index",
         ),
         (
             {"data": [{"index": True, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]},
-            "no sound index",
+            "no valid index",
         ),
     ],
 )

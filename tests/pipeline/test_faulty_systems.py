@@ -137,7 +137,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("faulty:LeavesAbstract", "leaves answer, ingest of MemorySystem undefined"),
+        ("faulty:LeavesAbstract", "does not define answer, ingest of MemorySystem"),
         ("faulty:TakesNoParts", "can't be built from (settings, parts)"),
         ("faulty:SettingsNoClass", "settings type of this system must be a dataclass"),
         ("faulty:SettingsPlain", "settings type of this system must be a dataclass"),
@@ -146,7 +146,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("faulty:WordingsUnknown", "nothing_such"),
         ("faulty:WordingsText", "ingest_templates() must return names of templates"),
         ("faulty:ThinksRaises", "in uses_llm_at_ingest: SystemExit: 0"),
-        ("faulty:not_a_class", "is no subclass of"),
+        ("faulty:not_a_class", "is not a subclass of"),
         ("faulty:Nothing", "has no class 'Nothing'"),
         ("faulty", "must read package.module:Class"),
         ("no_such_module:X", "no module named 'no_such_module'"),
@@ -188,7 +188,7 @@ def test_a_class_that_is_none_is_one_line(
 
 
 def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() -> None:
-    with pytest.raises(WorldError, match="cancelled from within"):
+    with pytest.raises(WorldError, match="the system cancelled the run"):
         played("CancelsEverything")
 
 

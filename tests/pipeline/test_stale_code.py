@@ -33,11 +33,11 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def made_again(checkout: Path) -> set[str]:
+def made_again(checkout: Path, *words: str) -> set[str]:
     """The stages of which the command did anything; `figures` where it summed up the rows again."""
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     environment = {name: value for name, value in environment.items() if "MEMEVAL" not in name}
-    command = [sys.executable, "-m", "memeval", *RUN]
+    command = [sys.executable, "-m", "memeval", *RUN, *words]
     done = subprocess.run(
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=True
     )
@@ -79,3 +79,17 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     edit(checkout, "report/markdown.py")
     edit(checkout, "systems/retrieval/rag.py")
     assert made_again(checkout) == set(), "this cell runs through neither"
+
+
+def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) -> None:
+    """`rolling` compresses after every 40 chunks: not a setting, but in the digest of the code."""
+    rolling = "compression_turn=rolling"
+    everything = {"prepare", "answer", "judge", "figures"}
+    assert made_again(checkout, rolling) == everything
+    assert made_again(checkout, rolling) == set(), "nothing was edited"
+
+    path = checkout / "memeval" / "pipeline" / "memory.py"
+    source = path.read_text(encoding="utf-8")
+    assert "\nROLLING_TURNS = 40\n" in source
+    path.write_text(source.replace("\nROLLING_TURNS = 40\n", "\nROLLING_TURNS = 20\n"), "utf-8")
+    assert made_again(checkout, rolling) == everything

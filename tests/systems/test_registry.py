@@ -129,7 +129,7 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
             "system.working_memory.template needs lines `- Name:`",
         ),
         ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "each name once"),
-        ("no_memory", {"top": 1}, "unknown option 'system.top': there are no settings here"),
+        ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
     ],
 )
 def test_other_systems_check_theirs(name: str, given: Mapping[str, Any], message: str) -> None:
@@ -214,7 +214,7 @@ def test_a_class_of_ones_own_is_taken_from_its_path() -> None:
     [
         ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
         (f"{__name__}:Missing", "has no class 'Missing'"),
-        (f"{__name__}:Sample", "is no subclass of memeval.systems.base.MemorySystem"),
+        (f"{__name__}:Sample", "is not a subclass of memeval.systems.base.MemorySystem"),
         ("memeval.systems.retrieval.rag", "system.class must read package.module:Class"),
     ],
 )

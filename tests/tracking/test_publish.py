@@ -59,7 +59,7 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
     with Publisher(tmp_path) as publisher:
         result = publisher.publish(folder)
-    assert result.error is not None and "a file stands where a folder is needed" in result.error
+    assert result.error is not None and "a file is in the place of a folder" in result.error
     assert "\n" not in result.error
     assert (folder / "report.md").exists()
 
@@ -81,7 +81,7 @@ def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
     folder = write_folder(tmp_path / "runs", summary())
     with Publisher(tmp_path) as publisher:
         result = publisher.publish(folder)
-    assert result.error == "the publisher died twice over bm25-10-1: exit status 1"
+    assert result.error == "the publisher crashed twice on bm25-10-1: exit status 1"
 
 
 def test_a_worker_that_cannot_start_is_an_error_too(

@@ -60,7 +60,7 @@ def test_passwords_are_not_shown() -> None:
     "uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "sqlite://", "sqlite:///", "ftp://host"]
 )
 def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
-    with pytest.raises(UserError, match="is no MLflow store"):
+    with pytest.raises(UserError, match="is not a tracking URI"):
         prepare_store(tmp_path, uri)
 
 
@@ -101,7 +101,7 @@ def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> Non
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
-    with pytest.raises(WorldError, match="a file stands where a folder is needed"):
+    with pytest.raises(WorldError, match="a file is in the place of a folder"):
         prepare_store(tmp_path)
 
 
@@ -150,7 +150,7 @@ def test_a_damaged_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
-        ("(sqlite3.OperationalError) database is locked", "another process holds it"),
+        ("(sqlite3.OperationalError) database is locked", "another process locked it"),
         ("[Errno 28] No space left on device", "the disk is full"),
         ("(sqlite3.OperationalError) attempt to write a readonly database", "it can't be written"),
         (

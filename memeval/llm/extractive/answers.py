@@ -1,4 +1,6 @@
-"""From a question and a context to an answer: the kind of the question decides how it is read off the best sentences."""
+"""From a question and a context to an answer: the kind of the question decides how it is read off
+the best sentences.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ DEPTH = 6
 
 LEAST_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
-"""The share of the question's stems that one turn must hold for an answer; it grows with each tenfold of turns, as chance overlap does."""
+"""The share of the question's stems that one turn must hold for an answer; it grows with each
+tenfold of turns, as chance overlap does.
+"""
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""More of it is asked for where the question names nobody who speaks, and still more where the context never tells of whom it names."""
+"""More of it is asked for where the question names nobody who speaks, and still more where the
+context never tells of whom it names.
+"""
 
 SWAPPED = 0.2
-"""Where turns of others hold so much more of the question than those of the people it names, it speaks of the wrong person."""
+"""Where turns of others hold so much more of the question than those of the people it names, it
+speaks of the wrong person.
+"""
 
 FAR_BEHIND = 0.6
 NEARLY_AS_GOOD = 0.7
@@ -42,12 +50,17 @@ NEARLY_AS_GOOD = 0.7
 
 LIST_ITEMS = 3
 LIST_MARGIN = 3.0
-"""A list takes up to `LIST_ITEMS` spans of different turns, none scored further below the best than the margin."""
+"""A list takes up to `LIST_ITEMS` spans of different turns, none scored further below the best than
+the margin.
+"""
 
 _ORDER = re.compile(r"\b(?:first|earlier|earliest|last|later|most recent)")
 
 NEGATIONS = frozenset(
-    "not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't".split()
+    """
+        not no never nope don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't
+        can't couldn't won't
+    """.split()
 )
 
 
@@ -61,7 +74,10 @@ class Reading:
 
 
 def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
-    """The answer to a question from the units of a context; `asked_at` only matters for the time that has passed since an event."""
+    """The answer to a question from the units of a context.
+
+    `asked_at` only matters for the time that has passed since an event.
+    """
     question, read_context = analyse(text), index(context)
     ranking = rank(question, read_context, DEPTH)
     if not _bears(question, read_context, ranking):
@@ -89,7 +105,9 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
 
 
 def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The date of the best sentence that has one, of its turn, or the day on which the best sentence was said."""
+    """The date of the best sentence that has one, of its turn, or the day on which the best
+    sentence was said.
+    """
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
@@ -101,7 +119,9 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _moment(question: Question, context: Index, number: int, ranking: Ranking) -> Moment | None:
-    """The when-expression nearest to the question's words in a sentence, else the first one in the rest of its turn."""
+    """The when-expression nearest to the question's words in a sentence, else the first one in the
+    rest of its turn.
+    """
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
     if found := moments(sentence.text, said):
@@ -127,7 +147,9 @@ def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The option that came first or last where that is asked, else the one that the context speaks of more."""
+    """The option that came first or last where that is asked, else the one that the context speaks
+    of more.
+    """
     best = context.sentences[ranking.best[0]]
     days = [event_day(option, context) for option in question.options]
     if None not in days and (order := _ORDER.search(question.text)):
@@ -161,7 +183,7 @@ def _duration(question: Question, context: Index, ranking: Ranking) -> Reading:
 def _quantity(
     find: Callable[[str, str], str | None], question: Question, context: Index, ranking: Ranking
 ) -> Reading | None:
-    """The first quantity of the best sentence that has one, sentences far behind the best left out."""
+    """The first quantity of the best sentence that has one; far worse sentences are left out."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break

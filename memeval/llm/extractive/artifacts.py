@@ -1,4 +1,6 @@
-"""Extraction without a model: each sentence that tells something becomes an artifact, its type read off its words."""
+"""Extraction without a model: each sentence that tells something becomes an artifact, its type read
+off its words.
+"""
 
 from __future__ import annotations
 
@@ -23,34 +25,42 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             "reminder",
-            r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|deadline|due (?:on|by))\b",
+            r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|"
+            r"deadline|due (?:on|by))\b",
         ),
         (
             "decision",
-            r"\b(?:decid\w+|decision|chose|chosen|opted|settled on|went with|going with|made up (?:my|our) mind|agreed to|quit)\b",
+            r"\b(?:decid\w+|decision|chose|chosen|opted|settled on|went with|going with|made up "
+            r"(?:my|our) mind|agreed to|quit)\b",
         ),
         (
             "todo",
-            r"\b(?:need to|have to|has to|must|gotta|going to|gonna|i'll|we'll|i will|we will|plan(?:s|ned|ning)? (?:to|on)|want to|"
+            r"\b(?:need to|have to|has to|must|gotta|going to|gonna|i'll|we'll|i will|we will|"
+            r"plan(?:s|ned|ning)? (?:to|on)|want to|"
             r"hop(?:e|ing) to|thinking (?:of|about)|looking forward)\b",
         ),
         (
             "insight",
-            r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|felt)|inspir\w+|means? a lot)\b",
+            r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|"
+            r"felt)|inspir\w+|means? a lot)\b",
         ),
         (
             "relationship",
-            rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|grew up together)\b",
+            rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|"
+            r"grew up together)\b",
         ),
         (
             "person_attribute",
-            r"\b(?:i'm|i am|i've been|i've got|i have|i love|i like|i enjoy|i prefer|i hate|i live|i work|i play|i usually|i always|"
+            r"\b(?:i'm|i am|i've been|i've got|i have|i love|i like|i enjoy|i prefer|i hate|i "
+            r"live|i work|i play|i usually|i always|"
             r"favou?rite|my (?:job|hobby|name|passion|dream|goal|home|pets?|dog|cat))\b",
         ),
         (
             "event",
-            r"\b(?:\w{2,}ed|went|bought|got|made|took|saw|met|had|gave|found|began|came|wrote|ran|won|lost|left|ate|spoke|broke|drove|"
-            r"rode|grew|drew|flew|sang|swam|built|spent|sent|sold|fell|heard|led|caught|did|was|were)\b",
+            r"\b(?:\w{2,}ed|went|bought|got|made|took|saw|met|had|gave|found|began|came|wrote|"
+            r"ran|won|lost|left|ate|spoke|broke|drove|"
+            r"rode|grew|drew|flew|sang|swam|built|spent|sent|sold|fell|heard|led|caught|did|was|"
+            r"were)\b",
         ),
     )
 )
@@ -60,8 +70,9 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 def extract(prompt: ExtractPrompt) -> str:
     """The artifacts of the units as a JSON list.
 
-    The first pass (nothing is known) takes the sentences whose words tell a type; the second one all others that say anything. The content
-    of a reply is the question that the turn before it asks: without it, it often tells nothing.
+    The first pass (nothing is known) takes the sentences whose words tell a type; the second one
+    all others that say anything. The content of a reply is the question that the turn before it
+    asks: without it, it often tells nothing.
     """
     found = []
     asked = ""

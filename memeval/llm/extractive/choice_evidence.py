@@ -26,9 +26,10 @@ DEPTH = 15
 WEIGHTS = {"near": 1.0, "wide": 0.4, "named": 0.3, "read": 0.6, "dated": 1.5}
 """Of each kind of evidence.
 
-near: the largest share of the choice's words (by idf) in one turn, times how well that turn bears on the question; wide: their share in all
-turns found together; named: in all that the people say whom the question names; read: how much the choice shares with the answer that the
-reader gives in words; dated: how near the choice's date is to the dates of the turns found.
+near: the largest share of the choice's words (by idf) in one turn, times how well that turn bears
+on the question; wide: their share in all turns found together; named: in all that the people say
+whom the question names; read: how much the choice shares with the answer that the reader gives in
+words; dated: how near the choice's date is to the dates of the turns found.
 """
 
 DAYS = 10.0
@@ -46,7 +47,10 @@ _DAY_MONTH = re.compile(r"\b(\d{1,2}) (" + "|".join(MONTHS) + r")\b")
 def evidence_for(
     question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
 ) -> Scores:
-    """The weighted evidence for each choice, shape (choices,); `answer` is what the reader answers in words."""
+    """The weighted evidence for each choice, shape (choices,).
+
+    `answer` is what the reader answers in words.
+    """
     features = features_for(question_text, choices, context, answer)
     weighted: Scores = features @ np.array(list(WEIGHTS.values()))
     return weighted
@@ -74,7 +78,10 @@ def features_for(
 
 
 def terms(text: str) -> frozenset[str]:
-    """Stems of the content words, numbers as digits; of all words where there are none but stop words (`No`, `All of them`)."""
+    """Stems of the content words, numbers as digits.
+
+    Of all words where there are none but stop words (`No`, `All of them`).
+    """
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(
         _DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS
@@ -82,7 +89,9 @@ def terms(text: str) -> frozenset[str]:
 
 
 def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
-    """How each turn found bears on the question, against the best one, and the stems that it and the next turn hold."""
+    """How each turn found bears on the question, against the best one, and the stems that it and
+    the next turn hold.
+    """
     found: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         found.setdefault(
@@ -105,7 +114,10 @@ def _words(context: Index, place: int) -> frozenset[str]:
 
 
 def _said_by(question: Question, context: Index) -> frozenset[str]:
-    """The stems that the people say whom the question names; nothing where it names nobody who speaks."""
+    """The stems that the people say whom the question names.
+
+    Nothing where it names nobody who speaks.
+    """
     places = [
         place
         for name in sorted(question.names & context.spoken.keys())
@@ -132,7 +144,10 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 def _dated(
     question: Question, choices: Sequence[str], context: Index, ranking: Ranking
 ) -> list[float]:
-    """How near each choice's date comes to the dates of the sentences found; zeros where no time is asked for and few choices have one."""
+    """How near each choice's date comes to the dates of the sentences found.
+
+    Zeros where no time is asked for and few choices have one.
+    """
     written = [_written(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
@@ -146,7 +161,9 @@ def _dated(
 
 
 def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
-    """Dates of the sentences found, as `dates` writes them, each with how well its sentence bears on the question."""
+    """Dates of the sentences found, as `dates` writes them, each with how well its sentence bears
+    on the question.
+    """
     dates = []
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if ranking.scores[0] <= 0 or score <= 0:
@@ -172,7 +189,9 @@ def _written(choice: str) -> str:
 
 
 def _nearness(choice: str, date: str) -> float:
-    """1 for the same date in the same words, in (0, 1) the nearer the days are, less where one is a year or a month and the other a day."""
+    """1 for the same date in the same words, in (0, 1) the nearer the days are, less where one is a
+    year or a month and the other a day.
+    """
     if choice.casefold() == date.casefold():
         return 1.0
     first, second = approximate_day(choice), approximate_day(date)
@@ -183,7 +202,9 @@ def _nearness(choice: str, date: str) -> float:
 
 
 def _single_day(text: str) -> bool:
-    """Whether it names one day, `7 May 2023` or `The Sunday before 14 May 2023`, and not a week or a month."""
+    """Whether it names one day, `7 May 2023` or `The Sunday before 14 May 2023`, and not a week or
+    a month.
+    """
     return bool(_DAY_MONTH.search(text)) and not re.search(
         r"\b(?:week|weekend|month|year)s?\b", text
     )

@@ -1,9 +1,11 @@
-"""Chooses among given answers: each is scored by what of it the context tells, and where in the context.
+"""Chooses among given answers: each is scored by what of it the context tells, and where in the
+context.
 
-In English by the reader's own means (see `evidence_for`), in text without spaces between its words, such as Chinese, by pairs of characters
-(see `grams`).
-Without a context that bears on the question, a choice which says that there is no answer is taken, else the one that shares most with the
-question. Equal scores are told apart by a hash of the choice's text: no position is preferred, and the order of the choices plays no part.
+In English by the reader's own means (see `evidence_for`), in text without spaces between its words,
+such as Chinese, by pairs of characters (see `grams`). Without a context that bears on the question,
+a choice which says that there is no answer is taken, else the one that shares most with the
+question. Equal scores are told apart by a hash of the choice's text: no position is preferred, and
+the order of the choices plays no part.
 """
 
 from __future__ import annotations
@@ -25,14 +27,18 @@ MARGIN = 0.8
 """Where several may be chosen, all are that score at least this share of the best."""
 
 _NO_ANSWER = re.compile(
-    r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|not stated|no information|"
+    r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|"
+    r"not stated|no information|"
     r"not enough information|can(?:not|'t) be (?:answered|determined))\b"
 )
 """Choices that say that there is no answer."""
 
 
 def choose(prompt: ChoosePrompt) -> str:
-    """The label of the best choice; where several may be chosen, those of all that come near it, ascending, joined by commas."""
+    """The label of the best choice.
+
+    Where several may be chosen, those of all that come near it, ascending, joined by commas.
+    """
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),

@@ -1,7 +1,7 @@
 """When-expressions of a sentence, resolved against the date on which it was said.
 
-A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays relative to one:
-`The week before 9 June 2023`.
+A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays
+relative to one: `The week before 9 June 2023`.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ def month_text(year: int, month: int) -> str:
 
 
 def moments(sentence: str, said: date | None) -> list[Moment]:
-    """All when-expressions of a sentence in order, overlapping ones left out; relative ones need `said`."""
+    """All when-expressions of a sentence in order, overlapping ones left out.
+
+    Relative ones need `said`.
+    """
     found: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
-            # Only the neighbours can overlap: a look at all of them takes the square of their number.
+            # Only the neighbours can overlap; a look at all takes the square of their number.
             place = bisect(taken, match.span())
             beside = taken[max(place - 1, 0) : place + 1]
             if any(match.start() < end and start < match.end() for start, end in beside):
@@ -170,7 +173,9 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _weekday(match: re.Match[str], said: date | None) -> Resolved:
-    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after it."""
+    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after
+    it.
+    """
     if said is None:
         return None
     name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))
@@ -229,14 +234,14 @@ _RULES: tuple[tuple[re.Pattern[str], Resolver], ...] = tuple(
         ),
         (r"\bin " + _COUNT + r"(?: of)? (day|week|month|year)s?\b(?! ago)", _ahead),
         (
-            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|winter|spring|fall|autumn)\b",
+            r"\b(last|past|previous|next|coming|upcoming|this) (weekend|week|month|year|summer|"
+            r"winter|spring|fall|autumn)\b",
             _around,
         ),
         (r"\b(?P<which>last|this past|past|next|this|coming|on) " + _WEEKDAY, _weekday),
         (
-            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) )(?P<month>"
-            + _MONTH
-            + r")\b",
+            r"\b(?:(?P<which>last|next|this) |(?:in|since|during|until|by|around|early|late) "
+            r")(?P<month>" + _MONTH + r")\b",
             _bare_month,
         ),
         (r"\b(?:in|since|from|until|around|of|year) ((?:19|20)\d{2})\b", _year),

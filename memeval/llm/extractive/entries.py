@@ -1,4 +1,6 @@
-"""Sentences that can stand alone, each with its date and its speaker: what the offline model's summaries and forms are made of."""
+"""Sentences that can stand alone, each with its date and its speaker: what the offline model's
+summaries and forms are made of.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,11 @@ def _heads(unit: str) -> Iterator[tuple[str, str]]:
 
 
 def block(chosen: Iterable[Entry]) -> str:
-    """The entries as one unit: a date before the first line that it holds for, one line for what a speaker says on; undated ones first."""
+    """The entries as one unit: a date before the first line that it holds for, one line for what a
+    speaker says on.
+
+    Undated ones first.
+    """
     lines: list[str] = []
     stamp, speaker = "", ""
     for entry in sorted(chosen, key=lambda one: bool(one.stamp)):

@@ -1,4 +1,6 @@
-"""Events by their dates: which of two came first, and how much time lies between them or has passed since."""
+"""Events by their dates: which of two came first, and how much time lies between them or has passed
+since.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from memeval.llm.extractive.words import NUMBERS
 
 _UNIT = r"how many (?P<unit>day|week|month|year)s"
 _SINCE = re.compile(
-    rf"{_UNIT} (?:ago (?:did|was|were|do)|(?:have|had)? ?(?:passed|it been|been) since|has it been since) (?P<event>[^?]+)"
+    rf"{_UNIT} (?:ago (?:did|was|were|do)|(?:have|had)? ?(?:passed|it been|been) since|has it "
+    r"been since) (?P<event>[^?]+)"
 )
 _BETWEEN = re.compile(
-    rf"{_UNIT} (?:\w+ )?(?:passed |lapsed |elapsed |were there |are there )?between (?P<one>.+?) and (?P<other>[^?]+)"
+    rf"{_UNIT} (?:\w+ )?(?:passed |lapsed |elapsed |were there |are there )?between (?P<one>.+?) "
+    r"and (?P<other>[^?]+)"
 )
 _AROUND = re.compile(rf"{_UNIT} (?:before|after) (?P<one>.+?) did (?P<other>[^?]+)")
 _DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
@@ -24,7 +28,10 @@ _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) 
 
 
 def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | None:
-    """The time between the two events of a lower-cased question, or since its one event; None where it asks for neither."""
+    """The time between the two events of a lower-cased question, or since its one event.
+
+    None where it asks for neither.
+    """
     if match := _SINCE.search(question):
         first, second = event_day(match["event"], context), asked_at.date() if asked_at else None
     elif match := _BETWEEN.search(question) or _AROUND.search(question):
@@ -38,7 +45,9 @@ def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | N
 
 
 def event_day(event: str, context: Index) -> date | None:
-    """The day of what is best told of an event: the date that its sentence names, else the day on which that was said."""
+    """The day of what is best told of an event: the date that its sentence names, else the day on
+    which that was said.
+    """
     ranking = rank(analyse(event), context, depth=1)
     if not ranking.best:
         return None
@@ -49,7 +58,11 @@ def event_day(event: str, context: Index) -> date | None:
 
 
 def approximate_day(text: str) -> date | None:
-    """A day that stands for an answer of `dates`: the middle of a month, the Friday, the week itself; None for a bare year."""
+    """A day that stands for an answer of `dates`: the middle of a month, the Friday, the week
+    itself.
+
+    None for a bare year.
+    """
     match = _DATED.search(text)
     if match is None:
         return None

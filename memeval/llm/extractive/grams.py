@@ -1,4 +1,6 @@
-"""Choices in text without spaces between its words: overlap of pairs of neighbouring characters, and of words in Latin script."""
+"""Choices in text without spaces between its words: overlap of pairs of neighbouring characters,
+and of words in Latin script.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def has_unspaced(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def grams(text: str) -> frozenset[str]:
-    """Pairs of neighbouring characters of each run of Chinese, one alone where there is no pair, and lower-cased words in Latin script."""
+    """Pairs of neighbouring characters of each run of Chinese, one alone where there is no pair,
+    and lower-cased words in Latin script.
+    """
     found: set[str] = set()
     for run in _RUN.findall(text.lower()):
         found.update(
@@ -38,7 +42,8 @@ def grams(text: str) -> frozenset[str]:
 
 
 def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...]) -> list[float]:
-    """Per choice, the idf-weighted share of its grams in the sentences nearest to the question, times how near they are.
+    """Per choice, the idf-weighted share of its grams in the sentences nearest to the question,
+    times how near they are.
 
     Without such a sentence, the share of the choice's grams that the question holds.
     """
@@ -75,6 +80,9 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
 
 @lru_cache(maxsize=16)
 def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]:
-    """The grams of each sentence of a context, and in how many sentences each is; kept, since many questions are asked of the same one."""
+    """The grams of each sentence of a context, and in how many sentences each is.
+
+    Kept, since many questions are asked of the same one.
+    """
     sentences = [grams(part) for unit in context for part in _END.split(unit) if part.strip()]
     return sentences, Counter(gram for sentence in sentences for gram in sentence)

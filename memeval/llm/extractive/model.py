@@ -34,9 +34,11 @@ _AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
 
 
 class ExtractiveModel(LanguageModel):
-    """Answers from the context by classical means: no weights to fetch, no network, equal prompts give equal replies.
+    """Answers from the context by classical means: no weights to fetch, no network, equal prompts
+    give equal replies.
 
-    It reads the typed fields of a prompt and nothing else; its template (`system_text`, `user_template`) is not for it.
+    It reads the typed fields of a prompt and nothing else; its template (`system_text`,
+    `user_template`) is not for it.
     """
 
     name = "extractive"
@@ -83,7 +85,10 @@ def _reply(reading: Reading, style: str) -> str:
         return f"Nothing in the context bears on the question.\nAnswer: {reading.answer}"
     who = reading.support.speaker.title() or "the context"
     when = f" at {format_time(reading.support.time)}" if reading.support.time else ""
-    return f'The sentence that bears most on the question is from {who}{when}: "{reading.support.text.strip()}"\nAnswer: {reading.answer}'
+    return (
+        f"The sentence that bears most on the question is from {who}{when}: "
+        f'"{reading.support.text.strip()}"\nAnswer: {reading.answer}'
+    )
 
 
 def _prompt_tokens(prompt: AnswerPrompt | ChoosePrompt, *shown: str) -> int:

@@ -1,4 +1,6 @@
-"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and `how old`."""
+"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and
+`how old`.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,14 @@ _AMOUNT = rf"(?:\d[\d,.]*(?:\s?[-–]\s?\d+)?|{_SPELT})"
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|year|decade)s?"
 _ABOUT = r"(?:(?:about|nearly|almost|over|around|at least|more than|less than|up to)\s+)?"
 _DURATION = re.compile(
-    rf"\b{_ABOUT}(?:{_AMOUNT}|a few|several|an?(?: couple)?(?: of)?|many)(?:\s+(?:more|good|whole|long))?[\s-]+{_UNIT}\b(?:\s+old\b)?"
+    rf"\b{_ABOUT}(?:{_AMOUNT}|a few|several|an?(?: couple)?(?: of)?|many)(?:\s+(?:more|good|"
+    rf"whole|long))?[\s-]+{_UNIT}\b(?:\s+old\b)?"
     r"|\bsince\s+(?:\d{4}|I was \w+|\w+ school|childhood|[A-Z]\w+)",
     re.IGNORECASE,
 )
 _FREQUENCY = re.compile(
-    rf"\b{_ABOUT}(?:once|twice|(?:{_AMOUNT}|a few|several|a couple of) times)(?:\s+or\s+\w+)?(?:\s+(?:a|an|per|every|each)\s+\w+)?"
+    rf"\b{_ABOUT}(?:once|twice|(?:{_AMOUNT}|a few|several|a couple of) "
+    r"times)(?:\s+or\s+\w+)?(?:\s+(?:a|an|per|every|each)\s+\w+)?"
     rf"|\bevery\s+(?:(?:other|single|{_AMOUNT})\s+)?\w+|\b(?:daily|weekly|monthly|yearly)\b",
     re.IGNORECASE,
 )
@@ -29,7 +33,9 @@ _ONE = frozenset("one once".split())
 
 
 def duration(sentence: str, question: str) -> str | None:
-    """The first length of time, frequency or age in a sentence, as the lower-cased question asks for it."""
+    """The first length of time, frequency or age in a sentence, as the lower-cased question asks
+    for it.
+    """
     patterns = (
         (_AGE,)
         if "how old" in question
@@ -43,7 +49,9 @@ def duration(sentence: str, question: str) -> str | None:
 
 
 def count(sentence: str, question: str) -> str | None:
-    """The first number of a sentence, with its unit where the lower-cased question asks for days, weeks, months or years."""
+    """The first number of a sentence, with its unit where the lower-cased question asks for days,
+    weeks, months or years.
+    """
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None

@@ -42,25 +42,34 @@ class Question:
     pairs: frozenset[tuple[str, str]]
     """Stems of content words that follow each other."""
     names: frozenset[str]
-    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly, and places."""
+    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly,
+    and places.
+    """
     likely: bool = False
     """True where it asks for a guess (`would`, `might`, `likely`)."""
     options: tuple[str, ...] = ()
     """The two sides of an either-or question."""
     verb: str = ""
-    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where that pattern is missing."""
+    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where
+    that pattern is missing.
+    """
     pictured: bool = False
     """True where it asks for something shared or shown."""
     plural: bool = False
     """True where more than one item is asked for."""
     dates: tuple[str, ...] = ()
-    """Days, months and years that it names, as `dates` writes them; their words are none of its terms."""
+    """Days, months and years that it names, as `dates` writes them; their words are none of its
+    terms.
+    """
     topic: tuple[str, ...] = ()
     """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
 
 
 _DATE = r"(?:year|month|date|day|week|weekend|season|time of (?:the )?year)"
-_PLACE = r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|park|restaurant)"
+_PLACE = (
+    r"(?:city|cities|country|countries|state|states|place|places|location|locations|town|area|"
+    r"park|restaurant)"
+)
 _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"\bhow (?:many|much)\b", Kind.COUNT),
     (r"\bhow long ago\b", Kind.WHEN),
@@ -88,7 +97,8 @@ _ARE = re.compile(r"\bwhat are\b|\b(?:where|who) (?:has|have)\b")
 _BARE_MONTH = re.compile(r"\b(?:in|during|of|this|last) (" + "|".join(MONTHS) + r")\b")
 _PICTURED = re.compile(r"\b(?:photo|picture|image|pic|share[sd]?|show(?:s|ed|n)?|post(?:s|ed)?)\b")
 _VERB = re.compile(
-    r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: \w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
+    r"\b(?:did|does|do|is|are|was|were|has|have|will|can) (?:[A-Z][\w.-]*(?:['’]s(?: "
+    r"\w+){1,2})?(?: and (?:[A-Z]\w+|h\w+ \w+))?"
     r"|the (?:two|friends)) ((?!to\b|the\b|a\b)[a-z]\w+)"
 )
 _GENERIC = frozenset("kind kinds type types sort sorts".split())

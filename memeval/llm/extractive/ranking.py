@@ -1,4 +1,6 @@
-"""Which sentences of a context bear on a question: overlap of stems weighted by idf, in the sentence, its turn and the turn before."""
+"""Which sentences of a context bear on a question: overlap of stems weighted by idf, in the
+sentence, its turn and the turn before.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ EVIDENCE = (
     "preceding",
     "following",
 )
-"""What speaks for a sentence: the share of the question's idf weight that it, its turn, the turn before and the turn after hold, its
-pairs of the question's stems, whether a named person says it, whether it is a question itself, how near its date is to one that the
-question names, and the weight of the sentences right before and after it in its turn."""
+"""What speaks for a sentence: the share of the question's idf weight that it, its turn, the turn
+before and the turn after hold, its pairs of the question's stems, whether a named person says it,
+whether it is a question itself, how near its date is to one that the question names, and the weight
+of the sentences right before and after it in its turn.
+"""
 
 IMPORTANCE = np.array([1.0, 0.5, 0.15, 0.05, 0.1, 0.3, -0.25, 0.3, 0.0, 0.0])
 """Weight of each kind of evidence in the choice of the best sentences."""
@@ -58,7 +62,7 @@ class Index:
     """Numbers of the sentences that are questions."""
 
     def idf(self, term: str) -> float:
-        """How rare a stem is among the sentences: ln(1 + (n - df + 1/2) / (df + 1/2)), as in BM25+."""
+        """Rarity of a stem in the sentences: ln(1 + (n - df + 1/2) / (df + 1/2)), as in BM25+."""
         frequency = len(self.postings.get(term, ()))
         return math.log(1 + (len(self.sentences) - frequency + 0.5) / (frequency + 0.5))
 
@@ -75,7 +79,9 @@ class Ranking:
     coverage: float
     """Largest share of the question's stems that one turn holds, in [0, 1]."""
     coverage_named: float
-    """The same among the turns of the people that the question names; equal to `coverage` where it names nobody who speaks."""
+    """The same among the turns of the people that the question names; equal to `coverage` where it
+    names nobody who speaks.
+    """
     weights: Mapping[str, float]
     """The question's stems with their idf, people who speak left out."""
 
@@ -164,7 +170,9 @@ def _flags(places: Places, context: Index) -> Scores:
 
 
 def _dated(question: Question, context: Index) -> Scores:
-    """1 for sentences said on a day, in a month or in a year that the question names, less in the two weeks after a day."""
+    """1 for sentences said on a day, in a month or in a year that the question names, less in the
+    two weeks after a day.
+    """
     nearness = np.zeros(len(context.sentences))
     for text in question.dates:
         for number, sentence in enumerate(context.sentences):
@@ -194,7 +202,9 @@ def _nearness(text: str, said: date) -> float:
 
 
 def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:
-    """The idf of the question's stems, the names of people who speak left out: who speaks is weighed by itself."""
+    """The idf of the question's stems, the names of people who speak left out: who speaks is
+    weighed by itself.
+    """
     left_out = {stem(name) for name in named}
     return {term: context.idf(term) for term in question.terms if term not in left_out}
 
@@ -215,7 +225,9 @@ def _pairs(question: Question, context: Index) -> Scores:
 
 
 def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scores, Scores]:
-    """The weight of the question's stems in each sentence and in each turn, and their number in each turn."""
+    """The weight of the question's stems in each sentence and in each turn, and their number in
+    each turn.
+    """
     own = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)
     held = np.zeros_like(turn)

@@ -1,4 +1,6 @@
-"""How well each candidate span of the best sentences answers a question: a sum of weighted features."""
+"""How well each candidate span of the best sentences answers a question: a sum of weighted
+features.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,9 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
 def _dynamic(
     question: Question, context: Index, ranking: Ranking, place: int, part: Spans
 ) -> Matrix:
-    """The columns `DYNAMIC` and `EVIDENCE` for the candidates of the sentence at `place` of the ranking."""
+    """The columns `DYNAMIC` and `EVIDENCE` for the candidates of the sentence at `place` of the
+    ranking.
+    """
     sentence = context.sentences[ranking.best[place]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
@@ -188,7 +192,10 @@ def _sums(values: Vector, part: Spans) -> Vector:
 
 
 def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Per token, 1 / distance to the nearest asked token on its left and on its right; 0 where there is none."""
+    """Per token, 1 / distance to the nearest asked token on its left and on its right.
+
+    0 where there is none.
+    """
     return _leftward(asked), _leftward(asked[::-1])[::-1]
 
 

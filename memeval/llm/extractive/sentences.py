@@ -1,6 +1,7 @@
 """From the units of a context to sentences: who said them, when, and in which words.
 
-A unit may start with its date in square brackets, and holds one or more `speaker: text` lines; further dates open further blocks.
+A unit may start with its date in square brackets, and holds one or more `speaker: text` lines;
+further dates open further blocks.
 """
 
 from __future__ import annotations
@@ -51,10 +52,14 @@ class Sentence:
 
 
 _LONGEST_STAMP = 200
-"""Characters of a date with all that may stand beside it; brackets without end take the square of their number."""
+"""Characters of a date with all that may stand beside it; brackets without end take the square of
+their number.
+"""
 SHORT = 640
-"""Characters of a unit that is worth keeping: an utterance or a passage, which many questions bring up. Sentences take some forty times the
-memory of their text, so that long units are kept a few at a time."""
+"""Characters of a unit that is worth keeping: an utterance or a passage, which many questions bring
+up. Sentences take some forty times the memory of their text, so that long units are kept a few at a
+time.
+"""
 
 
 def read_unit(text: str) -> tuple[Sentence, ...]:

@@ -1,6 +1,7 @@
 """The candidate spans of a sentence, and what can be said of each without knowing the question.
 
-A candidate starts and ends with a content word (or starts with a preposition), holds at most `LONGEST` words, and crosses no sentence.
+A candidate starts and ends with a content word (or starts with a preposition), holds at most
+`LONGEST` words, and crosses no sentence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The offline model's summary: the sentences that together tell the most, word for word, with their dates and speakers."""
+"""The offline model's summary: the sentences that together tell the most, word for word, with their
+dates and speakers.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 def summarise(prompt: SummarisePrompt) -> str:
     """The earlier summary merged with the units, within the budget.
 
-    Sentences of the earlier summary and of the units compete on equal terms. The next sentence is the one with the largest
-    gain / (tokens + 6), gain = sum of the weights of the stems that no chosen sentence holds / sqrt(1 + sentences chosen of its date);
-    a stem's weight is 1 + ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each date keeps a
-    voice that way, early ones included, and what is said again and again is told once.
+    Sentences of the earlier summary and of the units compete on equal terms. The next sentence is
+    the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
+    chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
+    ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each
+    date keeps a voice that way, early ones included, and what is said again and again is told once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
     chosen = _chosen(found, prompt.budget_tokens)

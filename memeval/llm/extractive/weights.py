@@ -1,9 +1,10 @@
 """Weights of the span features (`scoring.NAMES`); a feature that is not named weighs nothing.
 
-Fitted by `perf/reader.py --fit`: they maximise the expected official token F1 of a softmax over the candidate spans, with an L2
-penalty, on the questions of five LoCoMo conversations (conv-26, conv-41, conv-43, conv-47, conv-49; evidence turns and top-10 BM25 turns
-as contexts). The other five are for reporting. They hold no word of any conversation: only how much the shape and the place of a span
-speak for it.
+Fitted by `perf/reader.py --fit`: they maximise the expected official token F1 of a softmax over the
+candidate spans, with an L2 penalty, on the questions of five LoCoMo conversations (conv-26,
+conv-41, conv-43, conv-47, conv-49; evidence turns and top-10 BM25 turns as contexts). The other
+five are for reporting. They hold no word of any conversation: only how much the shape and the place
+of a span speak for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Words as the offline reader sees them: tokens, closed word classes, and stems that bring a word's forms together."""
+"""Words as the offline reader sees them: tokens, closed word classes, and stems that bring a word's
+forms together.
+"""
 
 from __future__ import annotations
 
@@ -9,53 +11,80 @@ TOKEN = re.compile(r"\w+(?:['’&.:/+-]\w+)*|[^\w\s]")
 """A word (inner apostrophes, hyphens, points included) or one punctuation mark."""
 
 CONJUNCTIONS = frozenset(
-    "and or but so because since as while although though if then than that which who whom whose where when".split()
+    """
+        and or but so because since as while although though if then than that which who whom whose
+        where when
+    """.split()
 )
 PREPOSITIONS = frozenset(
-    "in on at to for from of with by about near into onto over under through during after before around between among against towards "
-    "like without within across off out up down along behind beside".split()
+    """
+        in on at to for from of with by about near into onto over under through during after before
+        around between among against towards like without within across off out up down along behind
+        beside
+    """.split()
 )
 DETERMINERS = frozenset(
-    "a an the my your his her its our their this that these those some any each every another".split()
+    """
+        a an the my your his her its our their this that these those some any each every another
+    """.split()
 )
 PRONOUNS = frozenset(
-    "i you he she it we they me him us them myself yourself himself herself itself ourselves themselves i'm i've i'll i'd you're you've "
-    "you'll he's she's it's we're we've we'll they're they've that's there's there here who's what's let's mine yours something anything "
-    "everything someone anyone everyone".split()
+    """
+        i you he she it we they me him us them myself yourself himself herself itself ourselves
+        themselves i'm i've i'll i'd you're you've you'll he's she's it's we're we've we'll they're
+        they've that's there's there here who's what's let's mine yours something anything
+        everything someone anyone everyone
+    """.split()
 )
 AUXILIARIES = frozenset(
-    "am is are was were be been being do does did done have has had having can could will would shall should may might must "
-    "don't didn't doesn't isn't aren't wasn't weren't haven't hasn't hadn't can't couldn't won't wouldn't shouldn't not no gonna wanna "
-    "gotta ain't".split()
+    """
+        am is are was were be been being do does did done have has had having can could will would
+        shall should may might must don't didn't doesn't isn't aren't wasn't weren't haven't hasn't
+        hadn't can't couldn't won't wouldn't shouldn't not no gonna wanna gotta ain't
+    """.split()
 )
 QUESTION_WORDS = frozenset("what when where who whom whose which why how".split())
 FILLERS = frozenset(
-    "just really very so too also actually still even pretty quite totally definitely super well yeah yes yep wow hey hi hello thanks "
-    "thank oh ok okay haha lol sure maybe probably finally already recently lately all more most much many lot lots kind sort bit only now "
-    "again ever never always usually often sometimes back away right please anyway btw".split()
+    """
+        just really very so too also actually still even pretty quite totally definitely super well
+        yeah yes yep wow hey hi hello thanks thank oh ok okay haha lol sure maybe probably finally
+        already recently lately all more most much many lot lots kind sort bit only now again ever
+        never always usually often sometimes back away right please anyway btw
+    """.split()
 )
 FUNCTION_WORDS = CONJUNCTIONS | PREPOSITIONS | DETERMINERS | PRONOUNS | AUXILIARIES | QUESTION_WORDS
 STOP_WORDS = FUNCTION_WORDS | FILLERS
 
 EVALUATIVE = frozenset(
-    "great awesome amazing nice good cool fun wonderful fantastic incredible beautiful special perfect best better interesting exciting "
-    "excited happy glad proud tough hard rewarding inspiring inspired lovely sweet fulfilling fulfilled important key crazy wild big huge "
-    "favorite favourite cute gorgeous stunning impressive meaningful memorable".split()
+    """
+        great awesome amazing nice good cool fun wonderful fantastic incredible beautiful special
+        perfect best better interesting exciting excited happy glad proud tough hard rewarding
+        inspiring inspired lovely sweet fulfilling fulfilled important key crazy wild big huge
+        favorite favourite cute gorgeous stunning impressive meaningful memorable
+    """.split()
 )
 VAGUE = frozenset(
-    "thing things way ways time times lot stuff moment moments experience part kind bit guess hope know think feel".split()
+    """
+        thing things way ways time times lot stuff moment moments experience part kind bit guess
+        hope know think feel
+    """.split()
 )
 TEMPORAL = frozenset(
-    "yesterday today tomorrow tonight morning afternoon evening night day days week weeks weekend weekends month months year years ago "
-    "last next monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october "
-    "november december summer winter spring autumn soon later".split()
+    """
+        yesterday today tomorrow tonight morning afternoon evening night day days week weeks weekend
+        weekends month months year years ago last next monday tuesday wednesday thursday friday
+        saturday sunday january february march april june july august september october november
+        december summer winter spring autumn soon later
+    """.split()
 )
 
 NUMBERS = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-        "nineteen twenty".split()
+        """
+            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+            fifteen sixteen seventeen eighteen nineteen twenty
+        """.split()
     )
 } | {
     "a": 1,
@@ -134,22 +163,28 @@ _IRREGULAR = {
 }
 
 _ENDINGS = (
-    ("ization", ""), ("isation", ""), ("fulness", ""), ("ousness", ""), ("iveness", ""), ("ational", ""), ("ation", ""), ("ition", ""),
-    ("ingly", ""), ("ement", ""), ("ment", ""), ("ness", ""), ("ful", ""), ("less", ""), ("tion", "t"), ("sion", "s"), ("able", ""),
-    ("ible", ""), ("ance", ""), ("ence", ""), ("ings", ""), ("ing", ""), ("ies", "i"), ("ied", "i"), ("ive", ""), ("ize", ""), ("ise", ""),
-    ("ity", ""), ("ers", ""), ("ors", ""), ("ist", ""), ("ed", ""), ("er", ""), ("or", ""), ("ly", ""), ("es", ""), ("al", ""), ("s", ""),
-    ("e", ""), ("y", "i"),
+    ("ization", ""), ("isation", ""), ("fulness", ""), ("ousness", ""), ("iveness", ""),
+    ("ational", ""), ("ation", ""), ("ition", ""), ("ingly", ""), ("ement", ""), ("ment", ""),
+    ("ness", ""), ("ful", ""), ("less", ""), ("tion", "t"), ("sion", "s"), ("able", ""),
+    ("ible", ""), ("ance", ""), ("ence", ""), ("ings", ""), ("ing", ""), ("ies", "i"), ("ied", "i"),
+    ("ive", ""), ("ize", ""), ("ise", ""), ("ity", ""), ("ers", ""), ("ors", ""), ("ist", ""),
+    ("ed", ""), ("er", ""), ("or", ""), ("ly", ""), ("es", ""), ("al", ""), ("s", ""), ("e", ""),
+    ("y", "i"),
 )  # fmt: skip
 """Endings and what replaces them; the first that leaves three letters or more is taken."""
 
 
 LONGEST_STEM = 6
-"""Letters: what is longer is cut, which brings `inspire` and `inspiration`, `celebrate` and `celebration` together."""
+"""Letters: what is longer is cut, which brings `inspire` and `inspiration`, `celebrate` and
+`celebration` together.
+"""
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related words together."""
+    """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related
+    words together.
+    """
     word = word.replace("’", "'").removesuffix("'s")
     if word in _IRREGULAR:
         return _IRREGULAR[word]

@@ -1,4 +1,6 @@
-"""The offline model's working memory: sentences sorted into the fields of a form by the words that speak for each kind of field."""
+"""The offline model's working memory: sentences sorted into the fields of a form by the words that
+speak for each kind of field.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,45 @@ PER_FIELD = 5
 """Sentences that a field holds at most."""
 
 _KINDS: Mapping[str, str] = {
-    "who name person people profile identity": "name called am i'm nickname years old born originally",
-    "family friend relation partner pet": "sister brother mother mom mum father dad parents wife husband partner son daughter kids child "
-    "aunt uncle cousin grandmother grandma grandfather grandpa friend dog cat puppy pet girlfriend boyfriend family",
-    "work study job career school profession": "job work working boss colleague company office career business school class course degree "
-    "university college exam teacher student manager client shop project research",
-    "home place location address": "live living lives moved moving house home apartment flat city town village country garden",
-    "like preference interest hobby favourite favorite": "love loves likes enjoy enjoyed favorite favourite prefer adore fan passion "
-    "fond keen hobby",
-    "dislike aversion hate": "hate hates dislike can't refuse allergic avoid scared afraid worst awful terrible annoying",
-    "habit routine": "always usually every often daily weekly routine regularly mornings sundays weekends",
-    "plan upcoming schedule appointment": "plan plans planning going gonna will i'll we'll tomorrow booked soon upcoming forward",
+    "who name person people profile identity": """
+        name called am i'm nickname years old born originally
+    """,
+    "family friend relation partner pet": """
+        sister brother mother mom mum father dad parents wife husband partner son daughter kids
+        child aunt uncle cousin grandmother grandma grandfather grandpa friend dog cat puppy pet
+        girlfriend boyfriend family
+    """,
+    "work study job career school profession": """
+        job work working boss colleague company office career business school class course degree
+        university college exam teacher student manager client shop project research
+    """,
+    "home place location address": """
+        live living lives moved moving house home apartment flat city town village country garden
+    """,
+    "like preference interest hobby favourite favorite": """
+        love loves likes enjoy enjoyed favorite favourite prefer adore fan passion fond keen hobby
+    """,
+    "dislike aversion hate": """
+        hate hates dislike can't refuse allergic avoid scared afraid worst awful terrible annoying
+    """,
+    "habit routine": """
+        always usually every often daily weekly routine regularly mornings sundays weekends
+    """,
+    "plan upcoming schedule appointment": """
+        plan plans planning going gonna will i'll we'll tomorrow booked soon upcoming forward
+    """,
     "wish goal dream aim": "want wants wish hope hoping dream goal aim someday",
-    "open point question task todo": "need needs must should still decide waiting remind promise promised forgot unsure undecided haven't",
-    "event past experience happen": "yesterday ago last went got bought visited started finished won lost happened came tried made took",
-    "date birthday anniversary deadline": "birthday anniversary wedding married deadline date born years",
+    "open point question task todo": """
+        need needs must should still decide waiting remind promise promised forgot unsure undecided
+        haven't
+    """,
+    "event past experience happen": """
+        yesterday ago last went got bought visited started finished won lost happened came tried
+        made took
+    """,
+    "date birthday anniversary deadline": """
+        birthday anniversary wedding married deadline date born years
+    """,
 }
 """What speaks for a field, by the words of its name."""
 
@@ -41,9 +67,11 @@ _CUES = {
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
     """The form as it stood, brought up to date from the units.
 
-    Each sentence that is no question goes to the field that most of its words speak for, the first one among equals, and to none where
-    no word does; a field whose name we don't know takes sentences with the words of its name. A field keeps the `PER_FIELD` sentences with
-    the most such words, names, numbers and other content, newer ones before older ones among equals, in order of time.
+    Each sentence that is no question goes to the field that most of its words speak for, the first
+    one among equals, and to none where no word does; a field whose name we don't know takes
+    sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most such
+    words, names, numbers and other content, newer ones before older ones among equals, in order of
+    time.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}

@@ -1,0 +1,51 @@
+"""What an endpoint's reply holds, checked where it enters: pure functions from JSON to sound
+values.
+
+A reply that does not hold what was asked for raises `UnsoundReplyError`; it may be asked for again.
+Whatever is odd beside the text (a usage that is not a count, thinking, control characters) is
+mended by a stated rule, and named in `notes`.
+"""
+
+from __future__ import annotations
+
+from memeval.llm.reply.body import (
+    CHARACTERS,
+    MOST_TOKENS,
+    NOTES,
+    ODD_USAGE,
+    THINKING,
+    CutReplyError,
+    FilteredReplyError,
+    UnsoundReplyError,
+    parse,
+)
+from memeval.llm.reply.chat import ChatReply, finish_reason, read_chat, usage_of
+from memeval.llm.reply.ranking import RankingReply, read_ranking
+from memeval.llm.reply.stored import stored_chat, stored_ranking
+from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
+
+__all__ = [
+    "CHARACTERS",
+    "MOST_TOKENS",
+    "NOTES",
+    "ODD_USAGE",
+    "THINKING",
+    "ChatReply",
+    "CutReplyError",
+    "FilteredReplyError",
+    "RankingReply",
+    "UnsoundReplyError",
+    "VectorsReply",
+    "finish_reason",
+    "parse",
+    "read_chat",
+    "read_ranking",
+    "read_vectors",
+    "sound_vector",
+    "stored_chat",
+    "stored_ranking",
+    "usage_of",
+    "without_controls",
+    "without_thinking",
+]

@@ -1,0 +1,114 @@
+"""The body of a reply: its JSON, and what chats, embeddings and rankings share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.errors import ModelError
+
+MOST_TOKENS = 10_000_000
+"""More tokens than this in one call are not a count: no window is larger."""
+MOST_SECONDS = 1e7
+
+ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
+NOTES = {
+    ODD_USAGE: "the endpoint reported a usage that is not a count of tokens: memeval counted them",
+    THINKING: "thinking in a reply (<think> and the like) is not part of the answer",
+    CHARACTERS: "control characters and broken characters were removed from replies",
+    PARTS: "parts of a reply that are not text were left out",
+}
+"""What a reader is told of each mend."""
+
+
+class UnsoundReplyError(ModelError):
+    """A reply under status 200 that does not hold what was asked for."""
+
+
+class CutReplyError(ModelError):
+    """The limit of tokens was reached before the reply began."""
+
+
+class FilteredReplyError(ModelError):
+    """The provider's filter withheld the reply."""
+
+
+def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
+    """The JSON object that a body holds. Raises `UnsoundReplyError`."""
+    try:
+        parsed = _loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnsoundReplyError(_not_json(content, content_type)) from error
+    if not isinstance(parsed, dict):
+        raise UnsoundReplyError("the reply is not a JSON object")
+    return parsed
+
+
+def _loads(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        if "integer string conversion" not in str(error):
+            raise
+        # An integer of thousands of digits is no reason to lose the rest: it reads as infinite.
+        return json.loads(
+            content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
+        )
+
+
+def _not_json(content: bytes, content_type: str) -> str:
+    start = content[:512].lstrip().lower()
+    if (
+        start.startswith((b"<!doctype", b"<html", b"<head", b"<body"))
+        or "html" in content_type.lower()
+    ):
+        return "the reply is an HTML page instead of JSON: is the address that of an API?"
+    if not content.strip():
+        return "the reply is empty: it has no body"
+    if start.startswith((b"data:", b"event:")):
+        return "the reply is not JSON but a stream of events"
+    return "the reply is not JSON"
+
+
+def count_of(value: object) -> int | None:
+    """A count of tokens; None for whatever is not one (text, a negative, a boolean, a fraction, far
+    too much).
+    """
+    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return value if sound and isinstance(value, int) else None
+
+
+def seconds_of(value: object) -> float | None:
+    """A duration; None for whatever is not one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MOST_SECONDS else None
+
+
+def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:
+    """Rows by their `index`, each index from 0 on once; as they came where none has one."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UnsoundReplyError(f"the reply has no list of {what}s")
+    if len(rows) != count:
+        raise UnsoundReplyError(f"the reply holds {len(rows)} {what}s for {count} {of_what}s")
+    indices = [row.get("index") for row in rows]
+    if all(index is None for index in indices):
+        return rows
+    if any(isinstance(index, bool) or not isinstance(index, int) for index in indices):
+        raise UnsoundReplyError(f"a {what} of the reply has no valid index")
+    if set(indices) != set(range(count)):
+        raise UnsoundReplyError(f"the indices of the reply are not those of {count} {of_what}s")
+    return sorted(rows, key=lambda row: int(row["index"]))
+
+
+def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...]]:
+    """The first of the counts of that name that a usage holds."""
+    if usage is None or usage == {}:
+        return None, ()
+    if not isinstance(usage, dict):
+        return None, (ODD_USAGE,)
+    value = next((usage[name] for name in names if usage.get(name) is not None), None)
+    count = count_of(value)
+    return count, (ODD_USAGE,) if count is None else ()

@@ -1,0 +1,196 @@
+"""The reply of a chat completion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.errors import ModelError
+from memeval.llm.reply.body import (
+    CHARACTERS,
+    ODD_USAGE,
+    PARTS,
+    THINKING,
+    CutReplyError,
+    FilteredReplyError,
+    UnsoundReplyError,
+    count_of,
+)
+from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.tokens import count_tokens
+from memeval.shown import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """The sound part of a chat completion."""
+
+    text: str
+    """Never empty; without thinking and control characters."""
+    raw: str | None
+    """The whole reply where it holds thinking beside the text."""
+    finish_reason: str | None
+    usage: Mapping[str, Any]
+    """`prompt_tokens`, `completion_tokens`, `cached_tokens`, `estimated`."""
+    notes: tuple[str, ...] = ()
+    """Keys of `NOTES`."""
+
+
+def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> ChatReply:
+    """The reply to the messages `asked`.
+
+    Raises `UnsoundReplyError` where there is no text and no reason for it, `CutReplyError` where
+    the limit of tokens left none, and `FilteredReplyError` where a filter did.
+    """
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise UnsoundReplyError(f"the reply has no choices{_error_within(reply)}")
+    choice = choices[0]
+    finish = finish_reason(choice.get("finish_reason"))
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise UnsoundReplyError("the reply has no message")
+    whole, part_notes = _content(message)
+    clean, odd_characters = without_controls(whole)
+    text, thought = without_thinking(clean)
+    if finish == "error":
+        raise UnsoundReplyError(
+            f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
+        )
+    if not text:
+        raise _empty(finish, thought, choice, message)
+    usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
+    odd = {THINKING: thought, CHARACTERS: odd_characters}
+    notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
+    return ChatReply(text, clean if thought else None, finish, usage, notes)
+
+
+def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The text of a message, whether it comes as a string, as a list of parts, or as a refusal."""
+    content = message.get("content")
+    if isinstance(content, str) and content.strip():
+        return content, ()
+    if isinstance(content, list):
+        texts = [text for part in content if (text := _text_of(part)) is not None]
+        joined = "".join(texts)
+        if joined.strip():
+            return joined, () if len(texts) == len(content) else (PARTS,)
+    elif content is not None and not isinstance(content, str):
+        raise UnsoundReplyError("the reply's content is not text")
+    refusal = message.get("refusal")
+    return (refusal, ()) if isinstance(refusal, str) else ("", ())
+
+
+def _text_of(part: object) -> str | None:
+    """The text of one part of a content; None where it holds none, thinking among them."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or part.get("type", "text") not in (
+        "text",
+        "output_text",
+        "refusal",
+    ):
+        return None
+    text = part.get("text", part.get("refusal"))
+    if isinstance(text, dict):  # as the assistants' API writes it
+        text = text.get("value")
+    return text if isinstance(text, str) else None
+
+
+def _empty(
+    finish: str | None, thought: bool, choice: Mapping[str, Any], message: Mapping[str, Any]
+) -> ModelError:
+    if finish == "length":
+        return CutReplyError(
+            "the reply reached the limit of tokens before its first word (finish_reason: length)"
+        )
+    if finish == "content_filter":
+        return FilteredReplyError(
+            "the provider's filter withheld the reply (finish_reason: content_filter)"
+        )
+    if thought:
+        return UnsoundReplyError("the reply holds nothing but thinking")
+    if message.get("tool_calls") or message.get("function_call"):
+        return UnsoundReplyError("the reply calls a tool instead of answering")
+    return UnsoundReplyError(
+        f"the reply is empty (finish_reason: {one_line(choice.get('finish_reason'), 40)})"
+    )
+
+
+def _error_within(reply: Mapping[str, Any]) -> str:
+    """What a gateway says of an error that it sent under status 200."""
+    error = reply.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    return f": {one_line(said)}" if isinstance(said, str) and said.strip() else ""
+
+
+_FINISHES = {
+    "length": """
+        length max_tokens max_output_tokens max_length max_completion_tokens max_tokens_exceeded
+        model_length token_limit length_limit model_context_window_exceeded
+    """,
+    "content_filter": """
+        content_filter content_filtered contentfilter filter safety recitation blocklist
+        prohibited_content spii image_safety sensitive guardrail_intervened refusal
+        content_moderation moderation data_inspection_failed
+    """,
+    "stop": "stop eos eos_token end_turn stop_sequence completed complete end finish_reason_stop",
+    "error": """
+        error abort aborted insufficient_system_resource network_error failed cancelled
+        malformed_response
+    """,
+}
+_NORMAL = {word: name for name, words in _FINISHES.items() for word in words.split()}
+
+
+def finish_reason(value: object) -> str | None:
+    """Why a model stopped, in OpenAI's words where another provider's mean the same.
+
+    None for what is not text.
+    """
+    if not isinstance(value, str) or not value.strip():
+        return None
+    word = value.strip().lower().replace("-", "_").replace(" ", "_")
+    return _NORMAL.get(word.removeprefix("finish_reason_"), one_line(word, 40))
+
+
+def usage_of(
+    value: object, asked: Sequence[Mapping[str, Any]], text: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Tokens as the endpoint reports them.
+
+    What it does not say, or says in a way that is not a count, is counted here.
+    """
+    reported = value if isinstance(value, dict) else {}
+    prompt, completion = (
+        count_of(reported.get("prompt_tokens")),
+        count_of(reported.get("completion_tokens")),
+    )
+    cached, sound = _cached_of(reported)
+    if prompt is not None and cached > prompt:
+        cached, sound = 0, False
+    estimated = prompt is None or completion is None
+    said_nothing = value is None or value == {}
+    odd = not sound or (estimated and not said_nothing)
+    counts = {
+        "prompt_tokens": sum(count_tokens(str(message.get("content") or "")) for message in asked)
+        if prompt is None
+        else prompt,
+        "completion_tokens": count_tokens(text) if completion is None else completion,
+        "cached_tokens": 0 if prompt is None else cached,
+        "estimated": estimated,
+    }
+    return counts, (ODD_USAGE,) if odd else ()
+
+
+def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
+    """Tokens that the provider read from its own cache, and whether it said so soundly."""
+    details = reported.get("prompt_tokens_details")
+    if details is not None and not isinstance(details, dict):
+        return 0, False
+    value = (details or {}).get("cached_tokens")
+    if value is None:
+        value = reported.get("prompt_cache_hit_tokens")  # as DeepSeek says it
+    count = count_of(0 if value is None else value)
+    return (0, False) if count is None else (count, True)

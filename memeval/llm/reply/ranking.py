@@ -1,0 +1,41 @@
+"""The reply of a reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class RankingReply:
+    """The sound part of a reply of a reranker."""
+
+    scores: tuple[float, ...]
+    """A score for each document, in the order sent."""
+    tokens: int | None
+    notes: tuple[str, ...] = ()
+
+
+def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
+    """The score of each document, in the order sent.
+
+    Raises `UnsoundReplyError` where any has none.
+    """
+    rows = in_order(reply.get("results"), documents, "score", "document")
+    if any("index" not in row for row in rows):
+        raise UnsoundReplyError("a score of the reply has no valid index")
+    scores = [row.get("relevance_score") for row in rows]
+    if not all(is_score(score) for score in scores):
+        raise UnsoundReplyError("a score of the reply is not a finite number")
+    tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
+    return RankingReply(tuple(float(score) for score in scores if score is not None), tokens, notes)
+
+
+def is_score(value: object) -> bool:
+    """Whether a reranker's score is a number that sorts."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 1e300  # False for NaN and the infinite

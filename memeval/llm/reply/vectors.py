@@ -1,0 +1,103 @@
+"""The reply of an endpoint of embeddings."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+
+
+LARGEST_NUMBER = 1e6
+"""Numbers of an embedding are far below: models give vectors of length 1, or of a few hundred."""
+SHORTEST_VECTOR = 1e-6
+"""A vector that is shorter says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsReply:
+    """The sound part of a reply of embeddings."""
+
+    vectors: Matrix
+    """A row of length 1 for each text, in the order sent."""
+    tokens: int | None
+    """None where the endpoint did not say."""
+    notes: tuple[str, ...] = ()
+
+
+def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> VectorsReply:
+    """The vectors of `count` texts, of `width` numbers where the model's width is known.
+
+    Raises `UnsoundReplyError`.
+    """
+    import numpy as np
+
+    rows = in_order(reply.get("data"), count, "vector", "text")
+    numbers = _numbers([row.get("embedding") for row in rows])
+    if width and numbers.shape[1] != width:
+        raise UnsoundReplyError(
+            f"the vectors have {numbers.shape[1]} numbers, where this model's have {width}"
+        )
+    if not np.isfinite(numbers).all():
+        raise UnsoundReplyError("a vector holds numbers that are not finite")
+    if np.abs(numbers).max() > LARGEST_NUMBER:
+        raise UnsoundReplyError(f"a vector holds numbers beyond {LARGEST_NUMBER:g}")
+    lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
+    if lengths.min() < SHORTEST_VECTOR:
+        raise UnsoundReplyError("a vector is all zeros")
+    tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens")
+    return VectorsReply((numbers / lengths).astype(np.float32), tokens, notes)
+
+
+def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
+    import numpy as np
+
+    rows = [_decoded(value) if isinstance(value, str) else value for value in embeddings]
+    if not all(isinstance(row, list | np.ndarray) and len(row) for row in rows):
+        raise UnsoundReplyError("a vector is not a list of numbers")
+    try:
+        numbers = np.array(rows)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnsoundReplyError("the vectors are not lists of numbers of one length") from error
+    if numbers.dtype.kind not in "fiu" or numbers.ndim != 2:
+        raise UnsoundReplyError("the vectors are not lists of numbers of one length")
+    return numbers.astype(np.float64)
+
+
+def _decoded(text: str) -> NDArray[np.float32]:
+    """A vector in base64: float32, the lowest byte first."""
+    import numpy as np
+
+    try:
+        packed = base64.b64decode(text, validate=True)
+        return np.frombuffer(packed, dtype="<f4")
+    except (binascii.Error, ValueError) as error:
+        raise UnsoundReplyError("a vector is neither a list of numbers nor base64") from error
+
+
+def sound_vector(packed: bytes, width: int | None) -> bool:
+    """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's
+    width where it is known.
+    """
+    import numpy as np
+
+    if (
+        not isinstance(packed, bytes)
+        or not packed
+        or len(packed) % 4
+        or (width and len(packed) != 4 * width)
+    ):
+        return False
+    vector = np.frombuffer(packed, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        length = float(np.dot(vector, vector))
+    return abs(length - 1.0) < 1e-3  # False for NaN, too
