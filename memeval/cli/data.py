@@ -14,7 +14,7 @@ from memeval.config.paths import data_dir
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import FetchLimits, fetch, verify
 from memeval.datasets.locate import locate
-from memeval.datasets.registry import ADAPTERS, DATASETS, dataset_info
+from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
 from memeval.errors import UserError
 
 
@@ -184,4 +184,4 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
         return "as registered"
     if info.url:
         return "unpinned: no sha256 is registered to compare it with"
-    return "right" if info.name in ADAPTERS else "there; nothing is registered to compare it with"
+    return "right" if has_adapter(info.name) else "there; nothing is registered to compare it with"

@@ -58,7 +58,7 @@ def field_stages(kind: type[Any], prefix: str = "") -> dict[str, str | None]:
     """Stage of each leaf of a schema class by dotted path; None where a field does not say."""
     stages: dict[str, str | None] = {}
     for field in dataclasses.fields(kind):
-        path = f"{prefix}{field.name}"
+        path = f"{prefix}{field.name}".removesuffix("_")
         default = (
             field.default_factory()
             if field.default_factory is not dataclasses.MISSING

@@ -15,7 +15,7 @@ from memeval.datasets.io.download import opened, unreachable
 from memeval.datasets.io.part_file import Part, part_file
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
-from memeval.datasets.registry import ADAPTERS
+from memeval.datasets.registry import has_adapter
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
 from memeval.shown import one_line
@@ -164,7 +164,7 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     digest = file_digest(path) if path and path.is_file() else ""
     part = excerpt_of(info, digest)
     problems = list(_unlike(info, path, digest)) if path and not part else []
-    if info.name not in ADAPTERS:
+    if not has_adapter(info.name):
         return Verification(path, digest, not problems, tuple(problems))
     dataset = build(info.name, folder, allow_unpinned=True)
     loaded = dataset.open()

@@ -9,8 +9,8 @@ from typing import Any
 
 import memeval
 from memeval.config.settings import read_settings
-from memeval.datasets.adapters import adapter_class, info_of
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
+from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
 
 DATA_DIR = "MEMEVAL_DATA_DIR"

@@ -3,14 +3,50 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
+from memeval.llm.contract import LanguageModel
 from memeval.metrics.refusal import is_refusal
+from memeval.prompts import PromptTemplate
 from memeval.records import EvalQuestion, Label, Verdict
 
 Metrics = Mapping[str, float | None]
 """The free metrics of an answer, by name; see `memeval.metrics.answer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """How a model judge is asked and read."""
+
+    repeats: int = 1
+    """Judgings of each answer by a model, of which the majority counts; odd."""
+    reading: str = "first_word"
+    """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    fence: bool | None = None
+    """Whether the answer is sent between marks. None does so under our templates, which speak of
+    the marks, and sends a user's as written.
+    """
+
+    def fences(self, template: PromptTemplate) -> bool:
+        """Whether an answer is sent between marks under a template."""
+        return not template.own if self.fence is None else self.fence
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """What a judge is built from."""
+
+    model: Callable[[], LanguageModel]
+    """Makes the judge's model. Only a judge that asks one calls it, as it may need a key."""
+    template: PromptTemplate | None = None
+    """What `Judge.template` returned."""
+    threshold: float | None = None
+    """`judge.threshold`."""
+    settings: JudgeSettings = JudgeSettings()
+    seed: int = 0
+    """Of the repeat."""
 
 
 class Judge(ABC):
@@ -23,6 +59,19 @@ class Judge(ABC):
     """True for judges that also say whether a question without an answer was rightly refused; for the others a rule does."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate | None:
+        """The prompt template of a judge that asks a model: its own, or that of `prompt_file`.
+
+        Its text is part of the key of the verdicts.
+        """
+        return None
+
+    @classmethod
+    def build(cls, context: JudgeContext) -> Judge:
+        """A judge, ready to judge. The default calls the class without arguments."""
+        return cls()
 
     @abstractmethod
     async def judge(

@@ -12,14 +12,16 @@ from typing import Any
 
 from memeval.config.identity import IdentityInputs, Keys, field_stages, keys, run_key
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
+from memeval.config.schema import JUDGE, PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
-from memeval.judges.model import JudgeSettings, ModelJudge
-from memeval.judges.registry import judge_type, template_of
+from memeval.judges.accuracy import AccuracyJudge
+from memeval.judges.contract import Judge, JudgeSettings
+from memeval.judges.model import ModelJudge
+from memeval.judges.registry import judge_type
 from memeval.pipeline.code import stage_code
 from memeval.pipeline.declared import Declared
 from memeval.prompts import PromptTemplate, from_file, load_builtin
@@ -117,8 +119,9 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         answer_template(config, declared.answer_style, dataset.chooses),
         _choice_template(config),
     )
-    judge_template = template_of(config.judge.name, config.judge.prompt_file)
-    _check_models(config, dataset)
+    judge_class = judge_type(config.judge.name, config.judge.class_)
+    judge_template = judge_class.template(config.judge.prompt_file)
+    _check_models(config, dataset, judge_class)
     if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
             f"system={system_name} with these settings asks a language model, and llm=extractive is none",
@@ -139,7 +142,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         dataset_stages={
             path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()
         },
-        code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
+        code=_code(config, kind, type(dataset), judge_class),
         ingest_uses_model=declared.uses_llm_at_ingest,
     )
     granularity = Granularity(**asdict(config.granularity))
@@ -204,20 +207,29 @@ def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
 
 def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     """The judge's config, under its own name where it said `auto`. Raises `UserError` for a judge that does not apply to the data set."""
-    name = dataset.judges[0] if config.judge.name == "auto" else config.judge.name
-    _check_judging(config.judge, name)
-    if name not in dataset.judges:
+    name, own_class = config.judge.name, config.judge.class_
+    if name == "auto":
+        name = judge_type(name, own_class).name if own_class else dataset.judges[0]
+    judge_class = judge_type(name, own_class)
+    _check_judging(config.judge, name, judge_class)
+    if not _applies(judge_class, name, dataset):
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(
             f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is {task}",
-            f"take:  {', '.join(f'judge={one}' for one in dataset.judges)}",
+            f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
         )
     return replace(config.judge, name=name)
 
 
-def _check_judging(judge: JudgeConfig, name: str) -> None:
-    """Raises `UserError` for a judge that there is not, and for settings that mean nothing to it."""
-    kind = judge_type(name)
+def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
+    """Whether a judge can judge the data set's answers; one of the user's own, all but choices."""
+    if _is_built_in(judge):
+        return name in dataset.judges
+    return set(dataset.judges) != {AccuracyJudge.name}
+
+
+def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
+    """Raises `UserError` for settings that mean nothing to a judge."""
     default = JudgeConfig()
     for field in ("repeats", "fence"):
         if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
@@ -242,6 +254,20 @@ def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
         )
 
 
+def _code(
+    config: RunConfig, system: type[MemorySystem], dataset: type[Dataset], judge: type[Judge]
+) -> dict[str, str]:
+    """The identity of the code behind each stage, that of a judge of the user's own included."""
+    code = stage_code(config, system, dataset, judge)
+    if not _is_built_in(judge):
+        code[JUDGE] += f" {class_identity(judge)}"
+    return code
+
+
+def _is_built_in(kind: type[Any]) -> bool:
+    return kind.__module__.split(".")[0] == "memeval"
+
+
 def _data_identity(dataset: Dataset, loaded: LoadedDataset) -> str:
     """The sha256 of the data; for an adapter of the user's own with that of its code, which decides what is read from it."""
     adapter = class_identity(type(dataset))
@@ -254,7 +280,7 @@ def class_identity(kind: type[Any]) -> str:
     What such a file imports is not looked at. Our own classes go by the version of memeval.
     """
     name = f"{kind.__module__}:{kind.__qualname__}"
-    if kind.__module__.split(".")[0] == "memeval":
+    if _is_built_in(kind):
         return name
     try:
         source = Path(inspect.getfile(kind)).read_bytes()
@@ -268,8 +294,7 @@ def stages_of(kind: type[MemorySystem]) -> dict[str, str]:
     return {path: stage or PREPARE for path, stage in field_stages(kind.settings_type).items()}
 
 
-def _check_models(config: RunConfig, dataset: Dataset) -> None:
-    judge = judge_type(config.judge.name)
+def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
     if config.llm.name == "extractive":
         judged = dataset.judged_by_model(config.judge.name)
         if judge.needs_model or judged:

@@ -25,11 +25,11 @@ _MEMORY_PACKAGES = (
 )
 """What a system is made of. How calls reach an endpoint is left out: replies are kept by their content."""
 _LOOK_UPS = (
-    "memeval.datasets.adapters",
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
     "memeval.datasets.locomo.names",
     "memeval.datasets.registry",
+    "memeval.judges.registry",
     "memeval.systems.registry",
 )
 """Modules that find others by name: an entry for one data set changes nothing of another."""
@@ -41,6 +41,9 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> d
     model = _MODELS.get(config.llm.name, "")
     builds = ("memeval.granularity", "memeval.pipeline.builder", "memeval.pipeline.memory")
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
+    package = dataset.__module__.rpartition(".")[0]
+    scores, judges = f"{package}.metrics", [base.__module__ for base in judge.__mro__]
+    no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
     measures = (
         "memeval.pipeline.measure",
         "memeval.pipeline.records",
@@ -51,10 +54,16 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> d
         PREPARE: code_identity(
             [*builds, system.__module__, dataset.__module__, embedder],
             within=_MEMORY_PACKAGES,
+            outside=no_memory,
+        ),
+        ANSWER: code_identity(
+            [*asks, scores], within=("memeval.llm.extractive", "memeval.metrics")
+        ),
+        JUDGE: code_identity(
+            judges,
+            within=("memeval.judges", "memeval.metrics", "memeval.datasets"),
             outside=_LOOK_UPS,
         ),
-        ANSWER: code_identity(asks, within=("memeval.llm.extractive", "memeval.metrics")),
-        JUDGE: code_identity([judge.__module__], within=("memeval.judges", "memeval.metrics")),
         RUN: code_identity(
             [*measures, dataset.__module__],
             within=("memeval.metrics", "memeval.datasets"),

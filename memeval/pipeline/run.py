@@ -160,6 +160,7 @@ class CellRun:
             model=self._models.judge,
             seed=seed,
             settings=cell.judge_settings,
+            class_path=judging.class_,
         )
         repeat = Repeat(seed, stack.enter_context(answers), stack.enter_context(verdicts), judge)
         for store in (answers, verdicts):

@@ -250,6 +250,8 @@ def protocol(cell: Cell) -> str:
     config = cell.config
     dataset = config.dataset
     judge = config.judge.name
+    if config.judge.class_:
+        judge += f"@{config.judge.class_}"
     if cell.judge_template:
         judged_by = [
             str(config.llm.judge_model or config.llm.model),
@@ -372,5 +374,8 @@ def config_yaml(cell: Cell) -> str:
         name: value
         for name, value in asdict(cell.config).items()
         if name not in ("tracking", "fresh")
+    }
+    settings["judge"] = {
+        name.removesuffix("_"): value for name, value in settings["judge"].items()
     }
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

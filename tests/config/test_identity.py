@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
+from memeval.config.classes import built_in_classes
 from memeval.config.identity import IdentityInputs, digest, field_stages, keys, run_key
 from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.datasets.registry import ADAPTERS
 from memeval.pipeline.cell import open_cell
 from memeval.systems.registry import settings_of
 
@@ -60,6 +60,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("compression_turn", "middle", ALL),
     ("retain_recent", 9, ALL),
     ("judge.name", "mem0", JUDGE),
+    ("judge.class", "mine:Judge", JUDGE),
     ("judge.threshold", 0.7, JUDGE),
     ("judge.repeats", 3, JUDGE),
     ("judge.reading", "official", JUDGE),
@@ -145,7 +146,7 @@ def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", sorted(ADAPTERS))
+@pytest.mark.parametrize("name", sorted(built_in_classes("dataset")))
 def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
     for path, stage in field_stages(adapter_class(name).settings_type).items():
         assert stage in STAGES, (

@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
+from memeval.config.classes import built_in_classes
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build, locate
-from memeval.datasets.registry import ADAPTERS, DATASETS
+from memeval.datasets.registry import DATASETS
 from memeval.testing.datasets import DatasetContract
 
 NOWHERE = Path("/nowhere")
 SMALL: dict[str, dict[str, Any]] = {"synthetic": {"tokens": 2_000, "n_cases": 2}}
 """Settings that keep a generated set small."""
 SHOWN = sorted(
-    name for name in ADAPTERS if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists()
+    name
+    for name in built_in_classes("dataset")
+    if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists()
 )
 """Data sets that ship or are generated."""
 PINS: dict[str, dict[str, Any]] = {
@@ -152,4 +155,6 @@ class TestShippedDatasets(DatasetContract):
 
 def test_there_is_something_to_show_for_every_adapter() -> None:
     """Each adapter has a set that ships, or generates its own."""
-    assert {ADAPTERS[name] for name in SHOWN} == set(ADAPTERS.values())
+    assert {built_in_classes("dataset")[name] for name in SHOWN} == set(
+        built_in_classes("dataset").values()
+    )

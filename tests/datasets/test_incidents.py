@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from incident_oracle import read, solve
 from incident_tables_sample import ROWS, write_table
 
+from memeval.datasets.demo.info import DEMO_INCIDENTS
 from memeval.datasets.incidents.adapter import Incidents
 from memeval.datasets.incidents.metrics import a_at_k, mar, ranking
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.locate import build
-from memeval.datasets.registry import DEMO_INCIDENTS
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase

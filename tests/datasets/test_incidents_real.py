@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from test_incidents import prove
 
+from memeval.datasets.incidents.info import INCIDENTS
 from memeval.datasets.incidents.schema import Incident, read_source
 from memeval.datasets.locate import build
-from memeval.datasets.registry import INCIDENTS
 
 pytestmark = pytest.mark.real_data
 

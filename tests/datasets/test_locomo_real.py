@@ -10,7 +10,7 @@ from locomo_samples import locomo
 
 from memeval.datasets.fetch import verify
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
+from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
 

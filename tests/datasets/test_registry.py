@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from locomo_samples import sample, write
 
+from memeval.config.classes import built_in_classes
 from memeval.datasets.contract import Dataset
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locate import build, data_dir, locate
-from memeval.datasets.registry import ADAPTERS, DATASETS, DEMO, LOCOMO, dataset_info
+from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.registry import DATASETS, dataset_info
 from memeval.errors import UserError
 
 
@@ -45,7 +48,7 @@ def test_what_is_registered_is_whole(name: str) -> None:
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in info.variants)
 
 
-@pytest.mark.parametrize("name", sorted(ADAPTERS))
+@pytest.mark.parametrize("name", sorted(built_in_classes("dataset")))
 def test_every_adapter_can_be_built(name: str, tmp_path: Path) -> None:
     dataset = build(name, tmp_path)
     assert isinstance(dataset, Dataset)

@@ -14,9 +14,9 @@ from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Loa
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo.audit import Correction, read_corrections
+from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import ADVERSARIAL, read_case, repair_evidence
-from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
 from memeval.errors import UserError
 from memeval.metrics.retrieval import official_evidence_recall
 from memeval.metrics.statistics import mean

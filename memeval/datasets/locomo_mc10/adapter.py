@@ -13,6 +13,7 @@ from typing import IO, Any, ClassVar, Literal
 from memeval.config.paths import data_dir
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import (
@@ -24,13 +25,14 @@ from memeval.datasets.locate import (
     missing,
     read_file,
 )
+from memeval.datasets.locomo.info import LOCOMO
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
+from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
 from memeval.datasets.locomo_mc10.metrics import position_measures
 from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffled
-from memeval.datasets.registry import DEMO, LOCOMO, LOCOMO_MC10
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 

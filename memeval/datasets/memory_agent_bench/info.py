@@ -28,13 +28,4 @@ MEMORY_AGENT_BENCH = DatasetInfo(
     ),
 )
 
-DEMO_MEMORY_AGENT_BENCH = DatasetInfo(
-    name="demo_memae",
-    title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
-    file="demo/memae.json",
-    url=None,
-    sha256=None,
-    size_bytes=None,
-    licence="CC0 1.0",
-    citation="memeval",
-)
+INFOS = (MEMORY_AGENT_BENCH,)

@@ -64,13 +64,4 @@ OPSEVAL = DatasetInfo(
     ),
 )
 
-DEMO_OPSEVAL = DatasetInfo(
-    name="demo_opseval",
-    title="Demonstration: invented questions in the four schemas of OpsEval, some of them dirty",
-    file="demo/opseval",
-    url=None,
-    sha256=None,
-    size_bytes=None,
-    licence="CC0 1.0",
-    citation="memeval",
-)
+INFOS = (OPSEVAL,)

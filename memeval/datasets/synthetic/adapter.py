@@ -11,9 +11,9 @@ from typing import IO, Any, ClassVar
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.registry import SYNTHETIC
 from memeval.datasets.synthetic.case import Size, make_case
 from memeval.datasets.synthetic.file import read_cases, write_cases
+from memeval.datasets.synthetic.info import SYNTHETIC
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
