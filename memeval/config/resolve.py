@@ -153,15 +153,18 @@ def _mistyped(error: OmegaConfBaseException) -> UserError:
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
-    """A config's leaves by dotted path; lists stay values."""
+    """A config's leaves by dotted path; lists stay values. A field `class_` is named `class`."""
     items = (
         config.items()
         if isinstance(config, Mapping)
-        else ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+        else (
+            (field.name.removesuffix("_"), getattr(config, field.name))
+            for field in dataclasses.fields(config)
+        )
     )
     leaves: dict[str, Any] = {}
     for name, value in items:
-        path = f"{prefix}{name}".removesuffix("_")
+        path = f"{prefix}{name}"
         if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
             leaves |= flatten(value, f"{path}.")
         else:

@@ -200,6 +200,8 @@ def _applies(cell: Cell, path: str) -> bool:
         return False
     if group == "dataset":
         return True
+    if path == "judge.class":
+        return cell.config.judge.class_ is not None
     known = fields_of(group, getattr(cell.config, group).name)
     return field in known if known else True
 
