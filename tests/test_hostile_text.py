@@ -8,18 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from memeval.datasets.incidents.metrics import ranking
+from memeval.datasets.locomo.metrics import locomo_f1, officially_refuses
 from memeval.datasets.memory_agent_bench import metrics as memae
+from memeval.datasets.opseval.metrics import character_f1
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import parse_stamp
 from memeval.llm.form import read_form
 from memeval.llm.tokens import count_tokens
-from memeval.metrics.characters import character_f1
 from memeval.metrics.choice import read_index
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.letters import read_letters
-from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1
-from memeval.metrics.refusal import is_refusal, officially_refuses
+from memeval.metrics.refusal import is_refusal
+from memeval.metrics.tokens import exact_match, token_f1
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms

@@ -10,6 +10,7 @@ from typing import IO, Any, ClassVar
 
 from memeval.config.schema import RUN, RUNTIME, at
 from memeval.errors import UserError
+from memeval.metrics.answer import answer_metrics
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
@@ -111,8 +112,6 @@ class Dataset(ABC):
     """One adapter. `read` streams the cases; the base chooses among them."""
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
-    scorer: ClassVar[str] = "plain"
-    """Which token F1 is official for the set, see `memeval.metrics.answer.answer_metrics`."""
     judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
     """Judges that apply; `judge=auto` takes the first, which needs no model."""
     granularities: tuple[str, ...] = GRANULARITIES
@@ -184,6 +183,10 @@ class Dataset(ABC):
     def repairs(self) -> Iterable[str]:
         """Every repair of a dirty record by name, a line each, for `data verify`; asked after `read` ran."""
         return ()
+
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        """The free metrics of an answer, by name; those of `memeval.metrics.answer.METRICS`."""
+        return answer_metrics(answer, question)
 
     def ranking_metrics(
         self,

@@ -91,32 +91,5 @@ def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, floa
     return metrics
 
 
-def official_evidence_recall(
-    retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False
-) -> float:
-    """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
-
-    `retrieved` holds the turn ids of each unit, `cited` the evidence as the data file writes it: no
-    string is repaired, so that one which is no turn id is never found, and one that is there twice
-    counts twice. A question that cites nothing counts 1. With `sessions`, a string is found where
-    a turn of the same session was retrieved. Source: Maharana et al., ACL 2024,
-    task_eval/evaluation.py.
-    """
-    if not cited:
-        return 1.0
-
-    seen = {turn_id for unit in retrieved for turn_id in unit}
-    if not sessions:
-        return sum(text in seen for text in cited) / len(cited)
-
-    numbers = {_session_number(turn_id) for turn_id in seen}
-    return sum(_session_number(text) in numbers for text in cited) / len(cited)
-
-
-def _session_number(turn_id: str) -> str:
-    """`8` of `D8:6`."""
-    return turn_id.partition(":")[0][1:]
-
-
 def _found(ranks: Ranks, k: int) -> int:
     return sum(rank is not None and rank <= k for rank in ranks)

@@ -13,7 +13,6 @@ from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, refusal_verdict
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.metrics.answer import answer_metrics
 from memeval.metrics.retrieval import ranks_of
 from memeval.pipeline.places import place_of_method
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
@@ -106,7 +105,7 @@ def answered(
     row: Row = {"status": Status.OK.value, "hypothesis": answer.text}
     if answer.raw is not None:
         row["raw"] = answer.raw
-    row["metrics"] = answer_metrics(answer.text, question, scorer=dataset.scorer)
+    row["metrics"] = dict(dataset.answer_metrics(answer.text, question))
     row["retrieved"] = (
         None if answer.retrieved is None else [list(unit.turn_ids) for unit in answer.retrieved]
     )

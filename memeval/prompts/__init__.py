@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
 
-_FOLDER = Path(__file__).parent
 _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
 
@@ -29,11 +29,15 @@ class PromptTemplate:
     """Whether a user wrote it."""
 
 
-def load_builtin(name: str) -> PromptTemplate:
-    """A template of ours, such as `answer_short`. Raises `UserError` for a name that there is not."""
-    path = _FOLDER / f"{name}.txt"
+def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
+    """A template of ours, such as `answer_short`: the file `<name>.txt` of a package.
+
+    Raises `UserError` with the nearest names for an unknown one.
+    """
+    folder = Path(str(files(package)))
+    path = folder / f"{name}.txt"
     if not path.is_file():
-        raise unknown("template", name, (other.stem for other in _FOLDER.glob("*.txt")))
+        raise unknown("prompt template", name, (other.stem for other in folder.glob("*.txt")))
     return _parse(name, path, ())
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
 from memeval.judges.model import read_label
 from memeval.judges.registry import build_judge, judge_type, template_of
 from memeval.llm.contract import Completion, LanguageModel, Prompt
-from memeval.metrics.answer import answer_metrics
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 QUESTION = EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",))
@@ -39,9 +39,7 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
         model=lambda: Says(reply),
         seed=0,
     )
-    return asyncio.run(
-        judge.judge(QUESTION, answer, answer_metrics(answer, QUESTION, scorer="locomo"))
-    )
+    return asyncio.run(judge.judge(QUESTION, answer, locomo_metrics(answer, QUESTION)))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
 )
 def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
     question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
-    found = refusal_verdict(answer, answer_metrics(answer, question, scorer="locomo"))
+    found = refusal_verdict(answer, locomo_metrics(answer, question))
     assert (found.label is Label.CORRECT) is right
 
 

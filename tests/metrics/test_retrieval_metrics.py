@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.locomo.metrics import official_evidence_recall
 from memeval.metrics.retrieval import (
     all_at,
     evidence_ranks,
     hit_at,
     ndcg_at,
-    official_evidence_recall,
     ranks_of,
     recall_at,
     reciprocal_rank,

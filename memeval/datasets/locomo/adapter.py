@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset, Record
@@ -15,10 +15,10 @@ from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo.audit import Correction, read_corrections
 from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
-from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case, repair_evidence
+from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
+from memeval.datasets.locomo.schema import read_case, repair_evidence
 from memeval.errors import UserError
-from memeval.metrics.retrieval import official_evidence_recall
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 
@@ -48,7 +48,6 @@ class Locomo(Dataset):
     """
 
     settings_type = LocomoSettings
-    scorer: ClassVar[str] = "locomo"
     settings: LocomoSettings
 
     def __init__(
@@ -70,6 +69,9 @@ class Locomo(Dataset):
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._whole)
+
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        return locomo_metrics(answer, question)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         form = self.settings.evidence_recall

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId
 
+MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
+
 LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 """Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported apart."""
 

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
+from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.shown import one_line
 
-ADVERSARIAL = 5
 CATEGORIES = (1, 2, 3, 4, 5)
 
 SESSION = re.compile(r"session_([0-9]{1,6})")

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memeval.datasets.io.fields import Fields
-from memeval.datasets.locomo.names import LOCOMO_NAMES
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
+from memeval.datasets.locomo.schema import read_case
 from memeval.metrics.refusal import is_refusal
 from memeval.records import CategoryId, EvalCase
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
-from memeval.datasets.locomo.names import LOCOMO_NAMES
-from memeval.datasets.locomo.schema import ADVERSARIAL
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
 from memeval.shown import one_line

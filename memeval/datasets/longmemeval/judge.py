@@ -71,14 +71,17 @@ class LongMemEvalJudge(YesNoJudge):
         """A template of parts, one a kind of question. A file of one's own has a section for each: see `sections_from_file`."""
         if prompt_file:
             return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
-        return joined(
-            "judge_longmemeval", {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
-        )
+        return joined("judge_longmemeval", templates())
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         return await self._says_yes(kind_of(question), question, answer, tried)
+
+
+def templates() -> dict[str, PromptTemplate]:
+    """Our prompt template for each kind of question."""
+    return {kind: load_builtin(f"judge_longmemeval_{kind}", __package__) for kind in KINDS}
 
 
 def kind_of(question: EvalQuestion) -> str:

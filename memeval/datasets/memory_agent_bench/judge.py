@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge
+from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge, templates
 from memeval.datasets.memory_agent_bench.metrics import CHAT, RULES, SUMMARY, metric_of
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
@@ -40,8 +40,8 @@ class MemoryAgentBenchJudge(YesNoJudge):
             return sections_from_file(
                 prompt_file, (*KINDS, SUMMARY), ("question", "gold", "answer")
             )
-        parts = {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
-        return joined("judge_memae", {**parts, SUMMARY: load_builtin("judge_memae_summary")})
+        summary = load_builtin("judge_memory_agent_bench_summary", __package__)
+        return joined("judge_memory_agent_bench", {**templates(), SUMMARY: summary})
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

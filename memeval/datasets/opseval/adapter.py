@@ -14,8 +14,10 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset, R
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.metrics import character_f1
 from memeval.datasets.opseval.schema import FILES, REPAIRS, Item, Rows, read_file_of
 from memeval.errors import UserError, unknown
+from memeval.metrics.answer import answer_metrics
 from memeval.metrics.letters import exact_set, jaccard
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label, Session, Turn
@@ -52,7 +54,6 @@ class OpsEval(Dataset):
     """Reads the four files of a split. A question's id is its row's."""
 
     settings_type = OpsEvalSettings
-    scorer: ClassVar[str] = "characters"
     judges: ClassVar[tuple[str, ...]] = ("token_f1", "keyword", "exact_match", "llm", "mem0")
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
     chooses: ClassVar[bool] = True
@@ -65,6 +66,9 @@ class OpsEval(Dataset):
     @property
     def facet_names(self) -> Mapping[str, str]:
         return {"kind": "Kind of question", "language": "Language", "topic": "Topic"}
+
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        return answer_metrics(answer, question, official_f1=character_f1)
 
     def open(self) -> LoadedDataset:
         loaded = LoadedDataset(self.info, self.path, self._content.sha256, self._content.pinned)

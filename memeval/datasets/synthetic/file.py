@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from memeval.datasets.io.fields import SHOWN, Fields, kind_of, parse_json, quoted
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.datasets.locomo.names import ADVERSARIAL
+from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.synthetic.case import bucket
 from memeval.datasets.synthetic.plan import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.errors import UserError

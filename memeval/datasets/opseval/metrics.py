@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memeval.metrics.locomo import token_f1
+from memeval.metrics.tokens import token_f1
 
 IDEOGRAPH = re.compile("([\u3400-\u4dbf\u4e00-\u9fff])")
 PUNCTUATION = re.compile("[、。《》「」『』【】〈〉“”‘’…—·]")
