@@ -23,7 +23,7 @@ class Granularity:
     """How a case is cut."""
 
     name: str
-    """`session`, `exchange`, `turn` or `chunk`."""
+    """`session`, `round`, `turn` or `chunk`."""
     size: int | None = None
     """Tokens that a chunk holds at most; for `chunk` alone."""
     overlap: int | None = None
@@ -42,7 +42,7 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
         )
     if granularity.name == "chunk" and not granularity.speakers:
         raise UserError(
-            "granularity=chunk always names who speaks: granularity.speakers=false is for session, exchange and turn."
+            "granularity=chunk always names who speaks: granularity.speakers=false is for session, round and turn."
         )
     return list(CUTS[granularity.name](case, granularity))
 
@@ -66,29 +66,29 @@ def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     )
 
 
-def _by_exchange(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
-    The first speaker's text opens an exchange or joins the open one; the other's closes it, and is an exchange of its own where none is
-    open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
-    and 102 of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
+    The first speaker's text opens a round or joins the open one; the other's closes it, and is a round of its own where none is
+    open. A round that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
+    and 102 of the 106 evidence turns in LoCoMo's 137 such rounds stand in the later session.
     """
     opener = next(iter(case.speakers), None) or next(
         (turn.speaker for session in case.sessions for turn in session.turns), None
     )
-    exchange: list[Turn] = []
+    turns: list[Turn] = []
     count = 0
     last: Session | None = None
     for session in case.sessions:
         for turn in session.turns:
-            exchange.append(turn)
+            turns.append(turn)
             last = session
             if turn.speaker != opener:
                 count += 1
-                yield _whole(f"x{count}", session, exchange, granularity)
-                exchange = []
-    if last and exchange:
-        yield _whole(f"x{count + 1}", last, exchange, granularity)
+                yield _whole(f"x{count}", session, turns, granularity)
+                turns = []
+    if last and turns:
+        yield _whole(f"x{count + 1}", last, turns, granularity)
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -116,7 +116,7 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
 
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
     "session": _by_session,
-    "exchange": _by_exchange,
+    "round": _by_round,
     "turn": _by_turn,
     "chunk": _by_size,
 }

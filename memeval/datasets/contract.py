@@ -16,7 +16,7 @@ from memeval.records import CategoryId, EvalCase, EvalQuestion
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
-GRANULARITIES = ("turn", "session", "exchange", "chunk")
+GRANULARITIES = ("turn", "session", "round", "chunk")
 
 Record = Mapping[str, Any]
 """A row of `records.jsonl`."""
@@ -206,8 +206,8 @@ class Dataset(ABC):
         Raises `UserError` where there is nothing to write: the default, as most data sets are files already.
         """
         raise UserError(
-            f"data set '{self.info.name}' can't be written as a file: it is neither generated nor derived",
-            "these can:  synthetic, locomo_mc10",
+            f"data set '{self.info.name}' can't be written as a file: "
+            "it is neither generated nor derived"
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

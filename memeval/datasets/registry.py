@@ -54,6 +54,12 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
     return class_at(path, Dataset, GROUP, f"data set '{name}'")  # type: ignore[type-abstract]
 
 
+def writable() -> list[str]:
+    """The data sets that are generated or derived, so that they can be written as a file."""
+    names = built_in_classes(GROUP)
+    return [name for name in names if adapter_class(name).write is not Dataset.write]
+
+
 def info_of(name: str, adapter: type[Dataset]) -> DatasetInfo:
     """What is registered of a data set of memeval's own; for another, its class's `info`."""
     if adapter.__module__.split(".")[0] == "memeval":

@@ -73,7 +73,7 @@ PINS: dict[str, dict[str, Any]] = {
             "How many days after the concert did the choir record its album?",
         ),
     },
-    "demo_memae": {
+    "demo_memory_agent_bench": {
         "counts": {"cases": 9, "sessions": 9, "turns": 9, "questions": 15},
         "first": ("factconsolidation_sh_6k_no0", "Who is the mayor of Lindow?"),
         "tenth": ("icl_demo_6shot_no1", "My card is blocked."),

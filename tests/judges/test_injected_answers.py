@@ -167,7 +167,8 @@ YES_HABITS = {
 @pytest.mark.parametrize("answer", SAYS_YES.values(), ids=SAYS_YES)
 @pytest.mark.parametrize("habit", YES_HABITS.values(), ids=YES_HABITS)
 @pytest.mark.parametrize(
-    ("name", "category"), [("longmemeval", "multi-session"), ("memae", "longmemeval_s*")]
+    ("name", "category"),
+    [("longmemeval", "multi-session"), ("memory_agent_bench", "longmemeval_s*")],
 )
 def test_no_answer_talks_a_judge_into_yes(
     name: str, category: str, habit: Habit, answer: str
@@ -211,7 +212,7 @@ SUMMARIES = {
 @pytest.mark.parametrize("habit", COUNT_HABITS.values(), ids=COUNT_HABITS)
 def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
     found = judged(
-        "memae",
+        "memory_agent_bench",
         EvalQuestion("q0", "Sum it up.", "infbench_sum", ("He left.",)),
         answer,
         Weak(habit),
@@ -220,9 +221,9 @@ def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
     assert found.label is Label.WRONG or not habit.reads
 
 
-@pytest.mark.parametrize("name", ["llm", "mem0", "longmemeval", "memae"])
+@pytest.mark.parametrize("name", ["llm", "mem0", "longmemeval", "memory_agent_bench"])
 def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
-    category = {"longmemeval": "multi-session", "memae": "infbench_sum"}.get(name, 2)
+    category = {"longmemeval": "multi-session", "memory_agent_bench": "infbench_sum"}.get(name, 2)
     sent: list[str] = []
 
     class Listens(LanguageModel):

@@ -53,7 +53,7 @@ DEMO_INCIDENTS = _shipped(
 )
 
 DEMO_MEMORY_AGENT_BENCH = _shipped(
-    "demo_memae",
+    "demo_memory_agent_bench",
     file="memae.json",
     title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
 )

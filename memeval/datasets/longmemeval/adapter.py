@@ -55,8 +55,8 @@ class LongMemEval(Dataset):
     ) -> None:
         super().__init__(path, info, settings)
         self._odd: Counter[str] = Counter()
-        if self.settings.roles == "user":  # an exchange is closed by the assistant's reply
-            self.granularities = tuple(name for name in GRANULARITIES if name != "exchange")
+        if self.settings.roles == "user":  # a round is closed by the assistant's reply
+            self.granularities = tuple(name for name in GRANULARITIES if name != "round")
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:

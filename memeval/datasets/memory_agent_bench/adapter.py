@@ -30,7 +30,7 @@ FILES = {
 
 
 @dataclass(frozen=True)
-class MemaeSettings(DatasetSettings):
+class MemoryAgentBenchSettings(DatasetSettings):
     """Settings of the data sets in MemoryAgentBench's schema."""
 
     split: Literal[
@@ -51,9 +51,9 @@ class MemaeSettings(DatasetSettings):
 class MemoryAgentBench(Dataset):
     """Reads a split row by row: one row is one case, and holds one sub-data set."""
 
-    settings_type = MemaeSettings
+    settings_type = MemoryAgentBenchSettings
     judges: ClassVar[tuple[str, ...]] = (
-        "memae",
+        "memory_agent_bench",
         "keyword",
         "exact_match",
         "token_f1",
@@ -61,7 +61,7 @@ class MemoryAgentBench(Dataset):
         "mem0",
     )
     granularities: tuple[str, ...] = ("turn", "chunk")
-    settings: MemaeSettings
+    settings: MemoryAgentBenchSettings
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -128,7 +128,9 @@ class MemoryAgentBench(Dataset):
             for source in self._outline.sources
             if metric_of(source) in JUDGED and self._chosen(source)
         )
-        return tuple(source for source in judged if judge == "memae" and source in asked)
+        return tuple(
+            source for source in judged if judge == "memory_agent_bench" and source in asked
+        )
 
     @cached_property
     def _outline(self) -> Outline:

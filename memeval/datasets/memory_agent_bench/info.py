@@ -5,7 +5,7 @@ from __future__ import annotations
 from memeval.datasets.contract import DatasetInfo, FileInfo
 
 MEMORY_AGENT_BENCH = DatasetInfo(
-    name="memae",
+    name="memory_agent_bench",
     title="MemoryAgentBench: long contexts that are read once, in four splits",
     file="memoryagentbench",
     url=None,

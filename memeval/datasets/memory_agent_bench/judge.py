@@ -29,7 +29,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
     that it conveys and of its sentences that the reference bears out; it is right from `PASS_MARK` on. Source: Hu et al., 2025.
     """
 
-    name = "memae"
+    name = "memory_agent_bench"
     needs_model: ClassVar[bool] = False
     judges_refusals = True
 
@@ -54,7 +54,9 @@ class MemoryAgentBenchJudge(YesNoJudge):
             return await self._says_yes(_kind_of(question), question, answer, tried)
         if metric == SUMMARY:
             return await self._summary(question, answer, tried)
-        raise UserError(f"judge=memae knows no metric for the sub-data set '{question.category}'")
+        raise UserError(
+            f"judge=memory_agent_bench knows no metric for the sub-data set '{question.category}'"
+        )
 
     async def _summary(self, question: EvalQuestion, answer: str, tried: int) -> Verdict:
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])

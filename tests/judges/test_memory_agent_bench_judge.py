@@ -33,9 +33,9 @@ def judged(
     question: EvalQuestion, answer: str, model: Replies, prompt_file: str | None = None
 ) -> Verdict:
     judge = build_judge(
-        "memae",
+        "memory_agent_bench",
         threshold=None,
-        template=template_of("memae", prompt_file),
+        template=template_of("memory_agent_bench", prompt_file),
         model=lambda: model,
         seed=0,
     )
@@ -65,7 +65,12 @@ def test_rules_ask_no_model(
 ) -> None:
     model = Replies("yes")
     found = judged(question(source, *gold), answer, model)
-    assert (found.judge, found.label, found.score, model.asked) == ("memae", label, score, [])
+    assert (found.judge, found.label, found.score, model.asked) == (
+        "memory_agent_bench",
+        label,
+        score,
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,4 +155,4 @@ def test_a_wording_of_ones_own_has_a_section_for_each_kind(tmp_path: Path) -> No
     assert "summary: What? x y" in model.asked[0]
     path.write_text("=== fact ===\n{question} {gold} {answer}\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks the section 'temporal'"):
-        template_of("memae", str(path))
+        template_of("memory_agent_bench", str(path))

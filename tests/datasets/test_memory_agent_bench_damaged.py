@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memae_samples import memae, row, write
+from memory_agent_bench_samples import memory_agent_bench, row, write
 
 from memeval.errors import UserError
 
 
 def failure(folder: Path, content: Any) -> str:
-    dataset = memae(write(folder, content))
+    dataset = memory_agent_bench(write(folder, content))
     with pytest.raises(UserError) as caught:
         dataset.open()
         list(dataset.cases())
@@ -79,4 +79,4 @@ def test_a_damaged_table_of_titles_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, [row()])
     write(tmp_path, "[]", "entity2id.json")
     with pytest.raises(UserError, match=r"entity2id.json: the table is a list, not an object"):
-        list(memae(path).cases())
+        list(memory_agent_bench(path).cases())
