@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,6 @@ from memeval.config.settings import read_settings
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
 from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
-
-DATA_DIR = "MEMEVAL_DATA_DIR"
-
-
-def data_dir(root: Path) -> Path:
-    """The data folder: the environment's `MEMEVAL_DATA_DIR`, else `data/` below the project's root."""
-    named = os.environ.get(DATA_DIR)
-    return Path(named) if named else root / "data"
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:

@@ -24,13 +24,6 @@ def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
     return class_at(path, Judge, GROUP, f"judge '{name}'")  # type: ignore[type-abstract]
 
 
-def template_of(
-    name: str, prompt_file: str | None, class_path: str | None = None
-) -> PromptTemplate | None:
-    """The prompt template of a model judge, ours or the user's; None for judges that need none."""
-    return judge_type(name, class_path).template(prompt_file)
-
-
 def build_judge(
     name: str,
     *,

@@ -17,7 +17,7 @@ from memeval.datasets.alert_storm.adapter import AlertStormSettings
 from memeval.datasets.alert_storm.generate import generate
 from memeval.datasets.alert_storm.topology import network
 from memeval.datasets.locate import build
-from memeval.datasets.netops.shared import seeded
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase

@@ -7,16 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.netops.shared import (
-    HIDDEN,
-    Draft,
-    amount,
-    choose,
-    counted,
-    draw,
-    one_word,
-    seeded,
-)
+from memeval.datasets.netops.base import Draft, choose
+from memeval.datasets.netops.chance import draw, seeded
+from memeval.datasets.netops.words import HIDDEN, amount, counted, one_word
 from memeval.metrics.keywords import keyword_pass
 
 

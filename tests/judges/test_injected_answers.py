@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from memeval.judges.registry import build_judge, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -120,7 +120,7 @@ class Weak(LanguageModel):
 
 def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel) -> Verdict:
     judge = build_judge(
-        name, threshold=None, template=template_of(name, None), model=lambda: model, seed=0
+        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
     )
     return asyncio.run(judge.judge(question, answer, {}))
 
@@ -238,7 +238,7 @@ def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
             "q0", "What?", category, ("x",), facets={"question_type": "multi-session"}
         )
         judge = build_judge(
-            name, threshold=None, template=template_of(name, None), model=Listens, seed=seed
+            name, threshold=None, template=judge_type(name).template(None), model=Listens, seed=seed
         )
         asyncio.run(judge.judge(question, answer, {}))
         _, _, rest = sent[-1].partition(f">\n{answer}\n</answer-")

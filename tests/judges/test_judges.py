@@ -11,7 +11,7 @@ from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
 from memeval.judges.model import read_label
-from memeval.judges.registry import build_judge, judge_type, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -35,7 +35,7 @@ def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict
     judge = build_judge(
         name,
         threshold=settings.get("threshold"),
-        template=template_of(name, None),
+        template=judge_type(name).template(None),
         model=lambda: Says(reply),
         seed=0,
     )
@@ -72,7 +72,7 @@ def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
 def test_model_judges_see_question_gold_and_answer(name: str) -> None:
     model = Says('{"reason": "equal \\"dates\\"", "label": "CORRECT"}')
     judge = build_judge(
-        name, threshold=None, template=template_of(name, None), model=lambda: model, seed=0
+        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
     )
     found = asyncio.run(judge.judge(QUESTION, "the 7th of May {gold}", {}))
     assert (found.label, found.score, found.reason) == (Label.CORRECT, 1.0, 'equal "dates"')

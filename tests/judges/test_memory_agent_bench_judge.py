@@ -9,7 +9,7 @@ import pytest
 
 from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
-from memeval.judges.registry import build_judge, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Limits, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -35,7 +35,7 @@ def judged(
     judge = build_judge(
         "memory_agent_bench",
         threshold=None,
-        template=template_of("memory_agent_bench", prompt_file),
+        template=judge_type("memory_agent_bench").template(prompt_file),
         model=lambda: model,
         seed=0,
     )
@@ -155,4 +155,4 @@ def test_a_wording_of_ones_own_has_a_section_for_each_kind(tmp_path: Path) -> No
     assert "summary: What? x y" in model.asked[0]
     path.write_text("=== fact ===\n{question} {gold} {answer}\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks the section 'temporal'"):
-        template_of("memory_agent_bench", str(path))
+        judge_type("memory_agent_bench").template(str(path))

@@ -16,7 +16,8 @@ from memeval.datasets.alert_storm.questions import Seen, drafts
 from memeval.datasets.alert_storm.text import show
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.records import EvalCase
 

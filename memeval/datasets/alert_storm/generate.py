@@ -16,7 +16,7 @@ from memeval.datasets.alert_storm.topology import (
     silent_devices,
     spread,
 )
-from memeval.datasets.netops.shared import draw, pick
+from memeval.datasets.netops.chance import draw, pick
 
 VERSION = 1
 """Another one says that the same settings give another storm."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from memeval.datasets.alert_storm.generate import Alert
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.tables import read_table
-from memeval.datasets.netops.shared import one_word
+from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
 
 COLUMNS = ("LineId", "Label", "Node", "Time", "Level", "Content")

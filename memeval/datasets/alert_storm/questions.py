@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
-from memeval.datasets.netops.shared import ALL_OF_THEM, IN_WORDS, Draft, counted, day, draw, pick
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
 
 K = TypeVar("K", bound=Hashable)
 

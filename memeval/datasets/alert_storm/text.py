@@ -9,7 +9,7 @@ from itertools import groupby
 
 from memeval.datasets.alert_storm.generate import Alert, Storm
 from memeval.datasets.alert_storm.topology import Network
-from memeval.datasets.netops.shared import day
+from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
 LEGEND = (

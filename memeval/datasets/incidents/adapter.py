@@ -13,7 +13,8 @@ from memeval.datasets.incidents.questions import History, drafts, root_causes
 from memeval.datasets.incidents.schema import Incident, Table, read_source
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.records import EvalCase
 

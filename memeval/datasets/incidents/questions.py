@@ -13,17 +13,9 @@ from typing import TypeVar
 
 from memeval.datasets.incidents.schema import Incident
 from memeval.datasets.incidents.text import Past, moment, named
-from memeval.datasets.netops.shared import (
-    ALL_OF_THEM,
-    IN_WORDS,
-    Draft,
-    amount,
-    counted,
-    day,
-    draw,
-    minute,
-    pick,
-)
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
 
 K = TypeVar("K")
 

@@ -14,7 +14,7 @@ from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.fields import Fields, parse_json, quoted
 from memeval.datasets.io.tables import header, read_table
 from memeval.datasets.locate import digest_of, missing, read_file
-from memeval.datasets.netops.shared import one_word
+from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
 
 NORMALIZED = (

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from memeval.datasets.incidents.schema import Incident
-from memeval.datasets.netops.shared import amount, day, minute, pick
+from memeval.datasets.netops.chance import pick
+from memeval.datasets.netops.words import amount, day, minute
 from memeval.records import Session, Turn
 
 WITH_FAULT = (

@@ -1,19 +1,17 @@
-"""What the data sets of network operations share: abilities, names and numbers that judges can read, seeded choice, drafts of questions."""
+"""What the data sets of network operations share: abilities as categories, and questions that are
+drafted by template and chosen evenly.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from random import Random
-from typing import TypeVar
 
 from memeval.datasets.contract import Dataset
+from memeval.datasets.netops.chance import draw
 from memeval.records import CategoryId, EvalQuestion
-
-T = TypeVar("T")
 
 ABILITIES: Mapping[CategoryId, str] = {
     "IE": "information_extraction",
@@ -43,69 +41,6 @@ class NetOps(Dataset):
     @property
     def facet_names(self) -> Mapping[str, str]:
         return {"task": "Task"}
-
-
-WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
-HIDDEN = frozenset({1, 10})
-"""Numbers whose words stand within common others ("none", "often"), where a judge that looks for the gold in the answer would find them."""
-
-IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
-"""Instruction for counts."""
-ALL_OF_THEM = "Name all of them."
-
-
-def one_word(name: str) -> str:
-    """A name of a component or a fault as the data sets show it: each run of other characters than letters and digits is one `_`.
-
-    Judges that compare words would else take `node-4` for `node-6`: single characters are no words to them, and parts of names count each.
-    """
-    return re.sub(r"[\W_]+", "_", name).strip("_")
-
-
-def amount(count: int, noun: str) -> str:
-    """`three incidents`, `38 incidents`, `one incident`."""
-    number = WORDS[count] if count < len(WORDS) else str(count)
-    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
-
-
-def counted(count: int, noun: str) -> tuple[str, ...]:
-    """Golds for a count: the number with and without what is counted; the first alone where the bare word is part of common others."""
-    phrase = amount(count, noun)
-    return (phrase,) if count in HIDDEN else (phrase, phrase.partition(" ")[0])
-
-
-def day(time: datetime) -> str:
-    """`2021-03-04`."""
-    return time.date().isoformat()
-
-
-def minute(time: datetime) -> str:
-    """`14:57`."""
-    return f"{time.hour:02d}:{time.minute:02d}"
-
-
-def seeded(*parts: object) -> Random:
-    """A generator of random numbers from whatever its seed is made of.
-
-    Only its `random()` is used, whose sequence is the same in every version of Python and on every machine.
-    """
-    text = "/".join(map(str, parts))
-    return Random(int.from_bytes(sha256(text.encode()).digest()[:8]))
-
-
-def pick(rng: Random, items: Sequence[T]) -> T:
-    """One of the items."""
-    return items[int(rng.random() * len(items))]
-
-
-def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
-    """`count` of the items, or all, in random order."""
-    left = list(items)
-    size = len(left) if count is None else min(count, len(left))
-    for place in range(size):
-        other = place + int(rng.random() * (len(left) - place))
-        left[place], left[other] = left[other], left[place]
-    return left[:size]
 
 
 @dataclass(frozen=True, slots=True)
