@@ -55,12 +55,20 @@ def line(turn: Turn) -> str:
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """A session of which no turn is left is nothing, or without speakers an empty unit: so do the protocols that ask for none count it."""
     kept = (session for session in case.sessions if session.turns or not granularity.speakers)
-    return (_whole(session.session_id, session, session.turns, granularity) for session in kept)
+    return (
+        _whole(
+            chunk_id=session.session_id,
+            session=session,
+            turns=session.turns,
+            granularity=granularity,
+        )
+        for session in kept
+    )
 
 
 def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     return (
-        _whole(turn.turn_id, session, [turn], granularity)
+        _whole(chunk_id=turn.turn_id, session=session, turns=[turn], granularity=granularity)
         for session in case.sessions
         for turn in session.turns
     )
@@ -85,10 +93,12 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
             last = session
             if turn.speaker != opener:
                 count += 1
-                yield _whole(f"x{count}", session, turns, granularity)
+                yield _whole(
+                    chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
+                )
                 turns = []
     if last and turns:
-        yield _whole(f"x{count + 1}", last, turns, granularity)
+        yield _whole(chunk_id=f"x{count + 1}", session=last, turns=turns, granularity=granularity)
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -107,10 +117,10 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
             yield _unit(
-                f"{session.session_id}.{number}",
-                session,
-                [part.turn for part in parts],
-                "\n".join(part.text for part in parts),
+                chunk_id=f"{session.session_id}.{number}",
+                session=session,
+                turns=[part.turn for part in parts],
+                content="\n".join(part.text for part in parts),
             )
 
 
@@ -127,8 +137,12 @@ def _whole(
 ) -> MemoryChunk:
     """A unit of whole turns, with or without the names of who speaks."""
     if granularity.speakers:
-        return _unit(chunk_id, session, turns, "\n".join(map(line, turns)))
-    return _unit(chunk_id, session, turns, " ".join(map(_body, turns)))
+        return _unit(
+            chunk_id=chunk_id, session=session, turns=turns, content="\n".join(map(line, turns))
+        )
+    return _unit(
+        chunk_id=chunk_id, session=session, turns=turns, content=" ".join(map(_body, turns))
+    )
 
 
 def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
@@ -179,7 +193,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     body, whole = _body(turn), line(turn)
     words, cost = list(WORD.finditer(body)), count_tokens(whole)
     if not words or cost <= size:
-        yield _Part(turn, whole, cost)
+        yield _Part(turn=turn, text=whole, cost=cost)
         return
     upto = [
         0,
@@ -192,7 +206,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
         while end < len(words) and upto[end + 1] - upto[start] <= room:
             end += 1
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
-        yield _Part(turn, text, size - room + upto[end] - upto[start])
+        yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
         start = done = (
             end  # and back over what is repeated, never to where this part began: that much did not fit
         )

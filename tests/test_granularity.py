@@ -26,11 +26,11 @@ def case_of(
     for number, lines in enumerate(sessions, start=1):
         time = START + timedelta(days=number)
         turns = tuple(
-            Turn(f"D{number}:{index}", who, text, time)
+            Turn(turn_id=f"D{number}:{index}", speaker=who, text=text, time=time)
             for index, (who, text) in enumerate(lines, start=1)
         )
         made.append(Session(f"s{number}", time, turns))
-    return EvalCase("conv-1", tuple(made), (), speakers)
+    return EvalCase(case_id="conv-1", sessions=tuple(made), questions=(), speakers=speakers)
 
 
 CASE = case_of(

@@ -61,7 +61,7 @@ def fetch(
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
         for file in info.files:
-            fetch(part_info(info, file), folder, progress, limits)
+            fetch(info=part_info(info, file), folder=folder, progress=progress, limits=limits)
         return folder / info.file
     if info.url is None and info.by_hand:
         raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
@@ -90,7 +90,7 @@ def fetch(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
-            _fill(info, part, progress, limits)
+            _fill(info=info, part=part, progress=progress, limits=limits)
             part.path.replace(target)
     except OSError as error:
         raise WorldError(
@@ -111,10 +111,10 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
 def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
     """Brings the part to the registered content. Raises `WorldError`, with nothing kept, where something else arrives."""
     url = info.url or ""
-    continued = _download(info, url, part, progress, limits)
+    continued = _download(info=info, url=url, part=part, progress=progress, limits=limits)
     if part.digest() != info.sha256 and continued:
         part.empty()  # what was continued may have been the beginning of another file
-        _download(info, url, part, progress, limits)
+        _download(info=info, url=url, part=part, progress=progress, limits=limits)
     found = part.digest()
     if found != info.sha256:
         part.discard()
@@ -165,7 +165,7 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     part = excerpt_of(info, digest)
     problems = list(_unlike(info, path, digest)) if path and not part else []
     if not has_adapter(info.name):
-        return Verification(path, digest, not problems, tuple(problems))
+        return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
     dataset = build(info.name, folder, allow_unpinned=True)
     loaded = dataset.open()
     found = counts(dataset.read())
@@ -179,14 +179,14 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
     what = part.what if part else ""
     return Verification(
-        path,
-        digest or loaded.sha256,
-        not problems,
-        tuple(problems),
-        what,
-        found,
-        notes,
-        tuple(dataset.repairs()),
+        path=path,
+        sha256=digest or loaded.sha256,
+        right=not problems,
+        problems=tuple(problems),
+        excerpt=what,
+        counts=found,
+        notes=notes,
+        repairs=tuple(dataset.repairs()),
     )
 
 
@@ -247,7 +247,7 @@ def _download(
             done if response.status == 206 else 0
         )  # a server that ignores Range sends the whole file with status 200
         part.cut(done)
-        _copy(response, part, done, info, progress, limits)
+        _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
     return done > 0
 
 

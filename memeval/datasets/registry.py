@@ -51,7 +51,7 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
     adapter.
     """
     path = class_path or class_path_of(GROUP, name, "data set")
-    return class_at(path, Dataset, GROUP, f"data set '{name}'")  # type: ignore[type-abstract]
+    return class_at(path=path, base=Dataset, group=GROUP, what=f"data set '{name}'")  # type: ignore[type-abstract]
 
 
 def writable() -> list[str]:

@@ -65,7 +65,7 @@ class Stats:
 
 def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
     """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and more questions than cases."""
-    stats = Stats({}, {}, Row(), {})
+    stats = Stats(by_case={}, by_category={}, whole=Row(), facets={})
     for case in cases:
         tokens = sum(
             count_tokens(line(turn)) for session in case.sessions for turn in session.turns

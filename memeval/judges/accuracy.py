@@ -28,7 +28,12 @@ class AccuracyJudge(Judge):
     ) -> Verdict:
         chosen = read_choices(question, answer)
         if chosen is None:
-            return Verdict(self.name, Label.UNSCORED, None, f"names no choice: {_quoted(answer)}")
+            return Verdict(
+                judge=self.name,
+                label=Label.UNSCORED,
+                score=None,
+                reason=f"names no choice: {_quoted(answer)}",
+            )
         texts, right = (
             frozenset(question.choices[place] for place in places)
             for places in (chosen, question.right_choices)
@@ -39,7 +44,13 @@ class AccuracyJudge(Judge):
             if question.multi_select
             else float(texts == right)
         )
-        return Verdict(self.name, label, score, f"read as {_shown(question, chosen)}", chosen)
+        return Verdict(
+            judge=self.name,
+            label=label,
+            score=score,
+            reason=f"read as {_shown(question, chosen)}",
+            chosen=chosen,
+        )
 
 
 def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:

@@ -87,7 +87,7 @@ class Judge(ABC):
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
         label = Label.CORRECT if right else Label.ABSTAINED if is_refusal(answer) else Label.WRONG
-        return Verdict(self.name, label, score, reason)
+        return Verdict(judge=self.name, label=label, score=score, reason=reason)
 
 
 def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
@@ -101,4 +101,4 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
         if official is None
         else ("official_refusal", official == 1.0)
     )
-    return Verdict(name, Label.CORRECT if right else Label.WRONG, float(right))
+    return Verdict(judge=name, label=Label.CORRECT if right else Label.WRONG, score=float(right))

@@ -122,7 +122,14 @@ class ModelJudge(Judge):
         label, count = Counter(labels).most_common(1)[0]
         if label is Label.UNSCORED or 2 * count <= len(votes):
             reason = "no majority: " + ", ".join(labels)
-            return Verdict(self.name, Label.UNSCORED, None, reason, votes=labels, tries=tries)
+            return Verdict(
+                judge=self.name,
+                label=Label.UNSCORED,
+                score=None,
+                reason=reason,
+                votes=labels,
+                tries=tries,
+            )
 
         own = [vote for vote in votes if vote.label is label]
         score = sum(vote.score or 0.0 for vote in own) / len(own)
@@ -144,7 +151,11 @@ class ModelJudge(Judge):
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
         return Verdict(
-            self.name, Label.UNSCORED, None, f"can't be read: {text[:SHOWN]}", tries=tries
+            judge=self.name,
+            label=Label.UNSCORED,
+            score=None,
+            reason=f"can't be read: {text[:SHOWN]}",
+            tries=tries,
         )
 
 

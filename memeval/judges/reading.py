@@ -145,7 +145,7 @@ def _only_object(reply: str) -> _Object | None:
     starts = [*(start for _, start, _ in objects), len(text)]
     around = " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
     values, start, end = objects[0]
-    return _Object(values, text[start:end], around)
+    return _Object(values=values, text=text[start:end], around=around)
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:

@@ -21,7 +21,7 @@ def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
     judge.
     """
     path = class_path or class_path_of(GROUP, name, GROUP)
-    return class_at(path, Judge, GROUP, f"judge '{name}'")  # type: ignore[type-abstract]
+    return class_at(path=path, base=Judge, group=GROUP, what=f"judge '{name}'")  # type: ignore[type-abstract]
 
 
 def build_judge(

@@ -69,7 +69,10 @@ def sections_from_file(
         )
     name = Path(path).name
     parts = {
-        kind: _template(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds
+        kind: _template(
+            place=f"{path}, section '{kind}'", name=kind, text=texts[kind], needed=needed
+        )
+        for kind in kinds
     }
     return replace(joined(name, parts), own=True)
 
@@ -77,11 +80,17 @@ def sections_from_file(
 def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
     """One template of several parts; its sha256 is that of theirs."""
     digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
-    return PromptTemplate(name, "", "", hashlib.sha256(digests.encode()).hexdigest(), parts)
+    return PromptTemplate(
+        name=name,
+        system="",
+        user="",
+        sha256=hashlib.sha256(digests.encode()).hexdigest(),
+        parts=parts,
+    )
 
 
 def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
-    return _template(str(path), name, _read(path), needed)
+    return _template(place=str(path), name=name, text=_read(path), needed=needed)
 
 
 def _read(path: Path) -> str:
@@ -101,5 +110,8 @@ def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> Prom
     if not separator:
         system, user = "", text
     return PromptTemplate(
-        name, system.strip(), user.strip(), hashlib.sha256(text.encode()).hexdigest()
+        name=name,
+        system=system.strip(),
+        user=user.strip(),
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
     )

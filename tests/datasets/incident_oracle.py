@@ -46,12 +46,12 @@ def read(case: EvalCase) -> list[Read]:
         parts = found.groupdict()
         who = re.split(r", | and ", parts["who"])
         row = Read(
-            first.turn_id,
-            who,
-            parts.get("fault") or "",
-            parts["time"],
-            datetime.fromisoformat(parts["time"]),
-            parts["level"] or "",
+            turn=first.turn_id,
+            who=who,
+            fault=parts.get("fault") or "",
+            at=parts["time"],
+            when=datetime.fromisoformat(parts["time"]),
+            level=parts["level"] or "",
         )
         assert (
             first.time == session.started_at

@@ -253,7 +253,12 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     _, address = server
-    file = FileInfo("test/a b.json", f"{address}/a%20b.json", sha256(BODY).hexdigest(), len(BODY))
+    file = FileInfo(
+        name="test/a b.json",
+        url=f"{address}/a%20b.json",
+        sha256=sha256(BODY).hexdigest(),
+        size_bytes=len(BODY),
+    )
     info = replace(
         LOCOMO,
         name="folder",

@@ -54,10 +54,10 @@ def test_a_row_becomes_a_question_and_its_haystack_a_case(tmp_path: Path) -> Non
     assert [turn.turn_id for turn in case.sessions[1].turns] == ["D2:1", "D2:2"]
     assert case.questions == (
         EvalQuestion(
-            "conv-1_q0",
-            "Where did Ann go?",
-            4,
-            ("Oslo",),
+            question_id="conv-1_q0",
+            text="Where did Ann go?",
+            category=4,
+            gold=("Oslo",),
             choices=tuple(CHOICES),
             right_choices=(0,),
         ),

@@ -36,7 +36,9 @@ def test_without_chinese_it_is_the_plain_metric(prediction: str, gold: str) -> N
 
 
 def test_it_is_the_token_f1_of_the_data_set() -> None:
-    question = EvalQuestion("q", "什么？", "log_analysis", ("日志级别",))
+    question = EvalQuestion(
+        question_id="q", text="什么？", category="log_analysis", gold=("日志级别",)
+    )
     assert build("opseval", Path("x")).answer_metrics("日志", question)[
         "token_f1"
     ] == pytest.approx(2 / 3)

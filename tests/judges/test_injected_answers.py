@@ -114,7 +114,9 @@ class Weak(LanguageModel):
         assert isinstance(prompt, JudgePrompt)
         self.calls += 1
         reply = self.habit.say(prompt.answer)
-        usage = Usage(role, self.name, "offline", 1, 1)
+        usage = Usage(
+            role=role, model=self.name, provider="offline", prompt_tokens=1, completion_tokens=1
+        )
         return Completion(reply, usage, 0.0, finish_reason=self.habit.finish_reason)
 
 
@@ -130,7 +132,10 @@ def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel)
 def test_no_answer_talks_a_judge_into_a_label(habit: Habit, answer: str) -> None:
     model = Weak(habit)
     found = judged(
-        "llm", EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",)), answer, model
+        "llm",
+        EvalQuestion(question_id="c/q0", text="When did she go?", category=2, gold=("7 May 2023",)),
+        answer,
+        model,
     )
     assert found.label in (Label.WRONG, Label.UNSCORED)
     assert found.label is Label.WRONG or not habit.reads
@@ -174,10 +179,10 @@ def test_no_answer_talks_a_judge_into_yes(
     name: str, category: str, habit: Habit, answer: str
 ) -> None:
     question = EvalQuestion(
-        "q0",
-        "When did she go?",
-        category,
-        ("7 May 2023",),
+        question_id="q0",
+        text="When did she go?",
+        category=category,
+        gold=("7 May 2023",),
         facets={"question_type": "multi-session"},
     )
     found = judged(name, question, answer, Weak(habit))
@@ -213,7 +218,9 @@ SUMMARIES = {
 def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
     found = judged(
         "memory_agent_bench",
-        EvalQuestion("q0", "Sum it up.", "infbench_sum", ("He left.",)),
+        EvalQuestion(
+            question_id="q0", text="Sum it up.", category="infbench_sum", gold=("He left.",)
+        ),
         answer,
         Weak(habit),
     )
@@ -231,11 +238,25 @@ def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
 
         async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
             sent.append("\n".join(message["content"] for message in prompt.messages()))
-            return Completion("no", Usage(role, self.name, "offline", 1, 1), 0.0)
+            return Completion(
+                "no",
+                Usage(
+                    role=role,
+                    model=self.name,
+                    provider="offline",
+                    prompt_tokens=1,
+                    completion_tokens=1,
+                ),
+                0.0,
+            )
 
     def mark_of(answer: str, seed: int = 0) -> str:
         question = EvalQuestion(
-            "q0", "What?", category, ("x",), facets={"question_type": "multi-session"}
+            question_id="q0",
+            text="What?",
+            category=category,
+            gold=("x",),
+            facets={"question_type": "multi-session"},
         )
         judge = build_judge(
             name, threshold=None, template=judge_type(name).template(None), model=Listens, seed=seed

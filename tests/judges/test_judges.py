@@ -15,7 +15,9 @@ from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
-QUESTION = EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",))
+QUESTION = EvalQuestion(
+    question_id="c/q0", text="When did she go?", category=2, gold=("7 May 2023",)
+)
 
 
 class Says(LanguageModel):
@@ -28,7 +30,13 @@ class Says(LanguageModel):
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.asked = "\n".join(message["content"] for message in prompt.messages())
-        return Completion(self.reply, Usage(role, "says", "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model="says", provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict:
@@ -100,7 +108,9 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
     [("Not mentioned in the conversation", True), ("No information / I don't know", False)],
 )
 def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
-    question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
+    question = EvalQuestion(
+        question_id="c/q1", text="What did he paint?", category=5, gold=(), answerable=False
+    )
     found = refusal_verdict(answer, locomo_metrics(answer, question))
     assert (found.label is Label.CORRECT) is right
 

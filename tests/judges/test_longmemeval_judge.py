@@ -28,11 +28,19 @@ class Says(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         assert isinstance(prompt, JudgePrompt) and role is Role.JUDGE
         self.prompts.append(prompt)
-        return Completion(self.reply, Usage(role, self.name, "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model=self.name, provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def question(kind: str = "multi-session", *, answerable: bool = True) -> EvalQuestion:
-    return EvalQuestion("q1", "How many?", kind, ("five",), answerable=answerable)
+    return EvalQuestion(
+        question_id="q1", text="How many?", category=kind, gold=("five",), answerable=answerable
+    )
 
 
 def judged(

@@ -26,7 +26,13 @@ class Replies(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.asked.append("\n".join(message["content"] for message in prompt.messages()))
         self.given.append(prompt.limits())
-        return Completion(self.reply, Usage(role, "replies", "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model="replies", provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def judged(
@@ -43,7 +49,14 @@ def judged(
 
 
 def question(source: str, *gold: str, answerable: bool = True, **facets: str) -> EvalQuestion:
-    return EvalQuestion("q", "What?", source, gold, answerable=answerable, facets=facets)
+    return EvalQuestion(
+        question_id="q",
+        text="What?",
+        category=source,
+        gold=gold,
+        answerable=answerable,
+        facets=facets,
+    )
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,9 @@ def test_keywords_drop_stop_words_and_single_letters() -> None:
 
 
 def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQuestion:
-    return EvalQuestion("q", "?", category, gold, answerable=answerable)
+    return EvalQuestion(
+        question_id="q", text="?", category=category, gold=gold, answerable=answerable
+    )
 
 
 def test_the_facade_takes_the_best_gold_for_each_metric() -> None:

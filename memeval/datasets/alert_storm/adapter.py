@@ -118,9 +118,13 @@ class AlertStorm(NetOps):
             alerts, lines = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
             return LoadedDataset(
-                self.info, self._log_path, digest_of(self._log_content), False, (note,)
+                info=self.info,
+                path=self._log_path,
+                sha256=digest_of(self._log_content),
+                pinned=False,
+                notes=(note,),
             )
-        return LoadedDataset(self.info, self.path, self._identity, True)
+        return LoadedDataset(info=self.info, path=self.path, sha256=self._identity, pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.source == "log":
@@ -138,8 +142,10 @@ class AlertStorm(NetOps):
     def _case(self, name: str, storm: Storm) -> EvalCase:
         shown, sessions = show(storm)
         rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
-        chosen = choose(rng, drafts(Seen(rng, storm, shown)), self.settings.questions_per_case)
-        return EvalCase(name, sessions, questions(name, chosen))
+        chosen = choose(
+            rng, drafts(Seen(rng=rng, storm=storm, shown=shown)), self.settings.questions_per_case
+        )
+        return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
 
     @property
     def _identity(self) -> str:

@@ -46,12 +46,12 @@ def _alert(row: Fields) -> Alert:
         ) from None
     message = re.sub(r"\s+", " ", row.answer("Content")).strip()
     return Alert(
-        time,
-        _word(row, "Node"),
-        row.answer("Level").strip().lower(),
-        _word(row, "Label"),
-        "",
-        message,
+        time=time,
+        device=_word(row, "Node"),
+        severity=row.answer("Level").strip().lower(),
+        kind=_word(row, "Label"),
+        port="",
+        message=message,
     )
 
 

@@ -75,7 +75,13 @@ class Seen:
     ) -> Draft:
         ids = tuple(dict.fromkeys(one.turn_id for one in evidence))
         return Draft(
-            ability, task, text, gold, ids if len(ids) <= MOST_EVIDENCE else (), self.now, form
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids if len(ids) <= MOST_EVIDENCE else (),
+            asked_at=self.now,
+            instruction=form,
         )
 
 

@@ -54,7 +54,11 @@ class Incidents(NetOps):
     def open(self) -> LoadedDataset:
         table, pinned = self._table
         return LoadedDataset(
-            self.info, self.path, table.sha256, pinned, (*table.notes, *self._split_notes())
+            info=self.info,
+            path=self.path,
+            sha256=table.sha256,
+            pinned=pinned,
+            notes=(*table.notes, *self._split_notes()),
         )
 
     def read(self) -> Iterator[EvalCase]:
@@ -113,10 +117,12 @@ class Incidents(NetOps):
         earlier, later = self._systems[name]
         past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier)
         rng = seeded("incidents questions", self.settings.seed, name)
-        history = History(rng, past, later, self._elsewhere(name))
+        history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts(history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
-        return EvalCase(name, sessions, questions(name, [*chosen, *ranked]))
+        return EvalCase(
+            case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked])
+        )
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         others = [row for row in self._table[0].incidents if row.system != name]

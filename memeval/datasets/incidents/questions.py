@@ -105,7 +105,15 @@ class History:
                 for one in sorted(evidence, key=lambda one: int(one.turn_id[1:].split("t")[0]))
             )
         )
-        return Draft(ability, task, text, gold, ids, at or self.now, form)
+        return Draft(
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids,
+            asked_at=at or self.now,
+            instruction=form,
+        )
 
 
 def drafts(history: History) -> Iterator[Draft]:
@@ -144,7 +152,13 @@ def duration_of(history: History) -> Iterator[Draft]:
         text = f"How long did the incident of {named(one.incident)} last that began at {moment(one.incident)}?"
         gold = (amount(one.incident.duration_s or 0, "second"),)
         yield Draft(
-            "IE", "duration", text, gold, (one.over_id or "",), history.now, "Answer in seconds."
+            ability="IE",
+            task="duration",
+            text=text,
+            gold=gold,
+            evidence=(one.over_id or "",),
+            asked_at=history.now,
+            instruction="Answer in seconds.",
         )
 
 

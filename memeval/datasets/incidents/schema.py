@@ -79,7 +79,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
         notes.append(
             f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are left out"
         )
-    return Table(once, _digest(path, contents), tuple(notes))
+    return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -139,12 +139,12 @@ def _dejavu(row: Fields) -> Incident:
     duration = _seconds(row, "duration_s") if "duration_s" in given else None
     time = _epoch(row, "timestamp")
     return Incident(
-        row.path.parent.name or "dejavu",
-        time,
-        nodes,
-        given.get("level", ""),
-        given.get("fault_type", ""),
-        duration,
+        system=row.path.parent.name or "dejavu",
+        time=time,
+        components=nodes,
+        level=given.get("level", ""),
+        fault=given.get("fault_type", ""),
+        duration_s=duration,
     )
 
 
@@ -152,9 +152,9 @@ def _openrca(row: Fields) -> Incident:
     """From the lines `component: …`, `level: …`, `reason: …`, `datetime: …` of the ground truth."""
     pairs = (line.partition(":") for line in row.text("groundtruth").splitlines() if line.strip())
     truth = Fields(
-        row.path,
-        f"{row.record} groundtruth",
-        {name.strip(): value.strip() for name, _, value in pairs},
+        path=row.path,
+        record=f"{row.record} groundtruth",
+        values={name.strip(): value.strip() for name, _, value in pairs},
     )
     return Incident(
         system=f"openrca-{row.path.stem.removeprefix('agent-')}",
@@ -176,7 +176,11 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
                 )
             system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
             yield Incident(
-                system, _time(fault, "inject_time"), (pod[1],), "pod", fault.answer("inject_type")
+                system=system,
+                time=_time(fault, "inject_time"),
+                components=(pod[1],),
+                level="pod",
+                fault=fault.answer("inject_type"),
             )
 
 

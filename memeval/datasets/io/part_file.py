@@ -83,7 +83,7 @@ def _left(target: Path) -> Iterator[Part]:
         except OSError:
             continue
         if _is_ours(file, path):
-            yield Part(path, target, file)
+            yield Part(path=path, target=target, file=file)
             return
         os.close(file)
 
@@ -107,7 +107,7 @@ def _new(target: Path) -> Part:
     path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     fcntl.flock(file, fcntl.LOCK_EX)
-    return Part(path, target, file)
+    return Part(path=path, target=target, file=file)
 
 
 def _size(path: Path) -> int:

@@ -33,7 +33,9 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
         raise UserError(
             f"{path}: line 1: column '{missing}' is missing; there is {one_line(', '.join(names), 4 * SHOWN)}."
         )
-    rows = [_row(path, number, names, cells) for number, cells in lines if cells]
+    rows = [
+        _row(path=path, number=number, names=names, cells=cells) for number, cells in lines if cells
+    ]
     if not rows:
         raise UserError(f"{path} holds no row below its header.")
     return rows
@@ -44,7 +46,7 @@ def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) ->
         raise UserError(
             f"{path}: line {number}: {len(cells)} cells, and the header has {len(names)} columns: is the file cut off?"
         )
-    return Fields(path, f"line {number}", dict(zip(names, cells, strict=True)))
+    return Fields(path=path, record=f"line {number}", values=dict(zip(names, cells, strict=True)))
 
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:

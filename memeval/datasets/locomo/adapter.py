@@ -65,7 +65,9 @@ class Locomo(Dataset):
 
     def open(self) -> LoadedDataset:
         digest, pinned, _ = self._content
-        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._notes()))
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=digest, pinned=pinned, notes=tuple(self._notes())
+        )
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._whole)

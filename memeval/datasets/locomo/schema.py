@@ -62,7 +62,10 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]"))
     )
     return EvalCase(
-        case_id, sessions, questions, speakers=(talk.text("speaker_a"), talk.text("speaker_b"))
+        case_id=case_id,
+        sessions=sessions,
+        questions=questions,
+        speakers=(talk.text("speaker_a"), talk.text("speaker_b")),
     )
 
 
@@ -113,17 +116,17 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
             for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
         ]
         if turns:
-            yield Session(f"s{number}", started_at, tuple(turns))
+            yield Session(session_id=f"s{number}", started_at=started_at, turns=tuple(turns))
 
 
 def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
     caption = turn.text("blip_caption") if turn.values.get("blip_caption") is not None else None
     return Turn(
-        turn.text("dia_id"),
-        turn.text("speaker"),
-        turn.text("text"),
-        time,
-        (caption or None) if captions else None,
+        turn_id=turn.text("dia_id"),
+        speaker=turn.text("speaker"),
+        text=turn.text("text"),
+        time=time,
+        caption=(caption or None) if captions else None,
     )
 
 

@@ -90,7 +90,12 @@ class LocomoMc10(Dataset):
                 f"{digest} seed={self.settings.derive_seed} version={VERSION}".encode()
             )
             return LoadedDataset(
-                self.info, self._original_path, made_of, pinned, self._derived_notes(), derived=True
+                info=self.info,
+                path=self._original_path,
+                sha256=made_of,
+                pinned=pinned,
+                notes=self._derived_notes(),
+                derived=True,
             )
         pinned = check_pin(
             self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
@@ -103,7 +108,13 @@ class LocomoMc10(Dataset):
         mark = self._mark
         notes = (*self._file_notes(), *([_derived_note(mark)] if mark else ()))
         return LoadedDataset(
-            self.info, self.path, digest, pinned, notes, excerpt=part, derived=mark is not None
+            info=self.info,
+            path=self.path,
+            sha256=digest,
+            pinned=pinned,
+            notes=notes,
+            excerpt=part,
+            derived=mark is not None,
         )
 
     def read(self) -> Iterator[EvalCase]:

@@ -54,7 +54,11 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
             own = [answer] if question.category == ADVERSARIAL and answer else []
             right = NOT_ANSWERABLE if question.category == ADVERSARIAL else answer
             choices = _choices(
-                right, own, _candidates(pool, question.category, case.case_id, drawn)
+                right,
+                own,
+                _candidates(
+                    pool=pool, category=question.category, conversation=case.case_id, drawn=drawn
+                ),
             )
             drawn.shuffle(choices)
             row = {
@@ -67,7 +71,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
                 "num_choices": len(choices),
                 **haystack,
             }
-            yield Fields(sample.path, f"{case.case_id} qa[{index}]", row)
+            yield Fields(path=sample.path, record=f"{case.case_id} qa[{index}]", values=row)
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:

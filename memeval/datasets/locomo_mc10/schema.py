@@ -102,7 +102,12 @@ def read_row(fields: Fields) -> Row:
     if match is None:
         raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
     named = replace(fields, record=f"{fields.record}, {question_id}")
-    return Row(named, question_id, match["conversation"], int(match["index"]))
+    return Row(
+        fields=named,
+        question_id=question_id,
+        conversation=match["conversation"],
+        index=int(match["index"]),
+    )
 
 
 def _case(first: Row, others: Iterable[Row]) -> EvalCase:
@@ -119,7 +124,12 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
                     f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a conversation share one haystack",
                 )
         questions[row.question_id] = _question(row)
-    return EvalCase(first.conversation, sessions, tuple(questions.values()), tuple(speakers))
+    return EvalCase(
+        case_id=first.conversation,
+        sessions=sessions,
+        questions=tuple(questions.values()),
+        speakers=tuple(speakers),
+    )
 
 
 def _sessions(row: Fields) -> Iterator[Session]:
@@ -147,9 +157,9 @@ def _sessions(row: Fields) -> Iterator[Session]:
             Fields.of(row.path, f"{place}[{position}]", turn) for position, turn in enumerate(turns)
         )
         yield Session(
-            f"s{number}",
-            time,
-            tuple(
+            session_id=f"s{number}",
+            started_at=time,
+            turns=tuple(
                 _turn(turn, f"D{number}:{place}", time) for place, turn in enumerate(said, start=1)
             ),
         )
@@ -182,9 +192,9 @@ def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
         raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
     match = _SPEAKER.match(content)
     return (
-        Turn(turn_id, match[1].title(), content[match.end() :], time)
+        Turn(turn_id=turn_id, speaker=match[1].title(), text=content[match.end() :], time=time)
         if match
-        else Turn(turn_id, role, content, time)
+        else Turn(turn_id=turn_id, speaker=role, text=content, time=time)
     )
 
 

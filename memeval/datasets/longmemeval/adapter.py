@@ -71,7 +71,14 @@ class LongMemEval(Dataset):
             self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
         )
         notes = excerpt_notes(self.info, self._digest)
-        return LoadedDataset(self.info, self.path, self._digest, pinned, notes, excerpt=bool(notes))
+        return LoadedDataset(
+            info=self.info,
+            path=self.path,
+            sha256=self._digest,
+            pinned=pinned,
+            notes=notes,
+            excerpt=bool(notes),
+        )
 
     @cached_property
     def _digest(self) -> str:

@@ -20,9 +20,9 @@ LONGMEMEVAL_S = DatasetInfo(
     counts={"cases": 500, "questions": 500},
     excerpts=(
         Excerpt(
-            "longmemeval/longmemeval_s_dev31.json",
-            "a6689066fecb28a563283f7a56da5a3eeb008101f73fde50bd1b49df5adf6f11",
-            "31 of the 500 questions, with their whole histories",
+            file="longmemeval/longmemeval_s_dev31.json",
+            sha256="a6689066fecb28a563283f7a56da5a3eeb008101f73fde50bd1b49df5adf6f11",
+            what="31 of the 500 questions, with their whole histories",
         ),
     ),
 )
@@ -51,14 +51,14 @@ LONGMEMEVAL_ORACLE = DatasetInfo(
     counts={"cases": 500, "questions": 500},
     excerpts=(
         Excerpt(
-            "longmemeval/longmemeval_oracle_dev31.json",
-            "add27cb505abb3b3b0b73386cb65ad312232b724c4b16773fdce6a371f148565",
-            "31 of the 500 questions, with their whole evidence sessions",
+            file="longmemeval/longmemeval_oracle_dev31.json",
+            sha256="add27cb505abb3b3b0b73386cb65ad312232b724c4b16773fdce6a371f148565",
+            what="31 of the 500 questions, with their whole evidence sessions",
         ),
         Excerpt(
-            "longmemeval/longmemeval_oracle_evidence_turns_500.json",
-            "eeb6fbf6e09ebb177f891650143a18e09f4995e0cae52d35d2d35901b07b0635",
-            "all 500 questions, with the turns that hold the answer and no others",
+            file="longmemeval/longmemeval_oracle_evidence_turns_500.json",
+            sha256="eeb6fbf6e09ebb177f891650143a18e09f4995e0cae52d35d2d35901b07b0635",
+            what="all 500 questions, with the turns that hold the answer and no others",
         ),
     ),
 )

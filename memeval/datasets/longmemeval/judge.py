@@ -51,7 +51,9 @@ class YesNoJudge(ModelJudge):
                 return None
             if question.answerable:
                 return self.verdict(answer, right=right, score=float(right))
-            return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+            return Verdict(
+                judge=self.name, label=Label.CORRECT if right else Label.WRONG, score=float(right)
+            )
 
         return await self._voted(prompt, read, tried)
 

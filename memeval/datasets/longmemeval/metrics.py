@@ -43,15 +43,20 @@ def official_metrics(
         sessions.setdefault(session, []).append(turn)
     if all(len(unit) == 1 for unit in ranking):
         turns = [unit[0] for unit in ranking]
-        return _documents("turn", turns, set(evidence), len(session_of)) | sessions_of_turns(
-            turns, set(evidence), session_of
-        )
+        return _documents(
+            name="turn", ranked=turns, relevant=set(evidence), corpus=len(session_of)
+        ) | sessions_of_turns(turns, set(evidence), session_of)
     units = [session_of[unit[0]] if unit else "" for unit in ranking]
     if all(
         sorted(unit) == sorted(sessions.get(session, ()))
         for unit, session in zip(ranking, units, strict=True)
     ):
-        return _documents("session", units, {session_of[turn] for turn in evidence}, len(sessions))
+        return _documents(
+            name="session",
+            ranked=units,
+            relevant={session_of[turn] for turn in evidence},
+            corpus=len(sessions),
+        )
     return {}
 
 

@@ -60,17 +60,24 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
     question_id = item.text("question_id")
     if not question_id.strip():
         raise item.wrong("question_id", "is empty")
-    item = Fields(item.path, f"record {index} ({question_id})", item.values)
+    item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
         raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
     ordered = sorted(dated, key=lambda one: one.started_at)
     sessions = tuple(_session(number, one) for number, one in enumerate(ordered, start=1))
-    question = _question(item, question_id, answerable, _evidence(ordered))
+    question = _question(
+        item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
+    )
     ids = item.texts("haystack_session_ids")
     return Item(
-        case=EvalCase(f"h{index}", sessions, (question,), speakers=("user", "assistant")),
+        case=EvalCase(
+            case_id=f"h{index}",
+            sessions=sessions,
+            questions=(question,),
+            speakers=("user", "assistant"),
+        ),
         repeats_session=len(set(ids)) < len(ids),
         asked_early=any(
             question.asked_at is not None and one.started_at > question.asked_at for one in dated
@@ -99,7 +106,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
             raise item.wrong(name, f"holds {len(found)} entries for {len(haystack)} sessions")
     item.texts("answer_session_ids")
     return [
-        _dated(item, number, turns, date, roles)
+        _dated(item=item, number=number, turns=turns, date=date, roles=roles)
         for number, (turns, date) in enumerate(zip(haystack, dates, strict=True))
     ]
 
@@ -129,10 +136,15 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
 
 def _session(number: int, dated: _Dated) -> Session:
     turns = (
-        Turn(f"s{number}:{place}", turn.text("role"), turn.text("content"), dated.started_at)
+        Turn(
+            turn_id=f"s{number}:{place}",
+            speaker=turn.text("role"),
+            text=turn.text("content"),
+            time=dated.started_at,
+        )
         for place, turn in dated.turns
     )
-    return Session(f"s{number}", dated.started_at, tuple(turns))
+    return Session(session_id=f"s{number}", started_at=dated.started_at, turns=tuple(turns))
 
 
 def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:

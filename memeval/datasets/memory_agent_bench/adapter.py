@@ -102,7 +102,7 @@ class MemoryAgentBench(Dataset):
             registered, self._file, digest, allow_unpinned=self.settings.allow_unpinned
         )
         self._check_choice()
-        return LoadedDataset(self.info, self._file, digest, pinned)
+        return LoadedDataset(info=self.info, path=self._file, sha256=digest, pinned=pinned)
 
     def _check_choice(self) -> None:
         """Raises `UserError` for sub-data sets that the file does not hold, and where none is left to ask."""

@@ -16,10 +16,10 @@ MEMORY_AGENT_BENCH = DatasetInfo(
     counts={"cases": 8, "questions": 800},
     files=(
         FileInfo(
-            "Conflict_Resolution.json",
-            None,
-            "d5168e94cba99744e35031c1e6419e6090d63978f5addc9163d56704a78c7acd",
-            3_293_442,
+            name="Conflict_Resolution.json",
+            url=None,
+            sha256="d5168e94cba99744e35031c1e6419e6090d63978f5addc9163d56704a78c7acd",
+            size_bytes=3_293_442,
         ),
     ),
     by_hand=(

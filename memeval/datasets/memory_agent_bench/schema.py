@@ -86,7 +86,14 @@ def _row(index: int, row: Fields) -> Row:
             "answers", f"holds {len(row.items('answers'))} lists of golds for {count} questions"
         )
     content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
-    return Row(index, row, source, metric, tuple(_listed(metadata, "qa_pair_ids", count)), content)
+    return Row(
+        index=index,
+        fields=row,
+        source=source,
+        metric=metric,
+        ids=tuple(_listed(metadata, "qa_pair_ids", count)),
+        content_sha256=content,
+    )
 
 
 def read_case(
@@ -103,10 +110,19 @@ def read_case(
     if not parts:
         raise row.fields.wrong("context", "is empty")
     turns = tuple(
-        Turn(f"t{number}", SPEAKER, part, None) for number, part in enumerate(parts, start=1)
+        Turn(turn_id=f"t{number}", speaker=SPEAKER, text=part, time=None)
+        for number, part in enumerate(parts, start=1)
     )
-    questions = tuple(_questions(row, question_ids, split, instruction, titles))
-    return EvalCase(f"c{row.index + 1}", (Session("s1", None, turns),), questions)
+    questions = tuple(
+        _questions(
+            row=row, question_ids=question_ids, split=split, instruction=instruction, titles=titles
+        )
+    )
+    return EvalCase(
+        case_id=f"c{row.index + 1}",
+        sessions=(Session(session_id="s1", started_at=None, turns=turns),),
+        questions=questions,
+    )
 
 
 def _questions(
@@ -173,9 +189,9 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     if not golds:
         raise row.fields.wrong(field, "is empty")
     listed = Fields(
-        row.fields.path,
-        row.fields.record,
-        {f"{field}[{index}]": gold for index, gold in enumerate(golds)},
+        path=row.fields.path,
+        record=row.fields.record,
+        values={f"{field}[{index}]": gold for index, gold in enumerate(golds)},
     )
     texts = tuple(
         titles.get(text, text) for text in (listed.answer(name).strip() for name in listed.values)

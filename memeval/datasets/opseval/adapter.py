@@ -71,7 +71,9 @@ class OpsEval(Dataset):
         return answer_metrics(answer, question, official_f1=character_f1)
 
     def open(self) -> LoadedDataset:
-        loaded = LoadedDataset(self.info, self.path, self._content.sha256, self._content.pinned)
+        loaded = LoadedDataset(
+            info=self.info, path=self.path, sha256=self._content.sha256, pinned=self._content.pinned
+        )
         if next(self.cases(), None) is None:
             raise UserError(
                 f"data set '{self.info.name}': no question is left by the settings framing, categories, language and topics"
@@ -87,7 +89,7 @@ class OpsEval(Dataset):
     def _rows(self) -> Rows:
         rows = Rows()
         for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
-            read_file_of(domain, content, self.path / name, rows)
+            read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
         topics = sorted({topic for item in rows.items for topic in item.topics})
         for topic in self.settings.topics or ():
             if topic not in topics:
@@ -107,7 +109,9 @@ class OpsEval(Dataset):
         items = self._rows.items
         for number, group in enumerate(groups(items), start=1):
             yield EvalCase(
-                f"c{number}", (), tuple(self._question(items[position]) for position in group)
+                case_id=f"c{number}",
+                sessions=(),
+                questions=tuple(self._question(items[position]) for position in group),
             )
 
     def _knowledge(self) -> Iterator[EvalCase]:
@@ -130,11 +134,11 @@ class OpsEval(Dataset):
                     if asked:
                         number += 1
                         yield EvalCase(
-                            f"c{number}",
-                            tuple(
+                            case_id=f"c{number}",
+                            sessions=tuple(
                                 _sessions([items[place] for place in own if fold[place] != part])
                             ),
-                            asked,
+                            questions=asked,
                         )
 
     def _fold(self, item: Item) -> int:
@@ -238,7 +242,7 @@ def _sessions(items: Iterable[Item]) -> Iterator[Session]:
             by_topic[item.topics[0] if item.topics else NAMELESS][item.solution] = None
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
         turns = tuple(
-            Turn(f"s{number}t{place}", topic, text, None)
+            Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
             for place, text in enumerate(solutions, start=1)
         )
-        yield Session(f"s{number}", None, turns)
+        yield Session(session_id=f"s{number}", started_at=None, turns=turns)

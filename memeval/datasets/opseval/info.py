@@ -59,7 +59,9 @@ OPSEVAL = DatasetInfo(
     citation="Liu et al., OpsEval: A Comprehensive IT Operations Benchmark Suite for Large Language Models, 2024, arXiv 2310.07637",
     counts={"questions": 2_596},
     files=tuple(
-        FileInfo(name, f"{_ADDRESS}/{name.replace(' ', '%20')}", digest, size)
+        FileInfo(
+            name=name, url=f"{_ADDRESS}/{name.replace(' ', '%20')}", sha256=digest, size_bytes=size
+        )
         for name, digest, size in _FILES
     ),
 )

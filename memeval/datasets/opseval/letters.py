@@ -71,7 +71,11 @@ def split_choices(text: str) -> Lettered | None:
     ends = [start for start, _, _ in best[1:]] + [len(body)]
     choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
     odd = tuple(how for _, _, how in best if how)
-    return Lettered(body[: best[0][0]].strip(), choices, odd) if all(choices) else None
+    return (
+        Lettered(question=body[: best[0][0]].strip(), choices=choices, odd=odd)
+        if all(choices)
+        else None
+    )
 
 
 _Mark = tuple[int, int, str]

@@ -89,7 +89,7 @@ class Rows:
     """Rows of each domain, those left out included."""
 
     def repair(self, row_id: str, kind: str, what: str) -> None:
-        self.repairs.append(Repair(row_id, kind, what))
+        self.repairs.append(Repair(row_id=row_id, kind=kind, what=what))
 
 
 def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
@@ -119,15 +119,15 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
         row.text("solution").strip(),
     )
     item = Item(
-        row_id,
-        "wired_network",
-        row.text("question"),
-        _choices(row),
-        (),
-        _several(row, "type"),
-        (),
-        topics,
-        solution,
+        row_id=row_id,
+        domain="wired_network",
+        question=row.text("question"),
+        choices=_choices(row),
+        right=(),
+        multi_select=_several(row, "type"),
+        gold=(),
+        topics=topics,
+        solution=solution,
     )
     if not item.choices:
         rows.repair(row_id, "left_out", "there are no choices")
@@ -145,31 +145,39 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
         row,
         rows,
         Item(
-            row_id,
-            "5g_communication",
-            question,
-            shown,
-            (),
-            several,
-            (),
-            (),
-            row.text("solution").strip(),
+            row_id=row_id,
+            domain="5g_communication",
+            question=question,
+            choices=shown,
+            right=(),
+            multi_select=several,
+            gold=(),
+            topics=(),
+            solution=row.text("solution").strip(),
         ),
     )
 
 
 def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
     """Choices inside the question's text."""
-    return _inside(row, row_id, rows, "oracle_database")
+    return _inside(row=row, row_id=row_id, rows=rows, domain="oracle_database")
 
 
 def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     """Choices inside the question's text where there are some and the answer is letters; else an answer in words."""
     found = split_choices(row.text("question"))
     if found and gold_letters(row.answer("answer"), len(found.choices)):
-        return _inside(row, row_id, rows, "log_analysis")
+        return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
     question = _told(row.text("question"), row_id, rows)
-    return Item(row_id, "log_analysis", question, (), (), False, (row.answer("answer").strip(),))
+    return Item(
+        row_id=row_id,
+        domain="log_analysis",
+        question=question,
+        choices=(),
+        right=(),
+        multi_select=False,
+        gold=(row.answer("answer").strip(),),
+    )
 
 
 _READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
@@ -190,7 +198,19 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         rows.repair(row_id, "labels", f"labels of choices: {', '.join(found.odd)}")
     solution = row.text("solution").strip() if "solution" in row.values else ""
     return _choosing(
-        row, rows, Item(row_id, domain, found.question, found.choices, (), True, (), (), solution)
+        row,
+        rows,
+        Item(
+            row_id=row_id,
+            domain=domain,
+            question=found.question,
+            choices=found.choices,
+            right=(),
+            multi_select=True,
+            gold=(),
+            topics=(),
+            solution=solution,
+        ),
     )
 
 
@@ -199,7 +219,7 @@ def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:
         rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")
-    right = _gold(row, item.row_id, rows, len(shown))
+    right = _gold(row=row, row_id=item.row_id, rows=rows, count=len(shown))
     if right is None:
         return None
     gold = tuple(shown[place] for place in right)

@@ -39,11 +39,13 @@ class SyntheticSettings(DatasetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _within("tokens", self.tokens, FEWEST_TOKENS, MOST_TOKENS)
+        _within(name="tokens", value=self.tokens, least=FEWEST_TOKENS, most=MOST_TOKENS)
         _within("n_cases", self.n_cases, 1)
-        _within("questions_per_case", self.questions_per_case, 1, MOST_QUESTIONS)
+        _within(
+            name="questions_per_case", value=self.questions_per_case, least=1, most=MOST_QUESTIONS
+        )
         _within("turns_per_session", self.turns_per_session, 1)
-        _within("distractors", self.distractors, 0, MOST_DISTRACTORS)
+        _within(name="distractors", value=self.distractors, least=0, most=MOST_DISTRACTORS)
         changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
         if self.path and changed:
             raise UserError(
@@ -102,9 +104,13 @@ class Synthetic(Dataset):
             content = read_file(self.info, self.path)
             for _ in read_cases(content, self.path):
                 pass
-            return LoadedDataset(self.info, self.path, digest_of(content), pinned=False)
+            return LoadedDataset(
+                info=self.info, path=self.path, sha256=digest_of(content), pinned=False
+            )
         decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
-        return LoadedDataset(self.info, self.path, digest_of(decides.encode()), pinned=True)
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
+        )
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.path:
@@ -112,7 +118,10 @@ class Synthetic(Dataset):
             return
         chosen = self.settings
         size = Size(
-            chosen.tokens, chosen.questions_per_case, chosen.turns_per_session, chosen.distractors
+            tokens=chosen.tokens,
+            questions=chosen.questions_per_case,
+            turns_per_session=chosen.turns_per_session,
+            distractors=chosen.distractors,
         )
         for number in range(1, chosen.n_cases + 1):
             case = make_case(number, chosen.seed, size)

@@ -59,12 +59,17 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
     """The case of a number, from 1, under a seed. The same arguments give the same case in any process."""
     case_id, rng = f"synthetic-{number}", Random(f"{seed}/{number}")
     speakers = (rng.choice(words.SPEAKERS[::2]), rng.choice(words.SPEAKERS[1::2]))
-    planner = Planner(rng, speakers, tuple(rng.sample(words.PEOPLE, ACQUAINTANCES)), number)
+    planner = Planner(
+        rng=rng,
+        speakers=speakers,
+        people=tuple(rng.sample(words.PEOPLE, ACQUAINTANCES)),
+        number=number,
+    )
     plants = planner.plants(
         size.questions, size.tokens, lambda statement: spoken(speakers, statement)
     )
     talk = Talk(rng, planner.people, planner.taken, planner.values, size.distractors)
-    haystack = Haystack(rng, speakers, size, talk)
+    haystack = Haystack(rng=rng, speakers=speakers, size=size, talk=talk)
     said = haystack.build(
         (told, (index, nth))
         for index, plant in enumerate(plants)
@@ -72,14 +77,16 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
     )
     questions = tuple(
         settled(
-            plant,
-            [said[index, nth] for nth in range(len(plant.statements))],
-            f"{case_id}/q{index}",
-            haystack.position,
+            plant=plant,
+            said=[said[index, nth] for nth in range(len(plant.statements))],
+            question_id=f"{case_id}/q{index}",
+            total=haystack.position,
         )
         for index, plant in enumerate(plants)
     )
-    return EvalCase(case_id, tuple(haystack.sessions), questions, speakers)
+    return EvalCase(
+        case_id=case_id, sessions=tuple(haystack.sessions), questions=questions, speakers=speakers
+    )
 
 
 @dataclass
@@ -112,9 +119,19 @@ class Haystack:
             while self._unfinished and len(turns) < self.size.turns_per_session:
                 turn_id = f"D{len(self.sessions) + 1}:{len(turns) + 1}"
                 speaker, text = self._next(speaker, turn_id, started_at)
-                turns.append(Turn(turn_id, self.speakers[speaker], text, started_at))
+                turns.append(
+                    Turn(
+                        turn_id=turn_id, speaker=self.speakers[speaker], text=text, time=started_at
+                    )
+                )
                 speaker = 1 - speaker
-            self.sessions.append(Session(f"s{len(self.sessions) + 1}", started_at, tuple(turns)))
+            self.sessions.append(
+                Session(
+                    session_id=f"s{len(self.sessions) + 1}",
+                    started_at=started_at,
+                    turns=tuple(turns),
+                )
+            )
         return self._said
 
     @property
@@ -135,7 +152,7 @@ class Haystack:
                 spoken(self.speakers, statement),
             )
             self._owed -= cost
-            self._said[place] = Said(turn_id, time, self.position)
+            self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
         elif cost > room:
             text, cost = cut(text, room - OVERHEAD), room
         self.position += cost
@@ -166,11 +183,11 @@ def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) ->
         gold = dated(days[-1])
     chosen = [said[place] for place in evidence]
     return EvalQuestion(
-        question_id,
-        text,
-        plant.ability,
-        gold,
-        tuple(one.turn_id for one in chosen),
+        question_id=question_id,
+        text=text,
+        category=plant.ability,
+        gold=gold,
+        evidence=tuple(one.turn_id for one in chosen),
         answerable=plant.ability != ABS,
         facets={"depth": bucket(max(one.position for one in chosen), total)} if chosen else {},
     )

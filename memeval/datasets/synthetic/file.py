@@ -108,7 +108,7 @@ def _read_case(fields: Fields) -> EvalCase:
     total = max(1, starts.pop(""))
     records = fields.objects("qa", f"{case.case_id} qa[{{}}]")
     questions = tuple(
-        _question(qa, question, starts, total)
+        _question(qa=qa, question=question, starts=starts, total=total)
         for qa, question in zip(records, case.questions, strict=True)
     )
     return replace(case, questions=questions)

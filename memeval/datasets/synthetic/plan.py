@@ -102,18 +102,24 @@ class Planner:
         )
         self.taken.add(("has", owner, attribute))
         value = self.value(kind)
-        told = Statement(depth, speaker, f"My {attribute} is {value}.")
-        return Plant(IE, asked(owner, attribute, kind), (value,), (told,), (0,))
+        told = Statement(depth=depth, speaker=speaker, text=f"My {attribute} is {value}.")
+        return Plant(
+            ability=IE,
+            question=asked(owner, attribute, kind),
+            gold=(value,),
+            statements=(told,),
+            evidence=(0,),
+        )
 
     def fact(self, depth: float) -> Plant:
         owner, attribute, kind = self.attribute((*self.people, *self.speakers))
         value = self.value(kind)
         return Plant(
-            IE,
-            asked(owner, attribute, kind),
-            (value,),
-            (self.told(depth, owner, attribute, kind, value),),
-            (0,),
+            ability=IE,
+            question=asked(owner, attribute, kind),
+            gold=(value,),
+            statements=(self.told(depth, owner, attribute, kind, value),),
+            evidence=(0,),
         )
 
     def update(self, depth: float) -> Plant:
@@ -125,9 +131,15 @@ class Planner:
         statements = [self.told(first, owner, attribute, kind, values[0], speaker=speaker)]
         for when, value in zip(later, values[1:], strict=True):
             news = words.NEWS.format(self.whose(owner, speaker), attribute, copula(kind), value)
-            statements.append(Statement(when, speaker, news))
+            statements.append(Statement(depth=when, speaker=speaker, text=news))
         question = asked(owner, attribute, kind).replace("?", " now?")
-        return Plant(KU, question, (values[-1],), tuple(statements), (len(values) - 1,))
+        return Plant(
+            ability=KU,
+            question=question,
+            gold=(values[-1],),
+            statements=tuple(statements),
+            evidence=(len(values) - 1,),
+        )
 
     def contradiction(self, depth: float) -> Plant:
         """The speakers disagree about somebody; the question says whose word counts."""
@@ -136,16 +148,16 @@ class Planner:
         early, late = self.depths(depth, 2)
         told = (f"{owner}'s", attribute, copula(kind))
         said = (
-            Statement(early, 1 - source, words.HEARD.format(*told, values[1])),
-            Statement(late, source, words.SURE.format(*told, values[0])),
+            Statement(depth=early, speaker=1 - source, text=words.HEARD.format(*told, values[1])),
+            Statement(depth=late, speaker=source, text=words.SURE.format(*told, values[0])),
         )
         question = asked(owner, attribute, kind)
         return Plant(
-            CR,
-            f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
-            values[:1],
-            said,
-            (1,),
+            ability=CR,
+            question=f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
+            gold=values[:1],
+            statements=said,
+            evidence=(1,),
         )
 
     def correction(self, depth: float) -> Plant:
@@ -156,15 +168,17 @@ class Planner:
         statements = (
             self.told(early, owner, attribute, kind, wrong, speaker=speaker),
             Statement(
-                late, speaker, words.CORRECTED.format(f"{owner}'s", attribute, copula(kind), right)
+                depth=late,
+                speaker=speaker,
+                text=words.CORRECTED.format(f"{owner}'s", attribute, copula(kind), right),
             ),
         )
         return Plant(
-            CR,
-            f"{asked(owner, attribute, kind)} The last correction counts.",
-            (right,),
-            statements,
-            (1,),
+            ability=CR,
+            question=f"{asked(owner, attribute, kind)} The last correction counts.",
+            gold=(right,),
+            statements=statements,
+            evidence=(1,),
         )
 
     def counting(self, depth: float) -> Plant:
@@ -176,16 +190,16 @@ class Planner:
             for piece in pieces
         ]
         statements = tuple(
-            Statement(when, speaker, text)
+            Statement(depth=when, speaker=speaker, text=text)
             for when, text in zip(self.depths(depth, len(told)), told, strict=True)
         )
         gold = (str(len(told)), words.COUNTED[len(told)])
         return Plant(
-            MR,
-            f"How many pieces has {who} bought for the {what} collection?",
-            gold,
-            statements,
-            tuple(range(len(told))),
+            ability=MR,
+            question=f"How many pieces has {who} bought for the {what} collection?",
+            gold=gold,
+            statements=statements,
+            evidence=tuple(range(len(told))),
         )
 
     def summing(self, depth: float) -> Plant:
@@ -194,16 +208,16 @@ class Planner:
         speaker = self.speaker_of(who)
         told = [f"{self.me(who, speaker)} spent {amount} crowns on the {what}." for amount in sums]
         statements = tuple(
-            Statement(when, speaker, text)
+            Statement(depth=when, speaker=speaker, text=text)
             for when, text in zip(self.depths(depth, len(told)), told, strict=True)
         )
         gold = (str(sum(sums)), f"{sum(sums)} crowns")
         return Plant(
-            MR,
-            f"How many crowns has {who} spent on the {what} in all?",
-            gold,
-            statements,
-            tuple(range(len(told))),
+            ability=MR,
+            question=f"How many crowns has {who} spent on the {what} in all?",
+            gold=gold,
+            statements=statements,
+            evidence=tuple(range(len(told))),
         )
 
     def comparison(self, depth: float) -> Plant:
@@ -220,16 +234,16 @@ class Planner:
         )
         gold = (runners[miles.index(max(miles))],)
         return Plant(
-            MR,
-            f"Who ran more miles at the {what}, {runners[0]} or {runners[1]}?",
-            gold,
-            statements,
-            (0, 1),
+            ability=MR,
+            question=f"Who ran more miles at the {what}, {runners[0]} or {runners[1]}?",
+            gold=gold,
+            statements=statements,
+            evidence=(0, 1),
         )
 
     def date(self, depth: float) -> Plant:
         statement, question, _ = self.event(depth)
-        return Plant(TR, question, (), (statement,), (0,))
+        return Plant(ability=TR, question=question, gold=(), statements=(statement,), evidence=(0,))
 
     def order(self, depth: float) -> Plant:
         """Which of two things came first, by the days on which they happened."""
@@ -238,7 +252,13 @@ class Planner:
         )
         choice = f"Which happened first: {first[1]} or {second[1]}?"
         return Plant(
-            TR, choice, (), (one, two), (0, 1), rivals=(first, second), else_asked=question
+            ability=TR,
+            question=choice,
+            gold=(),
+            statements=(one, two),
+            evidence=(0, 1),
+            rivals=(first, second),
+            else_asked=question,
         )
 
     def unanswerable(self, depth: float) -> Plant:
@@ -273,7 +293,12 @@ class Planner:
         speaker = self.speaker_of(who)
         base = f"{events[what]} {what.split(' ', 1)[1]}"
         return (
-            Statement(depth, speaker, f"{self.me(who, speaker)} {what} {ago}.", days),
+            Statement(
+                depth=depth,
+                speaker=speaker,
+                text=f"{self.me(who, speaker)} {what} {ago}.",
+                days_ago=days,
+            ),
             f"When did {who} {base}?",
             (who, f"{who} {what}"),
         )
@@ -291,9 +316,11 @@ class Planner:
         """The turn that tells an attribute."""
         speaker = self.speaker_of(owner) if speaker is None else speaker
         return Statement(
-            depth,
-            speaker,
-            opened(self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."),
+            depth=depth,
+            speaker=speaker,
+            text=opened(
+                self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."
+            ),
         )
 
     def take(self, key: Key) -> bool:
