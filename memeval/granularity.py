@@ -1,7 +1,8 @@
-"""Cuts the sessions of a case into the units that are ingested.
+"""Cuts the sessions of a case into the chunks that are ingested.
 
-A unit's content is one `speaker: text` line a turn, a shared image's caption appended; its date is its `time`, never part of the content.
-Ids come from sessions, turns and plain counting: they tell nothing about evidence.
+A chunk's content has one line `speaker: text` per turn, with the caption of a shared image
+appended. Its date is its `time`, never part of the content. Ids come from sessions, turns and
+counting: they reveal nothing about evidence.
 """
 
 from __future__ import annotations
@@ -20,40 +21,45 @@ WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """How a case is cut."""
+    """How a case is cut into chunks."""
 
     name: str
     """`session`, `round`, `turn` or `chunk`."""
     size: int | None = None
     """Tokens that a chunk holds at most; for `chunk` alone."""
     overlap: int | None = None
-    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default."""
+    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default.
+    """
     speakers: bool = True
-    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by single spaces. `chunk` always names them."""
+    """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
+    turns' texts. `chunk` always names the speakers.
+    """
 
 
 def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
-    """The units of a case, in the order in which they are ingested."""
+    """The chunks of a case, in the order in which they are ingested."""
     if granularity.name not in CUTS:
         raise unknown("granularity", granularity.name, CUTS)
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(
-            f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does."
+            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk has."
         )
     if granularity.name == "chunk" and not granularity.speakers:
         raise UserError(
-            "granularity=chunk always names who speaks: granularity.speakers=false is for session, round and turn."
+            "granularity=chunk always names who speaks: granularity.speakers=false needs session, round or turn."
         )
     return list(CUTS[granularity.name](case, granularity))
 
 
 def line(turn: Turn) -> str:
-    """A turn as its units show it."""
+    """A turn as its chunks show it."""
     return f"{turn.speaker}: {_body(turn)}"
 
 
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    """A session of which no turn is left is nothing, or without speakers an empty unit: so do the protocols that ask for none count it."""
+    """A session without turns makes no chunk; without `speakers` it makes an empty one, as the
+    protocols count it that leave speakers out.
+    """
     kept = (session for session in case.sessions if session.turns or not granularity.speakers)
     return (
         _whole(
@@ -77,9 +83,10 @@ def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
 def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
-    The first speaker's text opens a round or joins the open one; the other's closes it, and is a round of its own where none is
-    open. A round that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
-    and 102 of the 106 evidence turns in LoCoMo's 137 such rounds stand in the later session.
+    The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
+    it, or is a round of its own where none is open. A round that crosses the border of sessions
+    gets the later session's id and date: its opening is a goodbye without a reply, and 102 of the
+    106 evidence turns in LoCoMo's 137 such rounds are in the later session.
     """
     opener = next(iter(case.speakers), None) or next(
         (turn.speaker for session in case.sessions for turn in session.turns), None
@@ -104,8 +111,9 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """Chunks of at most `size` tokens that never cross the border of sessions.
 
-    They are cut between turns; a turn longer than `size` is split between words, each part under the speaker's name. What a chunk repeats
-    of the one before it is cut by the same rule. A single word that with the speaker's name is longer than `size` stays whole.
+    They are cut between turns. A turn longer than `size` is split between words, and each part is
+    under the speaker's name. What a chunk repeats of the one before it is cut by the same rule. A
+    single word that is longer than `size` with the speaker's name stays whole.
     """
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:
@@ -135,7 +143,7 @@ CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
 def _whole(
     chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
 ) -> MemoryChunk:
-    """A unit of whole turns, with or without the names of who speaks."""
+    """A chunk of whole turns, with or without the names of who speaks."""
     if granularity.speakers:
         return _unit(
             chunk_id=chunk_id, session=session, turns=turns, content="\n".join(map(line, turns))
@@ -146,7 +154,10 @@ def _whole(
 
 
 def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
-    """A unit of a session; its time is that of its last session's first turn in it, else the session's start."""
+    """A chunk of a session.
+
+    Its time is that of the first of its turns in that session, else the session's start.
+    """
     own = {turn.turn_id for turn in session.turns}
     time = next((turn.time for turn in turns if turn.turn_id in own), None)
     return MemoryChunk(
@@ -174,7 +185,8 @@ class _Part:
 
 
 def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
-    """Fills chunks with parts; each starts with as many whole parts of the one before as the overlap, and the next part, leave room for.
+    """Fills chunks with parts; each starts with as many whole parts of the one before as the
+    overlap, and the next part, leave room for.
 
     Two parts of one turn never share a chunk: together they hold more than fits.
     """

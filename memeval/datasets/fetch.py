@@ -25,7 +25,9 @@ Progress = Callable[[int, int | None], None]
 
 BLOCK = 1 << 18
 SPARE = 1.01
-"""How much more than the registered size may arrive: a server may announce a little more than it sends."""
+"""How much more than the registered size may arrive: a server may announce a little more than it
+sends.
+"""
 MOST_BYTES = 8 << 30
 """What may arrive where no size is registered and none is given."""
 
@@ -52,11 +54,14 @@ def fetch(
     progress: Progress | None = None,
     limits: FetchLimits | None = None,
 ) -> Path:
-    """Downloads a data set to its place below `folder`, and returns that place. What is there already and right is left alone.
+    """Downloads a data set to its place below `folder`, and returns that place.
 
-    The bytes go to a `.part` file of their own, which a later call continues; the file appears under its name only once its sha256 is the
-    registered one. Raises `UserError` where there is nothing to fetch or to compare with, or another file is in the way, `WorldError` where
-    the download failed.
+    What is there already and right is left alone.
+
+    The bytes go to a `.part` file of their own, which a later call continues; the file appears
+    under its name only once its sha256 is the registered one. Raises `UserError` where there is
+    nothing to fetch or to compare with, or another file is in the way, `WorldError` where the
+    download failed.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
@@ -75,16 +80,16 @@ def fetch(
             return target
         if info.sha256 is None:
             raise UserError(
-                f"{target} is there already; no sha256 is registered to compare it with.",
+                f"{target} already exists; no sha256 is registered to compare it with.",
                 *_by_hash(info),
             )
         raise UserError(
-            f"{target} is there already, and is not the registered file.",
+            f"{target} already exists, and is not the registered file.",
             "move it away, then fetch again",
         )
     if info.sha256 is None:
         raise UserError(
-            f"no sha256 is registered for data set '{info.name}': what arrives can't be checked.",
+            f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
             *_by_hash(info),
         )
     try:
@@ -109,7 +114,10 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
 
 
 def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
-    """Brings the part to the registered content. Raises `WorldError`, with nothing kept, where something else arrives."""
+    """Brings the part to the registered content.
+
+    Raises `WorldError`, with nothing kept, where something else arrives.
+    """
     url = info.url or ""
     continued = _download(info=info, url=url, part=part, progress=progress, limits=limits)
     if part.digest() != info.sha256 and continued:
@@ -142,11 +150,12 @@ class Verification:
     sha256: str
     right: bool
     problems: tuple[str, ...]
-    """What differs from what is registered, a line each."""
+    """What differs from the registered data set, one line each."""
     excerpt: str = ""
     """What part of the whole it is, for a registered excerpt."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads."""
+    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads.
+    """
     notes: tuple[str, ...] = ()
     """What the adapter repaired or left out, counted."""
     repairs: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Where data sets lie, and how one is opened by name."""
+"""Finds data sets by name, and checks their files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from memeval.errors import UserError
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:
-    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package for a set that ships with it.
+    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package
+    for a set that ships with it.
 
-    Where the whole is not there but a registered excerpt of it is, that is taken.
+    If the whole is not there but a registered excerpt is, the excerpt is used.
     """
     package = Path(memeval.__file__).parent
     places = (
@@ -30,10 +31,11 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
 
 
 def build(name: str, folder: Path, **given: Any) -> Dataset:
-    """The adapter of a data set, not yet opened. `given` are settings of the `dataset` group; `path` overrides where the file lies, and
-    `class` names an adapter that is not one of memeval's own.
+    """The adapter of a data set, not yet opened.
 
-    Raises `UserError` for a setting that the data set does not have, or that makes no sense.
+    `given` are settings of the group `dataset`: `path` says where the file is, and `class` names an
+    adapter that is not memeval's own. Raises `UserError` for a setting that the data set does not
+    have, and for an invalid value.
     """
     kind = adapter_class(name, given.get("class"))
     info = info_of(name, kind)
@@ -42,7 +44,11 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
-    """The whole file. Raises `UserError` with the way to get it where it is missing, and with the reason where it can't be read."""
+    """The whole file.
+
+    Raises `UserError` with the way to get it where it is missing, and with the reason where it
+    can't be read.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -71,10 +77,11 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:
-    """Whether the file is the registered one or a registered excerpt of it, or the one that ships with memeval.
+    """Whether the file is the registered one or a registered excerpt of it, or the one that ships
+    with memeval.
 
-    A file for which no sha256 is registered is taken, and never counts as pinned. Raises `UserError` for another file than the
-    registered one, where that is not allowed.
+    A file for which no sha256 is registered is taken, and never counts as pinned. Raises
+    `UserError` for another file than the registered one, where that is not allowed.
     """
     if digest == info.sha256 or excerpt_of(info, digest):
         return True
@@ -96,7 +103,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
 
 
 def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
-    """sha256 of the file that ships with memeval as this one of the data set's; None where none does."""
+    """sha256 of the file of this data set that ships with memeval; None where none does."""
     if info.url or info.files or not info.file:
         return None
     package = Path(memeval.__file__).parent

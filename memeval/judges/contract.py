@@ -13,7 +13,7 @@ from memeval.prompts import PromptTemplate
 from memeval.records import EvalQuestion, Label, Verdict
 
 Metrics = Mapping[str, float | None]
-"""The free metrics of an answer, by name; see `memeval.metrics.answer`."""
+"""The free metrics of an answer, by name: see `memeval.metrics.answer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Judge(ABC):
     needs_model: ClassVar[bool] = False
     """True for judges that are models themselves."""
     judges_refusals: ClassVar[bool] = False
-    """True for judges that also say whether a question without an answer was rightly refused; for the others a rule does."""
+    """True for judges that also judge questions without an answer. For the others a rule does."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 

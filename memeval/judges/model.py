@@ -29,7 +29,7 @@ SHOWN = 200
 
 
 Reader = Callable[[Completion], Verdict | None]
-"""What a reply comes to; None where it can't be read."""
+"""Reads the verdict in a reply; None where it can't be read."""
 
 
 class ModelJudge(Judge):
@@ -136,8 +136,8 @@ class ModelJudge(Judge):
         return replace(own[0], score=score, votes=labels, tries=tries)
 
     async def _vote(self, prompt: JudgePrompt, read: Reader, number: int, tries: int) -> Verdict:
-        """One judging: the first reply that can be read, of so many. Those of an earlier pass come
-        from the cache.
+        """One judging: the first reply that can be read, of up to `tries`. Those of an earlier pass
+        come from the cache.
         """
         text = ""
         for attempt in range(tries):

@@ -202,7 +202,8 @@ def _is_quoted(label: Label, reason: str, answer: str) -> bool:
     if "label" not in told or label.value not in told:
         return False
 
-    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a label
+    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a
+    # label
     if f",label{label.value}" in re.sub(r"[^\w,]|_", "", told):
         return True
     return not re.search(r"\w", reason) or _squeezed(reason) in _squeezed(answer)

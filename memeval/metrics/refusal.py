@@ -83,7 +83,9 @@ _REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
 
 @lru_cache(maxsize=4096)  # an answer is asked about when it is judged and when it is counted
 def is_refusal(text: str) -> bool:
-    """Whether an answer says, as a whole, that it can't be given; in English, or by the common phrases of a few other languages."""
+    """Whether an answer says, as a whole, that it can't be given; in English, or by the common
+    phrases of a few other languages.
+    """
     plain = _answer_part(_shortened(text))
     if _REPORTED.match(plain.lstrip()):
         return False

@@ -1,4 +1,7 @@
-"""The templates: plain text files, a system part and a user template with a line `---` between. Their sha256 enters the keys."""
+"""Prompt templates: plain text files with a system part, a line `---` and a user part.
+
+Their sha256 enters the keys.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """The words of a prompt."""
+    """The text of a prompt, with fields such as `{question}`."""
 
     name: str
     system: str
@@ -24,7 +27,8 @@ class PromptTemplate:
     sha256: str
     """Of the whole text."""
     parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
-    """The templates that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
+    """The templates of its kinds, where a prompt has several; `system` and `user` are then empty.
+    """
     own: bool = False
     """Whether a user wrote it."""
 
@@ -42,29 +46,34 @@ def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
 
 
 def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """A user's template. Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as `{question}`."""
+    """A user's template.
+
+    Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as
+    `{question}`.
+    """
     return replace(_parse(Path(path).name, Path(path), needed), own=True)
 
 
 def sections_from_file(
     path: str, kinds: tuple[str, ...], needed: tuple[str, ...]
 ) -> PromptTemplate:
-    """A user's template of several parts: one file with a line `=== kind ===` before each.
+    """A user's template of several parts: one file, with a line `=== kind ===` before each part.
 
-    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the `needed` fields.
+    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the
+    `needed` fields.
     """
     _, *found = _SECTION.split(_read(Path(path)))
     texts = dict(zip(found[::2], found[1::2], strict=True))
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
         hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
-        raise UserError(f"the template {path} lacks the section '{missing[0]}'", *hints)
+        raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
     if len(texts) < len(found) / 2 or len(texts) > len(kinds):
         odd = next(
             (kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), ""
         )
         raise UserError(
-            f"the template {path} has a section '{odd}' too many",
+            f"the prompt template {path} has a section '{odd}' that it must not have",
             f"its sections are:  {', '.join(kinds)}",
         )
     name = Path(path).name
@@ -97,14 +106,14 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the template {path} can't be read: {error}") from error
+        raise UserError(f"the prompt template {path} can't be read: {error}") from error
 
 
 def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
     missing = [field for field in needed if "{" + field + "}" not in text]
     if missing:
         raise UserError(
-            f"the template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
+            f"the prompt template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
         )
     system, separator, user = text.partition("\n---\n")
     if not separator:

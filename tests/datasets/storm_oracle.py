@@ -1,4 +1,6 @@
-"""Answers every question about an alert storm from the shown turns alone, by brute force and other means than the adapter's."""
+"""Answers every question about an alert storm from the shown turns alone, by brute force and other
+means than the adapter's.
+"""
 
 from __future__ import annotations
 

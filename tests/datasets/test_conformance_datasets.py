@@ -1,4 +1,6 @@
-"""Every adapter keeps to the contract of data sets, on the set that ships for it or on one that it generates."""
+"""Every adapter keeps to the contract of data sets, on the set that ships for it or on one that it
+generates.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ PINS: dict[str, dict[str, Any]] = {
         ),
     },
 }
-"""What is read of each, and how its format differs. A data set that is new here fails until it has a line."""
+"""What is read of each, and how its format differs. A data set that is new here fails until it has
+a line.
+"""
 
 
 class TestShippedDatasets(DatasetContract):

@@ -128,7 +128,7 @@ def test_another_file_in_the_way_is_left_alone(server: tuple[Server, str], tmp_p
     path = tmp_path / "toy/file.bin"
     path.parent.mkdir()
     path.write_bytes(b"mine")
-    with pytest.raises(UserError, match="is there already, and is not the registered file"):
+    with pytest.raises(UserError, match="already exists, and is not the registered file"):
         fetch(info_for(url), tmp_path)
     assert path.read_bytes() == b"mine"
     assert faults.ranges == []
@@ -274,7 +274,7 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
     ]
     (tmp_path / "folder/c.json").write_bytes(b"other")
     with pytest.raises(
-        UserError, match=r"c\.json is there already, and is not the registered file"
+        UserError, match=r"c\.json already exists, and is not the registered file"
     ):
         fetch(info, tmp_path)
     (tmp_path / "folder/c.json").unlink()

@@ -102,7 +102,7 @@ def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
 
 def test_a_choice_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("ruler_qa1")])
-    with pytest.raises(UserError, match=r"nothing is asked"):
+    with pytest.raises(UserError, match=r"no questions are left"):
         memory_agent_bench(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
 
 
@@ -152,7 +152,7 @@ def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     path = write(tmp_path, [row("recsys_redial", answers=[[7], ["12"]])])
     with pytest.raises(
         UserError,
-        match=r"record 0: field 'answers\[0\]' holds a number of a title that no entity2id.json beside the file explains",
+        match=r"record 0: field 'answers\[0\]' holds the number of a title that no entity2id.json beside the file explains",
     ):
         questions(path)
     write(

@@ -38,30 +38,36 @@ def failure(folder: Path, content: Any) -> str:
             [row("webqa")],
             "record 0 metadata: field 'source' is 'webqa', a sub-data set without a known metric",
         ),
-        ([row(metadata__source=3)], "record 0 metadata: field 'source' is an integer, not text"),
+        (
+            [row(metadata__source=3)],
+            "record 0 metadata: field 'source' is an integer, not a string",
+        ),
         ([row(questions=[])], "record 0: field 'questions' is empty"),
-        ([row(questions="x")], "record 0: field 'questions' is text, not a list"),
+        ([row(questions="x")], "record 0: field 'questions' is a string, not a list"),
         (
             [row(answers=[["x"]])],
             "record 0: field 'answers' holds 1 lists of golds for 2 questions",
         ),
-        ([row(answers=["x", ["y"]])], "record 0: field 'answers[0]' is text, not a list of golds"),
+        (
+            [row(answers=["x", ["y"]])],
+            "record 0: field 'answers[0]' is a string, not a list of golds",
+        ),
         ([row(answers=[["x"], []])], "record 0: field 'answers[1]' is empty"),
         ([row(answers=[["x"], ["y", " "]])], "record 0: field 'answers[1][1]' is empty"),
         ([row(answers=[["x"], [None]])], "record 0: field 'answers[1][0]' is null"),
         ([row(context=" ")], "record 0: field 'context' is empty"),
-        ([row(context=None)], "record 0: field 'context' is null, not text"),
+        ([row(context=None)], "record 0: field 'context' is null, not a string"),
         (
             [row(metadata__qa_pair_ids=["x"])],
             "record 0 metadata: field 'qa_pair_ids' has 1 entries for 2 questions",
         ),
         (
             [row(metadata__qa_pair_ids=["x", {}])],
-            "record 0 metadata: field 'qa_pair_ids' holds an object, not text",
+            "record 0 metadata: field 'qa_pair_ids' holds an object, not a string",
         ),
         (
             [row(metadata__question_dates=["May", "June"])],
-            "record 0 metadata: field 'question_dates' holds 'May', no date like",
+            "record 0 metadata: field 'question_dates' holds 'May', not a date like",
         ),
     ],
 )

@@ -149,8 +149,14 @@ def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
             "".join(SECTIONS.values()).replace("=== update ===\n", "=== updates ===\n"),
             "lacks the section 'update'",
         ),
-        ("".join(SECTIONS.values()) + "=== extra ===\n", "has a section 'extra' too many"),
-        ("".join(SECTIONS.values()) + SECTIONS["fact"], "has a section 'fact' too many"),
+        (
+            "".join(SECTIONS.values()) + "=== extra ===\n",
+            "has a section 'extra' that it must not have",
+        ),
+        (
+            "".join(SECTIONS.values()) + SECTIONS["fact"],
+            "has a section 'fact' that it must not have",
+        ),
         ("".join(SECTIONS.values()).replace("{gold}", "", 1), "section 'fact' lacks {gold}"),
     ],
 )
@@ -163,5 +169,7 @@ def test_a_wording_that_is_not_whole_is_refused(tmp_path: Path, text: str, messa
 
 
 def test_a_question_type_of_another_protocol_is_refused() -> None:
-    with pytest.raises(UserError, match="judge=longmemeval knows no question type 'trivia'"):
+    with pytest.raises(
+        UserError, match="judge=longmemeval has no prompt for the question type 'trivia'"
+    ):
         judged(Says("yes"), question("trivia"))

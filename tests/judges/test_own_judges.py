@@ -1,4 +1,6 @@
-"""Judges of one's own: by a class path, by an entry point, and what is said where neither leads to one."""
+"""Judges of one's own: by a class path, by an entry point, and what is said where neither leads to
+one.
+"""
 
 from __future__ import annotations
 

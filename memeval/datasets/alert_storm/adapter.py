@@ -73,13 +73,13 @@ class AlertStormSettings(DatasetSettings):
                 and getattr(self, field.name) != field.default
             ):
                 raise UserError(
-                    f"dataset.{field.name} is for dataset.source=generated; a log is what it is"
+                    f"dataset.{field.name} needs dataset.source=generated: a log is read as it is"
                 )
 
     def _check_shape(self) -> None:
         if self.path is not None:
             raise UserError(
-                "dataset.path is for dataset.source=log: a generated storm reads no file"
+                "dataset.path needs dataset.source=log: a generated storm reads no file"
             )
         bounds = {
             "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),

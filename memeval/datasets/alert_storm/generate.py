@@ -61,7 +61,9 @@ class Alert:
     """What it is about on the device; empty for lines of a log."""
     message: str
     via: str = ""
-    """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of a log."""
+    """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of
+    a log.
+    """
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -76,7 +78,9 @@ class Storm:
     alerts: tuple[Alert, ...]
     """In order of time."""
     roots: Mapping[str, str]
-    """The root cause behind each device that raised a symptom or is a root cause itself; empty where nobody knows."""
+    """The root cause behind each device that raised a symptom or is a root cause itself; empty
+    where nobody knows.
+    """
     network: Network | None = None
     silent: frozenset[str] = frozenset()
     """Devices of the network that raise nothing."""
@@ -111,7 +115,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """An alert at so many milliseconds after the storm's start."""
+    """An alert, `at` milliseconds after the storm's start."""
 
     at: int
     device: str
@@ -123,7 +127,9 @@ class _Raised:
 
 
 def generate(shape: Shape, rng: Random) -> Storm:
-    """A storm: root causes and what follows from them along the links, some of it repeated, and flapping links besides."""
+    """A storm: root causes and what follows from them along the links, some of it repeated, and
+    flapping links besides.
+    """
     length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
     net = network(shape.topology, shape.n_devices, rng)
     found = spread(
@@ -177,7 +183,9 @@ def _causes(found: Spread, rng: Random) -> Iterator[_Raised]:
 def _symptoms(
     found: Spread, silent: frozenset[str], count: int, length: int, rng: Random
 ) -> Iterator[_Raised]:
-    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port after port as long as lines are left."""
+    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port
+    after port as long as lines are left.
+    """
     reached = [
         (device, at)
         for device, at in found.arrivals.items()
@@ -219,7 +227,9 @@ def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Ra
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
-    """Links that go down and up by turns, one a device, on as many devices as get at least two lines each, a fifth of all at most."""
+    """Links that go down and up by turns: one per device, on as many devices as get at least two
+    lines each, at most a fifth of all.
+    """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))
     shares = [0] * len(flapping)
     for number in range(count):

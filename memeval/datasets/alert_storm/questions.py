@@ -1,4 +1,7 @@
-"""Questions about an alert storm: templates by ability, gold and evidence computed from the alerts and the truth behind them."""
+"""Questions about an alert storm, by template.
+
+Gold and evidence are computed from the alerts and their root causes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ OFFERED = 20
 """Questions that one template makes at most, before they are chosen from."""
 
 MOST_EVIDENCE = 1_000
-"""Turns that a question names as evidence at most; what rests on more of them names none."""
+"""Turns that a question names as evidence at most; a question that rests on more of them names
+none.
+"""
 
 
 @dataclass(frozen=True)

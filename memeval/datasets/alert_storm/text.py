@@ -28,7 +28,9 @@ class Shown:
 
 
 def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
-    """The alerts of one minute are one session, those of a log's day; before them the legend and the links, where the network is known."""
+    """The alerts of one minute are one session, those of a log's day; before them the legend and
+    the links, where the network is known.
+    """
     sessions: list[Session] = []
     shown: list[Shown] = []
     if storm.network:

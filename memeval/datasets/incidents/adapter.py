@@ -1,4 +1,6 @@
-"""Incidents of real systems: the past as dated narratives, questions about it as later incidents begin."""
+"""Incidents of real systems: the past as dated narratives, questions about it as later incidents
+begin.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ class IncidentSettings(DatasetSettings):
     """Settings of `incidents`."""
 
     history_share: float = at(PREPARE, 0.7)
-    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are asked about."""
+    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are
+    asked about.
+    """
     questions_per_case: int = at(ANSWER, 60)
-    """Questions about each system at most, chosen evenly over abilities and templates; root causes aside."""
+    """Questions about each system at most, chosen evenly over abilities and templates; root causes
+    aside.
+    """
     root_causes_per_case: int = at(ANSWER, 20)
     """Later incidents of each system at most whose root cause is asked for, besides."""
     seed: int = at(PREPARE, 0)
@@ -65,7 +71,7 @@ class Incidents(NetOps):
         return iter(self._cases)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there is none."""
+        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there are none."""
         rows = [
             row
             for row in records
@@ -90,7 +96,9 @@ class Incidents(NetOps):
 
     @cached_property
     def _systems(self) -> Mapping[str, tuple[list[Incident], list[Incident]]]:
-        """The earlier and the later incidents of each system, in order of time, rows of one time in the table's order."""
+        """The earlier and the later incidents of each system, in order of time, rows of one time in
+        the table's order.
+        """
         systems: dict[str, list[Incident]] = {}
         for incident in self._table[0].incidents:
             systems.setdefault(incident.system, []).append(incident)
@@ -148,7 +156,7 @@ class Incidents(NetOps):
             for row in later
         )
         if new:
-            yield f"root causes: {new} of {len(asked)} later incidents hit a component that had none before, and are not asked for theirs"
+            yield f"root causes: {new} of {len(asked)} later incidents hit a component without an earlier one; no question asks for their root cause"
 
 
 def _names(rows: Iterable[Incident]) -> frozenset[str]:

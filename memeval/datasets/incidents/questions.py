@@ -20,7 +20,7 @@ from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted
 K = TypeVar("K")
 
 LONGEST_LIST = 6
-"""Items that a question asks to name at most."""
+"""Items that an answer may name at most."""
 
 CLOCK = "Answer as HH:MM."
 UP_TO_FIVE = "Name up to five components, the likeliest first."
@@ -53,12 +53,14 @@ class History:
 
     @cached_property
     def minutes(self) -> Counter[datetime]:
-        """Incidents by the minute, which is as exactly as the narratives tell the time."""
+        """Incidents by the minute: the narratives give times to the minute."""
         return Counter(_clock(one) for one in self.past)
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
-        """Records that say different things of the same components and minute: nobody can tell whether they count once or twice."""
+        """Records that say different things of the same components and minute: nobody can tell
+        whether they count once or twice.
+        """
         groups = _grouped(
             ((one.incident.components, _clock(one)), one) for one in self.past if one.incident.fault
         )
@@ -233,7 +235,9 @@ def similar_incident(history: History) -> Iterator[Draft]:
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asked where every root cause failed before, as no memory can name another, and time and symptom are those of one incident."""
+    """Asked where every root cause failed before, as no memory can name another, and time and
+    symptom are those of one incident.
+    """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:
         if not set(later.components) <= history.components.keys() or alike[_symptom(later)] > 1:

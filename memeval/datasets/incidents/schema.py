@@ -1,4 +1,6 @@
-"""Four published schemas of incident tables, told apart by the file or folder, read into one kind of row."""
+"""Reads four published schemas of incident tables, recognised by the file or folder, into one kind
+of row.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ class Incident:
     components: tuple[str, ...]
     """Root causes, most often one; shown as single words."""
     level: str = ""
-    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does not tell."""
+    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does
+    not say.
+    """
     fault: str = ""
-    """Empty where the table does not tell."""
+    """Empty where the table does not say."""
     duration_s: int | None = None
     """Whole seconds."""
 
@@ -64,7 +68,10 @@ class Table:
 
 
 def read_source(info: DatasetInfo, path: Path) -> Table:
-    """The incidents of a file or folder. Raises `UserError` naming file, record and field for whatever can't be read."""
+    """The incidents of a file or folder.
+
+    Raises `UserError` naming file, record and field for whatever can't be read.
+    """
     if not path.exists():
         raise missing(info, path)
     files = _files(path) if path.is_dir() else [path]
@@ -172,7 +179,7 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
             pod = POD.fullmatch(fault.answer("inject_pod"))
             if pod is None:
                 raise fault.wrong(
-                    "inject_pod", "is no name of a pod like frontend-579b9bff58-t2dbm"
+                    "inject_pod", "is not the name of a pod like frontend-579b9bff58-t2dbm"
                 )
             system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
             yield Incident(
@@ -189,9 +196,9 @@ def _time(row: Fields, name: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise row.wrong(name, f"is {quoted(text)}, no time like 2021-03-04 14:57:00") from None
+        raise row.wrong(name, f"is {quoted(text)}, not a time like 2021-03-04 14:57:00") from None
     if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
-        raise row.wrong(name, f"is {quoted(text)}, no local time like 2021-03-04 14:57:00")
+        raise row.wrong(name, f"is {quoted(text)}, not a local time like 2021-03-04 14:57:00")
     return time.replace(microsecond=0)
 
 
@@ -213,12 +220,14 @@ def _seconds(row: Fields, name: str) -> int | None:
     except ValueError:
         raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
     if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
-        raise row.wrong(name, f"is {quoted(text)}, no length of time")
+        raise row.wrong(name, f"is {quoted(text)}, not a length of time")
     return max(1, round(seconds))
 
 
 def _check_names(path: Path, incidents: list[Incident]) -> None:
-    """Components, and faults, of one system that are shown alike must be alike: judges don't tell capital letters apart either."""
+    """Components, and faults, of one system that are shown alike must be alike: judges don't tell
+    capital letters apart either.
+    """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:
         for kind, name in [
@@ -243,7 +252,9 @@ def _shown(row: Incident) -> Incident:
 
 
 def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
-    """How many local times of a normalized table are not its time stamp at their system's usual distance from UTC."""
+    """How many local times of a normalized table are not its time stamp at their system's usual
+    distance from UTC.
+    """
     distances: dict[str, Counter[float]] = {}
     for path, content in contents.items():
         if path.suffix == ".json" or not set(NORMALIZED) <= set(header(content, path)):

@@ -30,7 +30,7 @@ OVER = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An incident that memory holds, with the turns that tell of it."""
+    """An incident that memory holds, with the turns that report it."""
 
     incident: Incident
     turn_id: str

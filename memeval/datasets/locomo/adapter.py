@@ -1,4 +1,6 @@
-"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a user's own conversations."""
+"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a
+user's own conversations.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class LocomoSettings(DatasetSettings):
     """Settings of the data sets in LoCoMo's schema."""
 
     labels: Literal["original", "exclude", "corrected"] = at(ANSWER, "original")
-    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and evidence instead."""
+    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's
+    gold and evidence instead.
+    """
     images: Literal["caption", "none"] = at(PREPARE, "caption")
     """Whether captions of shared images are part of a turn."""
     category_names: str = at(RUN, "official")
@@ -44,7 +48,8 @@ class LocomoSettings(DatasetSettings):
 class Locomo(Dataset):
     """Reads a file in LoCoMo's schema.
 
-    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and filters must not renumber.
+    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and
+    filters must not renumber.
     """
 
     settings_type = LocomoSettings
@@ -191,12 +196,12 @@ class Locomo(Dataset):
         repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
         if odd:
             yield (
-                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are no turn id: "
+                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are not turn ids: "
                 f"{repaired} repaired, {len(odd) - repaired} dropped"
             )
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
-            yield f"evidence: {without} of {len(cited)} questions name none"
+            yield f"evidence: {without} of {len(cited)} questions name no evidence"
         adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:

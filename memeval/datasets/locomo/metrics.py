@@ -80,10 +80,10 @@ def official_evidence_recall(
 ) -> float:
     """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
 
-    `retrieved` holds the turn ids of each chunk, `cited` the evidence as the data file writes it: no
-    string is repaired, so that one which is no turn id is never found, and one that is there twice
-    counts twice. A question that cites nothing counts 1. With `sessions`, a string is found where
-    a turn of the same session was retrieved.
+    `retrieved` holds the turn ids of each chunk, `cited` the evidence as the data file writes it:
+    no string is repaired, so that one which is no turn id is never found, and one that is there
+    twice counts twice. A question that cites nothing counts 1. With `sessions`, a string is found
+    where a turn of the same session was retrieved.
     """
     if not cited:
         return 1.0

@@ -1,7 +1,8 @@
-"""What the categories of LoCoMo are called: the official naming, and those of published tables that differ from it.
+"""What the categories of LoCoMo are called: the official naming, and those of published tables that
+differ from it.
 
-Records hold ids; a report derives names from here. Only `official` is true (see docs); the others serve to read and to compare with tables
-that were printed under them.
+Records hold ids; a report derives names from here. Only `official` is true (see docs); the others
+serve to read and to compare with tables that were printed under them.
 """
 
 from __future__ import annotations
@@ -43,11 +44,16 @@ LOCOMO_NAMES: Mapping[str, Mapping[CategoryId, str]] = {
 }
 
 WITHDRAWN = {"zep": "mirix"}
-"""Namings that there were and that fit no table, with the one to take: Zep's rows of 75.14 % follow MIRIX's."""
+"""Namings that there were and that fit no table, with the one to take: Zep's rows of 75.14 % follow
+MIRIX's.
+"""
 
 
 def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
-    """LoCoMo's category names under one of the namings. Raises `UserError` for one that there is not."""
+    """LoCoMo's category names under one of the namings.
+
+    Raises `UserError` for one that there is not.
+    """
     if naming in WITHDRAWN:
         raise UserError(
             f"dataset.category_names={naming} is gone: no published table has these names",

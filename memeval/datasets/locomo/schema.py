@@ -70,7 +70,9 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
 
 
 def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str, ...]:
-    """Turn ids named in the strings, however they are written there; those that exist, each once, in order."""
+    """Turn ids named in the strings, however they are written there; those that exist, each once,
+    in order.
+    """
     found = (
         f"D{int(session)}:{int(turn)}"
         for text in strings
@@ -110,7 +112,7 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
             raise talk.wrong(key, f"is not written session_{number}")
         started_at = parse_date(talk.text(f"{key}_date_time"))
         if started_at is None:
-            raise talk.wrong(f"{key}_date_time", "is no date like '1:56 pm on 8 May, 2023'")
+            raise talk.wrong(f"{key}_date_time", "is not a date like '1:56 pm on 8 May, 2023'")
         turns = [
             _turn(turn, started_at, captions)
             for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")

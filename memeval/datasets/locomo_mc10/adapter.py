@@ -1,4 +1,6 @@
-"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo, where the published file can't be had."""
+"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo,
+where the published file is not available.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,14 @@ class LocomoMc10Settings(DatasetSettings):
     """Settings of LoCoMo-MC10."""
 
     choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
-    """`shuffled` puts the choices of each question in a random order, which depends on `choice_seed` and the question's id alone."""
+    """`shuffled` puts the choices of each question in a random order, which depends on
+    `choice_seed` and the question's id alone.
+    """
     choice_seed: int = at(ANSWER, 0)
     derive: bool = at(PREPARE, False)
-    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers; `path` then names that file."""
+    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers;
+    `path` then names that file.
+    """
     derive_seed: int = at(ANSWER, 0)
     category_names: str = at(RUN, "official")
     """Whose names the tables use, see `memeval.datasets.locomo.names`."""
@@ -60,7 +66,10 @@ class LocomoMc10Settings(DatasetSettings):
 
 
 class LocomoMc10(Dataset):
-    """Reads a file of JSON lines in LoCoMo-MC10's schema, a case a conversation. Evidence is LoCoMo's, where its file is there, too."""
+    """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
+
+    Evidence is LoCoMo's, if LoCoMo's file is there.
+    """
 
     settings_type = LocomoMc10Settings
     judges: ClassVar[tuple[str, ...]] = ("accuracy",)
@@ -144,7 +153,9 @@ class LocomoMc10(Dataset):
         return tuple(notes)
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """Derived rows as JSON lines in the published schema, each with a field `derived` that says what it was made from."""
+        """Derived rows as JSON lines in the published schema, each with a field `derived` that says
+        what it was made from.
+        """
         if not self.settings.derive:
             raise UserError(
                 f"data set '{self.info.name}' is a file already; derived rows can be written.",
@@ -216,7 +227,9 @@ class LocomoMc10(Dataset):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """What the first row of a file says of its derivation; None where it says nothing, or can't be read: `read` then tells."""
+        """What the first row of a file says of its derivation; None where it says nothing, or can't
+        be read: `read` then tells.
+        """
         try:
             first = next(read_lines(self.path), None)
         except UserError:
@@ -226,7 +239,9 @@ class LocomoMc10(Dataset):
 
     @property
     def _original_path(self) -> Path:
-        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the data folder's."""
+        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the
+        data folder's.
+        """
         if self.settings.derive and self.settings.path:
             return self.path
         beside = self.path.parent.parent / self._source_info.file
@@ -234,7 +249,10 @@ class LocomoMc10(Dataset):
 
     @cached_property
     def _original(self) -> tuple[str, bool, bytes]:
-        """Digest of LoCoMo's file, whether it is the registered one, and its content. Raises `UserError` where none may be used."""
+        """Digest of LoCoMo's file, whether it is the registered one, and its content.
+
+        Raises `UserError` where none may be used.
+        """
         content = read_file(self._source_info, self._original_path)
         digest = digest_of(content)
         pinned = check_pin(

@@ -37,7 +37,9 @@ class LongMemEvalSettings(DatasetSettings):
 
 
 class LongMemEval(Dataset):
-    """Reads a file in LongMemEval's schema, one item at a time: one question is one case with its own history."""
+    """Reads a file in LongMemEval's schema, one item at a time: one question is one case with its
+    own history.
+    """
 
     settings_type = LongMemEvalSettings
     judges: ClassVar[tuple[str, ...]] = (
@@ -135,7 +137,9 @@ class LongMemEval(Dataset):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """The official retrieval metrics of a question that they count; they are defined where user turns alone are indexed."""
+        """The official retrieval metrics of a question that they count; they are defined where user
+        turns alone are indexed.
+        """
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
         return official_metrics(ranking, question.evidence, session_of)

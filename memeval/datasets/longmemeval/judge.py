@@ -21,7 +21,9 @@ KIND_OF = {
     "knowledge-update": "update",
     "single-session-preference": "preference",
 }
-"""Which prompt judges a question type; `abstention` judges the questions that have no answer, whatever their type."""
+"""Kind of prompt template by question type. `abstention` judges the questions without an answer,
+whatever their type.
+"""
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 
 
@@ -39,7 +41,7 @@ class YesNoJudge(ModelJudge):
     async def _says_yes(
         self, kind: str, question: EvalQuestion, answer: str, tried: int
     ) -> Verdict:
-        """The verdict under the words of a kind of question."""
+        """The verdict under the prompt template of a kind of question."""
         prompt = self._prompt(question, answer, self._template.parts[kind], REPLY_TOKENS)
 
         def read(reply: Completion) -> Verdict | None:
@@ -70,7 +72,10 @@ class LongMemEvalJudge(YesNoJudge):
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts, one a kind of question. A file of one's own has a section for each: see `sections_from_file`."""
+        """A template of parts, one per kind of question.
+
+        A user's file has a section for each: see `sections_from_file`.
+        """
         if prompt_file:
             return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
         return joined("judge_longmemeval", templates())
@@ -87,11 +92,14 @@ def templates() -> dict[str, PromptTemplate]:
 
 
 def kind_of(question: EvalQuestion) -> str:
-    """The prompt that judges a question. Raises `UserError` for a question type that the protocol does not have."""
+    """The prompt that judges a question.
+
+    Raises `UserError` for a question type that the protocol does not have.
+    """
     if not question.answerable:
         return ABSTENTION
     if question.category not in KIND_OF:
         raise UserError(
-            f"judge=longmemeval knows no question type '{question.category}'; it has {', '.join(KIND_OF)}"
+            f"judge=longmemeval has no prompt for the question type '{question.category}'; it has {', '.join(KIND_OF)}"
         )
     return KIND_OF[str(question.category)]

@@ -1,7 +1,7 @@
 """LongMemEval's JSON schema: one item of the file becomes one case with one question.
 
-What systems see tells nothing about evidence: the official ids of sessions contain the word "answer" and those of questions "_abs", so
-that cases, sessions and turns get ids by place alone.
+What systems see tells nothing about evidence: the official ids of sessions contain the word
+"answer" and those of questions "_abs", so that cases, sessions and turns get ids by place alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ABILITIES = {
     "temporal-reasoning": "TR",
     "knowledge-update": "KU",
 }
-"""Ability by question type; a question that the history does not answer counts as ABS instead, whatever its type."""
+"""Ability by question type; a question that the history does not answer counts as ABS instead,
+whatever its type.
+"""
 
 Roles = Literal["all", "user"]
 
@@ -87,7 +89,10 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
 
 
 def parse_date(text: str) -> datetime | None:
-    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date. The day of the week is not looked at."""
+    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date.
+
+    The day of the week is not looked at.
+    """
     match = DATE.fullmatch(text)
     try:
         return datetime(*map(int, match.groups())) if match else None  # type: ignore[arg-type]
@@ -115,7 +120,8 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
     started_at = parse_date(date)
     if started_at is None:
         raise item.wrong(
-            f"haystack_dates[{number}]", f"is {quoted(date)}, no date like '2023/05/30 (Tue) 23:40'"
+            f"haystack_dates[{number}]",
+            f"is {quoted(date)}, not a date like '2023/05/30 (Tue) 23:40'",
         )
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
@@ -160,7 +166,7 @@ def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
 def _flagged(turn: Fields) -> bool:
     flag = turn.values.get("has_answer", False)
     if not isinstance(flag, bool):
-        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a truth value")
+        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
     return flag
 
 
@@ -190,6 +196,6 @@ def _asked_at(item: Fields) -> datetime | None:
     if asked_at is None:
         raise item.wrong(
             "question_date",
-            f"is {quoted(item.values['question_date'])}, no date like '2023/05/30 (Tue) 23:40'",
+            f"is {quoted(item.values['question_date'])}, not a date like '2023/05/30 (Tue) 23:40'",
         )
     return asked_at

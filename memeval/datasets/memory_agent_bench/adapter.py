@@ -1,4 +1,6 @@
-"""MemoryAgentBench (Hu et al., 2025): a long context is read piece by piece, then many questions are asked about it."""
+"""MemoryAgentBench (Hu et al., 2025): a long context is read in pieces, then many questions are
+asked about it.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ class MemoryAgentBench(Dataset):
         return self.path if self.path.is_file() else self.path / FILES[self.settings.split]
 
     def open(self) -> LoadedDataset:
-        """Reads the outline of all rows, so that what is wrong in it is told before a run starts."""
+        """Reads the outline of all rows, so that mistakes in it are reported before a run starts."""
         try:
             digest = file_digest(self._file)
         except FileNotFoundError:
@@ -105,7 +107,9 @@ class MemoryAgentBench(Dataset):
         return LoadedDataset(info=self.info, path=self._file, sha256=digest, pinned=pinned)
 
     def _check_choice(self) -> None:
-        """Raises `UserError` for sub-data sets that the file does not hold, and where none is left to ask."""
+        """Raises `UserError` for sub-data sets that the file does not have, and where no questions
+        are left.
+        """
         sources, categories = self._outline.sources, self.settings.categories
         if not any(map(self._chosen, sources)):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
@@ -116,7 +120,7 @@ class MemoryAgentBench(Dataset):
             self._chosen(source) and source in categories for source in sources
         ):
             raise UserError(
-                f"dataset.subset={self.settings.subset} is none of dataset.categories={list(categories)}: nothing is asked"
+                f"dataset.subset={self.settings.subset} is not one of dataset.categories={list(categories)}: no questions are left"
             )
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
@@ -150,7 +154,9 @@ class MemoryAgentBench(Dataset):
         return Outline(tuple(sources), frozenset(name for name, count in ids.items() if count == 1))
 
     def _chosen(self, source: str) -> bool:
-        """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or up to the `*` that ends it."""
+        """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or
+        up to the `*` that ends it.
+        """
         subset = self.settings.subset
         if subset is None or source == subset:
             return True
@@ -181,7 +187,9 @@ class MemoryAgentBench(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were asked."""
+        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were
+        asked.
+        """
         by_metric = {
             metric: [r for r in records if metric_of(r["category"]) == metric]
             for metric in (*RULES, *sorted(JUDGED))
@@ -206,7 +214,7 @@ class MemoryAgentBench(Dataset):
 
 @dataclass(frozen=True)
 class Outline:
-    """What a first pass over a file tells."""
+    """What a first pass over a file finds."""
 
     sources: tuple[str, ...]
     """Its sub-data sets, in order."""

@@ -1,4 +1,6 @@
-"""MemoryAgentBench's schema: a row with a long context becomes one case with all the questions about it."""
+"""MemoryAgentBench's schema: a row with a long context becomes one case with all the questions
+about it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ class Row:
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """The rows of a file, a JSON list or JSON lines, one after the other. Raises `UserError` naming record and field."""
+    """The rows of a file, a JSON list or JSON lines, one after the other.
+
+    Raises `UserError` naming record and field.
+    """
     for index, value in enumerate(_values(path)):
         yield _row(index, Fields.of(path, f"record {index}", value))
 
@@ -105,7 +110,10 @@ def read_case(
     instruction: bool,
     titles: Mapping[str, str],
 ) -> EvalCase:
-    """The case of a row. `titles` are those of the numbers that stand for them in golds of recommendations."""
+    """The case of a row.
+
+    `titles` are those of the numbers that stand for them in golds of recommendations.
+    """
     parts = list(chunks(row.fields.text("context"), chunk_tokens))
     if not parts:
         raise row.fields.wrong("context", "is empty")
@@ -198,13 +206,14 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     )
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
-            field, f"holds a number of a title that no {TITLES} beside the file explains"
+            field, f"holds the number of a title that no {TITLES} beside the file explains"
         )
     return texts
 
 
 def read_titles(path: Path) -> Mapping[str, str]:
-    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their numbers; empty where there is none.
+    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their
+    numbers; empty where there is none.
 
     The title is the address' last part, without what stands in brackets at its end.
     """
@@ -212,7 +221,7 @@ def read_titles(path: Path) -> Mapping[str, str]:
         return {}
     table = Fields.of(path, "the table", parse_json(path.read_bytes(), path))
     return {
-        str(table.get(address, "a text or a number")): _title(address) for address in table.values
+        str(table.get(address, "a string or a number")): _title(address) for address in table.values
     }
 
 
@@ -222,7 +231,9 @@ def _title(address: str) -> str:
 
 
 def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
-    """A field of the metadata with an entry for each question; None for each where it is absent, null or empty."""
+    """A field of the metadata with an entry for each question; None for each where it is absent,
+    null or empty.
+    """
     values = metadata.values.get(name)
     if not values:
         yield from (None for _ in range(count))
@@ -233,8 +244,8 @@ def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     if len(items) != count:
         raise metadata.wrong(name, f"has {len(items)} entries for {count} questions")
     for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
-        if item is not None and not isinstance(item, KINDS["a text or a number"]):
-            raise metadata.wrong(name, f"holds {kind_of(item)}, not text")
+        if item is not None and not isinstance(item, KINDS["a string or a number"]):
+            raise metadata.wrong(name, f"holds {kind_of(item)}, not a string")
         yield item if item is None else str(item).strip() or None
 
 
@@ -244,6 +255,6 @@ def _date(metadata: Fields, text: str | None) -> datetime | None:
     date = parse_date(text)
     if date is None:
         raise metadata.wrong(
-            "question_dates", f"holds {quoted(text)}, no date like 2023/05/20 (Sat) 02:21"
+            "question_dates", f"holds {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
         )
     return date

@@ -28,7 +28,7 @@ ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
 
 
 class NetOps(Dataset):
-    """What the two have in common: questions by ability, and a facet that tells the template."""
+    """Questions by ability, and a facet that names the question's template."""
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -60,7 +60,8 @@ class Draft:
 
 
 def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
-    """At most `count` drafts: by turns one of each ability, and within an ability one of each task, as long as there are any.
+    """At most `count` drafts: by turns one of each ability, and within an ability one of each task,
+    as long as there are any.
 
     A text occurs once.
     """

@@ -13,7 +13,8 @@ T = TypeVar("T")
 def seeded(*parts: object) -> Random:
     """A generator of random numbers from whatever its seed is made of.
 
-    Only its `random()` is used, whose sequence is the same in every version of Python and on every machine.
+    Only its `random()` is used, whose sequence is the same in every version of Python and on every
+    machine.
     """
     text = "/".join(map(str, parts))
     return Random(int.from_bytes(sha256(text.encode()).digest()[:8]))

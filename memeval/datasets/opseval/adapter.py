@@ -1,4 +1,6 @@
-"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or over what others of them explain."""
+"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or
+over what others of them explain.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class OpsEvalSettings(DatasetSettings):
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
     folds: int = at(PREPARE, 5)
-    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of the others in memory."""
+    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of
+    the others in memory.
+    """
     fold_seed: int = at(PREPARE, 0)
     """Deals the items to the folds."""
 
@@ -76,7 +80,7 @@ class OpsEval(Dataset):
         )
         if next(self.cases(), None) is None:
             raise UserError(
-                f"data set '{self.info.name}': no question is left by the settings framing, categories, language and topics"
+                f"data set '{self.info.name}': no questions are left after filtering (framing, categories, language, topics)"
             )
         return loaded
 
@@ -102,7 +106,9 @@ class OpsEval(Dataset):
         return rows
 
     def read(self) -> Iterator[EvalCase]:
-        """Closed-book, a case is a group of items that belong together, without memory; else the items of a domain, language and fold."""
+        """Closed-book, a case is a group of items that belong together, without memory; else the
+        items of a domain, language and fold.
+        """
         return self._closed_book() if self.settings.framing == "closed_book" else self._knowledge()
 
     def _closed_book(self) -> Iterator[EvalCase]:
@@ -115,7 +121,9 @@ class OpsEval(Dataset):
             )
 
     def _knowledge(self) -> Iterator[EvalCase]:
-        """Memory and questions of a case are of one language, so that no item is helped by a twin; repeats of an item share its fold."""
+        """Memory and questions of a case are of one language, so that no item is helped by a twin;
+        repeats of an item share its fold.
+        """
         items, number = self._rows.items, 0
         fold = {
             position: self._fold(items[group[0]]) for group in groups(items) for position in group
@@ -153,7 +161,7 @@ class OpsEval(Dataset):
         if not found:
             raise UserError(
                 f"dataset.framing=knowledge: no item of {self.path} has a solution.",
-                "take:  dataset.framing=closed_book",
+                "use:  dataset.framing=closed_book",
             )
         return tuple(domain for domain in FILES if domain in found)
 
@@ -176,7 +184,9 @@ class OpsEval(Dataset):
         )
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category, language and topic; a question has the facet `topic` only where its topic was chosen."""
+        """By category, language and topic; a question has the facet `topic` only where its topic
+        was chosen.
+        """
         language = self.settings.language in ("all", question.facets["language"])
         return (
             super().asks(question)
@@ -212,7 +222,9 @@ class OpsEval(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """`unparsed_rate` is of the choosing replies that there are; the others are means over those that could be read."""
+        """`unparsed_rate` is of the choosing replies that there are; the others are means over
+        those that could be read.
+        """
         replies = [record for record in records if "right_choices" in record and record["verdict"]]
         read = [record for record in replies if record["verdict"]["label"] != Label.UNSCORED]
         several = [record for record in read if record["facets"]["kind"] == "multiple"]
@@ -227,7 +239,9 @@ class OpsEval(Dataset):
 
 
 def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
-    """A metric of the texts that were chosen and those that are right: a choice that is listed twice is right at both places."""
+    """A metric of the texts that were chosen and those that are right: a choice that is listed
+    twice is right at both places.
+    """
     chosen, right = (
         {record["choices"][place] for place in record[name]} for name in ("chosen", "right_choices")
     )
@@ -235,7 +249,7 @@ def _compared(metric: Callable[[Collection[str], Collection[str]], float], recor
 
 
 def _sessions(items: Iterable[Item]) -> Iterator[Session]:
-    """The solutions, a session a topic, in the order in which the topics first come."""
+    """The solutions, one session per topic, in the order in which the topics first occur."""
     by_topic: dict[str, dict[str, None]] = defaultdict(dict)
     for item in items:
         if item.solution:

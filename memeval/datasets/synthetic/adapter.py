@@ -1,4 +1,6 @@
-"""Synthetic conversations of any length, with planted facts, updates, contradictions and questions without an answer."""
+"""Synthetic conversations of any length, with planted facts, updates, contradictions and questions
+without an answer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
 GENERATOR = 1
-"""Version of what is generated: another one for every change of the words, the templates or the order of draws."""
+"""Version of what is generated: another one for every change of the words, the templates or the
+order of draws.
+"""
 
 FEWEST_TOKENS, MOST_TOKENS, MOST_QUESTIONS, MOST_DISTRACTORS = 10, 10_000_000, 200, 0.5
 
@@ -28,13 +32,17 @@ class SyntheticSettings(DatasetSettings):
     """What is generated."""
 
     tokens: int = at(PREPARE, 20_000)
-    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its turns."""
+    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its
+    turns.
+    """
     n_cases: int = at(PREPARE, 4)
     questions_per_case: int = at(PREPARE, 30)
     """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
     turns_per_session: int = at(PREPARE, 20)
     distractors: float = at(PREPARE, 0.1)
-    """Share of the chat's turns that tell the like of the planted facts of other people, or name what is asked about; 0 to 0.5."""
+    """Share of the chat's turns that tell the like of the planted facts of other people, or name
+    what is asked about; 0 to 0.5.
+    """
     seed: int = at(PREPARE, 0)
 
     def __post_init__(self) -> None:
@@ -49,8 +57,8 @@ class SyntheticSettings(DatasetSettings):
         changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
         if self.path and changed:
             raise UserError(
-                f"dataset.{changed[0]} says what is generated, and dataset.path={self.path} reads what is there.",
-                "give one of the two",
+                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads a file.",
+                "leave one of them out",
             )
 
     @property
@@ -76,7 +84,9 @@ class Synthetic(Dataset):
     settings_type = SyntheticSettings
     settings: SyntheticSettings
     judges: ClassVar[tuple[str, ...]] = ("exact_match", "keyword", "token_f1", "llm", "mem0")
-    """Golds are exact, and half of them are dates and figures, with which overlap of words is forgiving."""
+    """Golds are exact, and half of them are dates and figures, with which overlap of words is
+    forgiving.
+    """
 
     def __init__(
         self, path: Path, info: DatasetInfo = SYNTHETIC, settings: DatasetSettings | None = None
@@ -133,7 +143,7 @@ class Synthetic(Dataset):
         """As a JSON list in LoCoMo's schema."""
         if self.settings.path:
             raise UserError(
-                "data make writes what is generated, and dataset.path reads what is there.",
+                "data make writes generated data, but dataset.path reads a file.",
                 "leave dataset.path out",
             )
         return write_cases(self.cases(), file)

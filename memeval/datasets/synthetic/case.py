@@ -1,4 +1,6 @@
-"""Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with talk, and settles the golds."""
+"""Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with
+talk, and settles the golds.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 ACQUAINTANCES = 24
 """People that the speakers know."""
 DAYS_BETWEEN, LONGEST_YEARS = 2.5, 3
-"""Days from session to session, and years over which a conversation stretches at most: longer ones have their sessions closer."""
+"""Days from session to session, and years over which a conversation stretches at most: longer ones
+have their sessions closer.
+"""
 TOKENS_A_TURN = 24
-"""About so many tokens has a turn, for the calendar alone."""
+"""Tokens of an average turn, for the calendar alone."""
 
 BUCKETS = 5
-"""SystemContext of the haystack by which depths are told apart."""
+"""Parts of the haystack by which depths are distinguished."""
 OVERHEAD = 2
 """Tokens of a speaker's name and the colon."""
 SHORTEST = 4
@@ -56,7 +60,10 @@ class Said:
 
 
 def make_case(number: int, seed: int, size: Size) -> EvalCase:
-    """The case of a number, from 1, under a seed. The same arguments give the same case in any process."""
+    """The case of a number, from 1, under a seed.
+
+    The same arguments give the same case in any process.
+    """
     case_id, rng = f"synthetic-{number}", Random(f"{seed}/{number}")
     speakers = (rng.choice(words.SPEAKERS[::2]), rng.choice(words.SPEAKERS[1::2]))
     planner = Planner(
@@ -109,7 +116,8 @@ class Haystack:
     def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
         """Fills the sessions, and tells where each statement came to stand.
 
-        A statement is made at its depth, or sooner where what is left to say would not fit otherwise; the talk is cut to the size.
+        A statement is made at its depth, or sooner where what is left to say would not fit
+        otherwise; the talk is cut to the size.
         """
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
         self._owed = sum(spoken(self.speakers, statement) for statement, _ in self._waiting)
@@ -169,7 +177,9 @@ class Haystack:
 
 
 def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) -> EvalQuestion:
-    """The question of a plant, once it is known where and when its statements were made; `total` are the haystack's tokens."""
+    """The question of a plant, once it is known where and when its statements were made; `total`
+    are the haystack's tokens.
+    """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [
         (one.time - timedelta(days=told.days_ago)).date()
@@ -212,7 +222,7 @@ def spoken(speakers: Sequence[str], statement: Statement) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """The first so many tokens of a text."""
+    """The first `count` tokens of a text."""
     end = next(
         match.end() for index, match in enumerate(PIECE.finditer(text), start=1) if index == tokens
     )

@@ -1,4 +1,6 @@
-"""What is planted into a synthetic haystack: facts, updates, contradictions, and the questions whose golds they decide."""
+"""What is planted into a synthetic haystack: facts, updates, contradictions, and the questions
+whose golds they decide.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A question with the statements that it stands on, in the order in which they are made."""
+    """A question with the statements that it rests on, in the order in which they are made."""
 
     ability: str
     question: str
@@ -60,9 +62,11 @@ class Planner:
     """Values that no other fact may take."""
 
     def plants(self, count: int, budget: int, cost: Callable[[Statement], int]) -> list[Plant]:
-        """At most `count` plants whose statements cost at most half of `budget` tokens, the first one aside, in random order.
+        """At most `count` plants whose statements cost at most half of `budget` tokens, the first
+        one aside, in random order.
 
-        A sixth of them has no answer. The evidence of the others is due at evenly spread depths, the abilities in turn.
+        A sixth of them has no answer. The evidence of the others is due at evenly spread depths,
+        the abilities in turn.
         """
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
@@ -82,7 +86,10 @@ class Planner:
         return chosen
 
     def plant(self, ability: str, depth: float, turn: int) -> Plant:
-        """A plant whose last statement is due at a depth. The kinds of an ability take turns over depths and cases."""
+        """A plant whose last statement is due at a depth.
+
+        The kinds of an ability take turns over depths and cases.
+        """
         kinds: dict[str, Sequence[Callable[[float], Plant]]] = {
             IE: (self.fact,),
             MR: (self.counting, self.summing, self.comparison),
@@ -94,7 +101,9 @@ class Planner:
         return kinds[ability][(self.number + turn) % len(kinds[ability])](depth)
 
     def plain_fact(self, depth: float) -> Plant:
-        """The shortest fact there is, at most 10 tokens with its speaker: something of the speaker's own."""
+        """The shortest fact there is, at most 10 tokens with its speaker: something of the
+        speaker's own.
+        """
         speaker = self.rng.randrange(2)
         owner, (attribute, kind) = (
             self.speakers[speaker],
@@ -286,7 +295,9 @@ class Planner:
                 return who, what
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
-        """A thing that happened: the turn that tells it, the question when it did, and who did what."""
+        """A thing that happened: the turn that tells it, the question when it did, and who did
+        what.
+        """
         events = {told: base for base, told in words.EVENTS}
         who, what = self.subject("did", tuple(events))
         days, ago = self.rng.choice(words.AGO)
@@ -337,7 +348,7 @@ class Planner:
         return value
 
     def depths(self, last: float, count: int) -> list[float]:
-        """Where so many statements are due, ascending, the last one at `last`."""
+        """Positions of `count` statements, ascending, the last one at `last`."""
         return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
 
     def speaker_of(self, who: str) -> int:
