@@ -1,7 +1,8 @@
-"""Cuts the sessions of a case into the units that are ingested.
+"""Cuts the sessions of a case into the chunks that are ingested.
 
-A unit's content is one `speaker: text` line a turn, a shared image's caption appended; its date is its `time`, never part of the content.
-Ids come from sessions, turns and plain counting: they tell nothing about evidence.
+A chunk's content has one line `speaker: text` per turn, with the caption of a shared image
+appended. Its date is its `time`, never part of the content. Ids come from sessions, turns and
+counting: they reveal nothing about evidence.
 """
 
 from __future__ import annotations
@@ -20,82 +21,99 @@ WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """How a case is cut."""
+    """How a case is cut into chunks."""
 
     name: str
-    """`session`, `exchange`, `turn` or `chunk`."""
+    """`session`, `round`, `turn` or `chunk`."""
     size: int | None = None
     """Tokens that a chunk holds at most; for `chunk` alone."""
     overlap: int | None = None
-    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default."""
+    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default.
+    """
     speakers: bool = True
-    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by single spaces. `chunk` always names them."""
+    """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
+    turns' texts. `chunk` always names the speakers.
+    """
 
 
 def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
-    """The units of a case, in the order in which they are ingested."""
+    """The chunks of a case, in the order in which they are ingested."""
     if granularity.name not in CUTS:
         raise unknown("granularity", granularity.name, CUTS)
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(
-            f"granularity={granularity.name} takes no size and no overlap; granularity=chunk does."
+            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk has."
         )
     if granularity.name == "chunk" and not granularity.speakers:
         raise UserError(
-            "granularity=chunk always names who speaks: granularity.speakers=false is for session, exchange and turn."
+            "granularity=chunk always names who speaks: granularity.speakers=false needs session, round or turn."
         )
     return list(CUTS[granularity.name](case, granularity))
 
 
 def line(turn: Turn) -> str:
-    """A turn as its units show it."""
+    """A turn as its chunks show it."""
     return f"{turn.speaker}: {_body(turn)}"
 
 
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
-    """A session of which no turn is left is nothing, or without speakers an empty unit: so do the protocols that ask for none count it."""
+    """A session without turns makes no chunk; without `speakers` it makes an empty one, as the
+    protocols count it that leave speakers out.
+    """
     kept = (session for session in case.sessions if session.turns or not granularity.speakers)
-    return (_whole(session.session_id, session, session.turns, granularity) for session in kept)
+    return (
+        _whole(
+            chunk_id=session.session_id,
+            session=session,
+            turns=session.turns,
+            granularity=granularity,
+        )
+        for session in kept
+    )
 
 
 def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     return (
-        _whole(turn.turn_id, session, [turn], granularity)
+        _whole(chunk_id=turn.turn_id, session=session, turns=[turn], granularity=granularity)
         for session in case.sessions
         for turn in session.turns
     )
 
 
-def _by_exchange(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
-    The first speaker's text opens an exchange or joins the open one; the other's closes it, and is an exchange of its own where none is
-    open. An exchange that crosses the border of sessions gets the later one's id and date: its opening is a goodbye left without a reply,
-    and 102 of the 106 evidence turns in LoCoMo's 137 such exchanges stand in the later session.
+    The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
+    it, or is a round of its own where none is open. A round that crosses the border of sessions
+    gets the later session's id and date: its opening is a goodbye without a reply, and 102 of the
+    106 evidence turns in LoCoMo's 137 such rounds are in the later session.
     """
     opener = next(iter(case.speakers), None) or next(
         (turn.speaker for session in case.sessions for turn in session.turns), None
     )
-    exchange: list[Turn] = []
+    turns: list[Turn] = []
     count = 0
     last: Session | None = None
     for session in case.sessions:
         for turn in session.turns:
-            exchange.append(turn)
+            turns.append(turn)
             last = session
             if turn.speaker != opener:
                 count += 1
-                yield _whole(f"x{count}", session, exchange, granularity)
-                exchange = []
-    if last and exchange:
-        yield _whole(f"x{count + 1}", last, exchange, granularity)
+                yield _whole(
+                    chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
+                )
+                turns = []
+    if last and turns:
+        yield _whole(chunk_id=f"x{count + 1}", session=last, turns=turns, granularity=granularity)
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """Chunks of at most `size` tokens that never cross the border of sessions.
 
-    They are cut between turns; a turn longer than `size` is split between words, each part under the speaker's name. What a chunk repeats
-    of the one before it is cut by the same rule. A single word that with the speaker's name is longer than `size` stays whole.
+    They are cut between turns. A turn longer than `size` is split between words, and each part is
+    under the speaker's name. What a chunk repeats of the one before it is cut by the same rule. A
+    single word that is longer than `size` with the speaker's name stays whole.
     """
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:
@@ -107,16 +125,16 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
             yield _unit(
-                f"{session.session_id}.{number}",
-                session,
-                [part.turn for part in parts],
-                "\n".join(part.text for part in parts),
+                chunk_id=f"{session.session_id}.{number}",
+                session=session,
+                turns=[part.turn for part in parts],
+                content="\n".join(part.text for part in parts),
             )
 
 
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
     "session": _by_session,
-    "exchange": _by_exchange,
+    "round": _by_round,
     "turn": _by_turn,
     "chunk": _by_size,
 }
@@ -125,14 +143,21 @@ CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
 def _whole(
     chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
 ) -> MemoryChunk:
-    """A unit of whole turns, with or without the names of who speaks."""
+    """A chunk of whole turns, with or without the names of who speaks."""
     if granularity.speakers:
-        return _unit(chunk_id, session, turns, "\n".join(map(line, turns)))
-    return _unit(chunk_id, session, turns, " ".join(map(_body, turns)))
+        return _unit(
+            chunk_id=chunk_id, session=session, turns=turns, content="\n".join(map(line, turns))
+        )
+    return _unit(
+        chunk_id=chunk_id, session=session, turns=turns, content=" ".join(map(_body, turns))
+    )
 
 
 def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
-    """A unit of a session; its time is that of its last session's first turn in it, else the session's start."""
+    """A chunk of a session.
+
+    Its time is that of the first of its turns in that session, else the session's start.
+    """
     own = {turn.turn_id for turn in session.turns}
     time = next((turn.time for turn in turns if turn.turn_id in own), None)
     return MemoryChunk(
@@ -160,7 +185,8 @@ class _Part:
 
 
 def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
-    """Fills chunks with parts; each starts with as many whole parts of the one before as the overlap, and the next part, leave room for.
+    """Fills chunks with parts; each starts with as many whole parts of the one before as the
+    overlap, and the next part, leave room for.
 
     Two parts of one turn never share a chunk: together they hold more than fits.
     """
@@ -179,7 +205,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     body, whole = _body(turn), line(turn)
     words, cost = list(WORD.finditer(body)), count_tokens(whole)
     if not words or cost <= size:
-        yield _Part(turn, whole, cost)
+        yield _Part(turn=turn, text=whole, cost=cost)
         return
     upto = [
         0,
@@ -192,7 +218,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
         while end < len(words) and upto[end + 1] - upto[start] <= room:
             end += 1
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
-        yield _Part(turn, text, size - room + upto[end] - upto[start])
+        yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
         start = done = (
             end  # and back over what is repeated, never to where this part began: that much did not fit
         )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memeval.datasets.locomo.metrics import locomo_f1
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.answers import DEPTH, NO_ANSWER, read
@@ -30,7 +31,6 @@ from memeval.llm.extractive.questions import Kind, analyse
 from memeval.llm.extractive.ranking import index, rank
 from memeval.llm.extractive.scoring import NAMES, candidates
 from memeval.metrics.keywords import keyword_pass
-from memeval.metrics.locomo import locomo_f1
 from memeval.records import Role
 
 SIZES = (1, 10, 100, 700)

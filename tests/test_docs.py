@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from memeval.config.classes import built_in_classes
 from memeval.config.identity import field_stages
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.datasets.registry import ADAPTERS, DATASETS
+from memeval.datasets.registry import DATASETS
 from memeval.systems.registry import BUILT_IN, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
@@ -72,12 +73,12 @@ def described(field: str, option: str) -> tuple[str, str] | None:
 def stages(option: str = "") -> dict[str, str | None]:
     """Stage of each field by the code; of a data set's option, the stages of its own fields."""
     known = field_stages(RunConfig) | {"system.name": "run"}
-    for name in [option] if option in ADAPTERS else ADAPTERS:
+    for name in [option] if option in built_in_classes("dataset") else built_in_classes("dataset"):
         known |= {
             path: stage or "prepare"
             for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()
         }
-    known["dataset.name"] = "prepare"
+    known |= {"dataset.name": "prepare", "dataset.class": "prepare"}
     for name in BUILT_IN:
         known |= {
             path: stage or "prepare"
@@ -104,7 +105,11 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
             continue
         for field, value in flatten(lines).items():
             if group not in VALUES:
-                yield f"{group}.{field}", option, NAME if field == "name" else written(value)
+                yield (
+                    f"{group}.{field}",
+                    option,
+                    NAME if field in ("name", "class") else written(value),
+                )
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     for field, value in top.items():
         if field not in ("defaults", "hydra"):
@@ -243,7 +248,9 @@ def metric_patterns() -> list[re.Pattern[str]]:
 
 def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
     shipped = ",".join(
-        name for name in sorted(ADAPTERS) if name.startswith("demo") or not DATASETS[name].file
+        name
+        for name in sorted(built_in_classes("dataset"))
+        if name.startswith("demo") or not DATASETS[name].file
     )
     done = run(
         [

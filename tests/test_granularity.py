@@ -26,11 +26,11 @@ def case_of(
     for number, lines in enumerate(sessions, start=1):
         time = START + timedelta(days=number)
         turns = tuple(
-            Turn(f"D{number}:{index}", who, text, time)
+            Turn(turn_id=f"D{number}:{index}", speaker=who, text=text, time=time)
             for index, (who, text) in enumerate(lines, start=1)
         )
         made.append(Session(f"s{number}", time, turns))
-    return EvalCase("conv-1", tuple(made), (), speakers)
+    return EvalCase(case_id="conv-1", sessions=tuple(made), questions=(), speakers=speakers)
 
 
 CASE = case_of(
@@ -66,8 +66,8 @@ def test_sessions_and_turns() -> None:
     )
 
 
-def test_exchanges_are_opened_by_the_first_speaker_and_closed_by_the_other() -> None:
-    assert told(CASE, "exchange") == [
+def test_rounds_are_opened_by_the_first_speaker_and_closed_by_the_other() -> None:
+    assert told(CASE, "round") == [
         ("x1", "s1", ("D1:1", "D1:2", "D1:3")),
         ("x2", "s1", ("D1:4",)),
         ("x3", "s2", ("D1:5", "D2:1")),
@@ -75,16 +75,16 @@ def test_exchanges_are_opened_by_the_first_speaker_and_closed_by_the_other() -> 
     ]
 
 
-def test_an_exchange_over_a_border_has_the_later_date() -> None:
-    crossing = chunks(CASE, Granularity("exchange"))[2]
+def test_a_round_over_a_border_has_the_later_date() -> None:
+    crossing = chunks(CASE, Granularity("round"))[2]
     assert crossing.time == START + timedelta(days=2)
     assert crossing.content == "Ann: bye\nBob: b3"
     assert crossing.speakers == ("Ann", "Bob")
 
 
 def test_without_an_order_of_speakers_the_first_to_speak_opens() -> None:
-    assert [turns for _, _, turns in told(replace(CASE, speakers=()), "exchange")] == [
-        turns for _, _, turns in told(CASE, "exchange")
+    assert [turns for _, _, turns in told(replace(CASE, speakers=()), "round")] == [
+        turns for _, _, turns in told(CASE, "round")
     ]
 
 
@@ -92,7 +92,7 @@ def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
     case = case_of([("Ann", "look")])
     turn = replace(case.sessions[0].turns[0], caption="a red kayak")
     case = replace(case, sessions=(replace(case.sessions[0], turns=(turn,)),))
-    for name in ("session", "turn", "exchange"):
+    for name in ("session", "turn", "round"):
         (chunk,) = chunks(case, Granularity(name))
         assert chunk.content == "Ann: look [shares an image: a red kayak]"
         assert chunk.text == "[1:56 pm on 9 May 2023] Ann: look [shares an image: a red kayak]"
@@ -146,7 +146,7 @@ def test_a_turn_without_words_is_kept() -> None:
             "the overlap must be from 0 to less than the size of 10 tokens, not 10",
         ),
         (Granularity("chunk", 10, -1), "not -1"),
-        (Granularity("turn", 10), "granularity=turn takes no size and no overlap"),
+        (Granularity("turn", 10), "granularity=turn has neither a size nor an overlap"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(granularity: Granularity, message: str) -> None:
@@ -185,7 +185,7 @@ def test_every_cut_covers_every_turn_once_in_order(
         turns[chunk.turn_ids[-1]].time or START for chunk in cut
     )
     assert all(session_of[chunk.turn_ids[-1]] == chunk.session_id for chunk in cut)
-    if granularity.name != "exchange":
+    if granularity.name != "round":
         assert all(
             {session_of[turn_id] for turn_id in chunk.turn_ids} == {chunk.session_id}
             for chunk in cut
@@ -235,10 +235,10 @@ def lines(chunk: MemoryChunk) -> list[str]:
 
 
 @pytest.mark.real_data
-def test_merged_exchanges_of_locomo(data_dir: Path) -> None:
+def test_merged_rounds_of_locomo(data_dir: Path) -> None:
     dataset = Locomo(data_dir / "locomo/locomo10.json")
-    cut = [chunks(case, Granularity("exchange")) for case in dataset.cases()]
-    assert [len(exchanges) for exchanges in cut] == [
+    cut = [chunks(case, Granularity("round")) for case in dataset.cases()]
+    assert [len(rounds) for rounds in cut] == [
         209,
         184,
         329,
@@ -253,8 +253,8 @@ def test_merged_exchanges_of_locomo(data_dir: Path) -> None:
     assert sum(map(len, cut)) == 2938
     crossing = [
         chunk
-        for exchanges in cut
-        for chunk in exchanges
+        for rounds in cut
+        for chunk in rounds
         if len({turn.partition(":")[0] for turn in chunk.turn_ids}) > 1
     ]
     assert len(crossing) == 137
@@ -267,7 +267,7 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
     path = data_dir / "locomo/locomo10.json"
     turns = {
         case.case_id: {
-            turn_id for chunk in chunks(case, Granularity("exchange")) for turn_id in chunk.turn_ids
+            turn_id for chunk in chunks(case, Granularity("round")) for turn_id in chunk.turn_ids
         }
         for case in Locomo(path).cases()
     }
@@ -290,7 +290,7 @@ def test_no_cut_tells_the_evidence_or_the_clock(data_dir: Path) -> None:
     for granularity in (
         Granularity("session"),
         Granularity("turn"),
-        Granularity("exchange"),
+        Granularity("round"),
         Granularity("chunk", 256, 32),
     ):
         assert chunks(case, granularity) == chunks(bare, granularity)

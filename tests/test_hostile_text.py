@@ -8,18 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from memeval.datasets.incidents.metrics import ranking
-from memeval.datasets.memory_agent_bench import metrics as memae
+from memeval.datasets.locomo.metrics import locomo_f1, officially_refuses
+from memeval.datasets.memory_agent_bench import metrics as memory_agent_bench
+from memeval.datasets.opseval.metrics import character_f1
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import parse_stamp
 from memeval.llm.form import read_form
 from memeval.llm.tokens import count_tokens
-from memeval.metrics.characters import character_f1
 from memeval.metrics.choice import read_index
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.letters import read_letters
-from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1
-from memeval.metrics.refusal import is_refusal, officially_refuses
+from memeval.metrics.refusal import is_refusal
+from memeval.metrics.tokens import exact_match, token_f1
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms
@@ -62,9 +63,11 @@ READERS: dict[str, Callable[[str], object]] = {
     "keyword_overlap": lambda text: keyword_overlap(text, "a dog"),
     "keyword_pass": lambda text: keyword_pass(text, "a dog"),
     "character_f1": lambda text: character_f1(text, "a dog"),
-    "memae parsed": memae.parsed,
-    "memae items": lambda text: memae.recall_at_5_items(text, ["a dog"]),
-    "memae substring": lambda text: memae.substring_exact_match(text, ["a dog"]),
+    "memory_agent_bench parsed": memory_agent_bench.parsed,
+    "memory_agent_bench items": lambda text: memory_agent_bench.recall_at_5_items(text, ["a dog"]),
+    "memory_agent_bench substring": lambda text: memory_agent_bench.substring_exact_match(
+        text, ["a dog"]
+    ),
     "final_answer": final_answer,
     "read_form": lambda text: read_form(FORM, text),
     "count_tokens": count_tokens,
@@ -229,4 +232,4 @@ def test_a_reply_of_brackets_is_unreadable() -> None:
 def test_an_answer_that_is_announced_twice_is_read_once(reply: str) -> None:
     assert final_answer(reply) == "5"
     assert read_index(reply, NUMBERED) == 5
-    assert memae.exact_match_parsed(reply, ["5"]) == 1.0
+    assert memory_agent_bench.exact_match_parsed(reply, ["5"]) == 1.0

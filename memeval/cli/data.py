@@ -15,7 +15,7 @@ from memeval.config.renamed import current_name
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.fetch import FetchLimits, fetch, verify
 from memeval.datasets.locate import locate
-from memeval.datasets.registry import ADAPTERS, DATASETS, dataset_info
+from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
 from memeval.errors import UserError
 
 
@@ -190,6 +190,6 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
         return "as registered"
     if info.url:
         return "unpinned: no digest is registered to compare it with"
-    return (
-        "right" if info.name in ADAPTERS else "present; no digest is registered to compare it with"
-    )
+    if has_adapter(info.name):
+        return "right"
+    return "present; no digest is registered to compare it with"

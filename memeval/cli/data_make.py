@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.data_settings import chosen_dataset
+from memeval.datasets.contract import Dataset
+from memeval.datasets.registry import writable
 from memeval.errors import UserError
 
 
 def make(name: str, path: Path, words: Sequence[str]) -> int:
     """Writes the data set record by record; the file appears under its name once it is whole."""
     dataset = chosen_dataset(name, words)
+    if type(dataset).write is Dataset.write:
+        raise UserError(
+            f"data set '{name}' can't be written as a file: it is neither generated nor derived",
+            f"these can:  {', '.join(writable())}",
+        )
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

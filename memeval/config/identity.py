@@ -80,7 +80,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
     """Metadata of each leaf of a schema class, by dotted path."""
     metadata: dict[str, Mapping[str, Any]] = {}
     for field in dataclasses.fields(settings_type):
-        path = f"{prefix}{field.name}"
+        path = f"{prefix}{field.name}".removesuffix("_")  # `class_` is written `class`
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()

@@ -39,12 +39,6 @@ def data_dir() -> Path:
     return Path(named).resolve() if named else project_root() / "data"
 
 
-def shipped_data_dir() -> Path:
-    """Where the demo set lies."""
-    inside = _PACKAGE / "data"
-    return inside if inside.is_dir() else _PACKAGE.parent / "data"
-
-
 def cache_dir() -> Path:
     """Model replies and embeddings, shared by all cells and processes."""
     return project_root() / "data" / "cache"

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
 
 from memeval.config.checks import check_address, check_headers, check_secrets
+from memeval.config.classes import built_in_classes
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.paths import conf_dir
@@ -90,6 +91,8 @@ def resolve(composed: DictConfig) -> RunConfig:
     assert isinstance(container, dict)
     _rename_options(container)
     dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
+    if isinstance(container.get("judge"), dict):
+        container["judge"] = _judge(container["judge"])
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
@@ -111,8 +114,23 @@ def _rename_options(container: Mapping[Any, Any]) -> None:
 def _named(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
-        raise UserError(f"the config of a {group} needs a `name`")
-    return {str(key): value for key, value in values.items()}
+        raise UserError(f"a {group}'s config needs a `name`")
+    return _without_built_in_class(group, {str(key): value for key, value in values.items()})
+
+
+def _judge(values: dict[Any, Any]) -> dict[str, Any]:
+    """The values of the group `judge` by the fields of `JudgeConfig`."""
+    own = _without_built_in_class("judge", {str(key): value for key, value in values.items()})
+    if "class" in own:
+        own["class_"] = own.pop("class")
+    return own
+
+
+def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values without the class that the option's own YAML names: that is no setting."""
+    path = values.get("class")
+    built_in = path is not None and path == built_in_classes(group).get(str(values.get("name")))
+    return {key: value for key, value in values.items() if key != "class" or not built_in}
 
 
 def _address(option: str, base_url: str | None) -> str:
@@ -153,11 +171,14 @@ def _mistyped(error: OmegaConfBaseException) -> UserError:
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
-    """A config's leaves by dotted path; lists stay values."""
+    """A config's leaves by dotted path; lists stay values. A field `class_` is named `class`."""
     items = (
         config.items()
         if isinstance(config, Mapping)
-        else ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+        else (
+            (field.name.removesuffix("_"), getattr(config, field.name))
+            for field in dataclasses.fields(config)
+        )
     )
     leaves: dict[str, Any] = {}
     for name, value in items:

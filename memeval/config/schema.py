@@ -56,6 +56,8 @@ class JudgeConfig:
     """`auto` is the first that applies to the data set, and needs no model; the run is named after
     what it comes to.
     """
+    class_: str | None = at(JUDGE)
+    """`judge.class`: `package.module:Class` of a judge of one's own."""
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)

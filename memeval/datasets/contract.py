@@ -10,13 +10,14 @@ from typing import IO, Any, ClassVar
 
 from memeval.config.schema import RUN, RUNTIME, at
 from memeval.errors import UserError
+from memeval.metrics.answer import answer_metrics
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
-GRANULARITIES = ("turn", "session", "exchange", "chunk")
+GRANULARITIES = ("turn", "session", "round", "chunk")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,10 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A registered part of a data set's file, taken where the whole is not on the machine; every report of it says so."""
+    """A registered part of a data set's file.
+
+    It is used where the whole is not on the machine, and every report says so.
+    """
 
     file: str
     """Path below the data folder."""
@@ -43,14 +47,18 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What the registry knows of a data set."""
+    """What is registered of a data set."""
 
     name: str
     title: str
     file: str
-    """Path below the data folder, `<data set>/<file>`; a folder where `files` names what is in it; empty for a set that is generated."""
+    """Path below the data folder, `<data set>/<file>`. A folder where `files` lists its content;
+    empty for a generated set.
+    """
     url: str | None
-    """Where `data fetch` gets it; None for a set that ships or is generated, and for a folder, whose `files` have their own."""
+    """Where `data fetch` gets it. None for a set that ships or is generated, and for a folder: its
+    `files` have addresses of their own.
+    """
     sha256: str | None
     size_bytes: int | None
     licence: str
@@ -58,12 +66,12 @@ class DatasetInfo:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Expected counts by noun: cases, sessions, turns, questions."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """sha256 of known edited copies, and what they are: recognised, and refused by that name."""
+    """Known edited copies by sha256, and what they are. They are refused by that name."""
     files: tuple[FileInfo, ...] = ()
     """What the folder holds, for a data set of several files."""
     excerpts: tuple[Excerpt, ...] = ()
     by_hand: str = ""
-    """How to get what can't be downloaded as it is."""
+    """How to get a data set that can't be downloaded as it is."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +81,15 @@ class LoadedDataset:
     info: DatasetInfo
     path: Path
     sha256: str
-    """Of the file; of the folder's files together; for a generated set of all that decides what is generated."""
+    """Of the file, or of the folder's files together. For a generated set, of everything that
+    decides what is generated.
+    """
     pinned: bool
-    """False where the file is not the registered one and `allow_unpinned` let it in; reports say so."""
+    """False where the file is not the registered one and `allow_unpinned` admitted it; reports say
+    so.
+    """
     notes: tuple[str, ...] = ()
-    """What the adapter repaired or left out, counted, a line each."""
+    """What the adapter repaired or left out: one line for each kind, with its count."""
     excerpt: bool = False
     """True where the file is a registered part of the whole: every table says so."""
     derived: bool = False
@@ -86,16 +98,19 @@ class LoadedDataset:
 
 @dataclass(frozen=True)
 class DatasetSettings:
-    """What every data set can be asked for. An adapter's own settings are a subclass; each field says its stage with `at`."""
+    """Settings of every data set.
+
+    An adapter's own settings are a subclass; each field declares its stage with `at`.
+    """
 
     path: str | None = at(RUNTIME)
     """File to read; None looks it up below the data folder."""
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
     limit_cases: int | None = at(RUN)
-    """First so many cases, of those in which something is asked."""
+    """Uses the first N cases that have a question to ask."""
     limit_questions: int | None = at(RUN)
-    """First so many questions of each case."""
+    """Asks the first N questions of each case."""
     allow_unpinned: bool = at(RUNTIME, False)
 
     def __post_init__(self) -> None:
@@ -106,15 +121,16 @@ class DatasetSettings:
 
 
 class Dataset(ABC):
-    """One adapter. `read` streams the cases; the base chooses among them."""
+    """An adapter: reads one data set.
+
+    `read` streams the cases; this base class selects among them.
+    """
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
-    scorer: ClassVar[str] = "plain"
-    """Which token F1 is official for the set, see `memeval.metrics.answer.answer_metrics`."""
     judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
     """Judges that apply; `judge=auto` takes the first, which needs no model."""
     granularities: tuple[str, ...] = GRANULARITIES
-    """Those that mean something here; others are refused."""
+    """Granularities that apply; others are refused."""
     chooses: ClassVar[bool] = False
     """Whether (some) questions are answered by choosing."""
     settings: Any
@@ -123,44 +139,64 @@ class Dataset(ABC):
     def __init__(
         self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
     ) -> None:
-        """`path` is the file or folder to read; a set that is generated ignores it. Raises `UserError` for settings that make no sense."""
+        """`path` is the file or folder to read; a generated set ignores it.
+
+        Raises `UserError` for settings that contradict each other.
+        """
         self.path, self.info = Path(path), info
         self.settings = settings or self.settings_type()
         chosen, known = self.settings.categories, self.category_names
         if chosen is not None and known and (not chosen or not set(chosen) <= set(known)):
             raise UserError(
-                f"dataset.categories={list(chosen)}: takes one or more of {list(known)}."
+                f"dataset.categories={list(chosen)}: must be one or more of {list(known)}."
             )
 
     @property
     @abstractmethod
     def category_names(self) -> Mapping[CategoryId, str]:
-        """Names of all categories by id, in the order in which tables show them; empty where only the file tells."""
+        """Names of all categories by id, in the order of the tables.
+
+        Empty where only the file says which there are.
+        """
 
     @property
     def headline(self) -> frozenset[CategoryId] | None:
-        """Categories that enter `accuracy`, the rest is reported apart; None where all do."""
+        """Categories that enter `accuracy`; the others are reported separately.
+
+        None where all enter it.
+        """
         return None
 
     @property
     def facet_names(self) -> Mapping[str, str]:
-        """Titles of further groupings of the questions (`EvalQuestion.facets`), by facet, for the tables of the report."""
+        """Titles of further groups of questions (`EvalQuestion.facets`), by facet, for the tables
+        of the report.
+        """
         return {}
 
     @abstractmethod
     def open(self) -> LoadedDataset:
-        """Finds and checks the file. Raises `UserError` with the way out where it is missing, damaged or of another hash."""
+        """Finds and checks the file.
+
+        Raises `UserError` with the way out where it is missing, damaged or has another sha256.
+        """
 
     @abstractmethod
     def read(self) -> Iterator[EvalCase]:
-        """Streams every case with all its questions. Raises `UserError` naming file, record and field where a record does not parse."""
+        """Streams every case with all its questions.
+
+        Raises `UserError` with file, record and field where a record does not parse.
+        """
 
     def asks(self, question: EvalQuestion) -> bool:
         """Whether a question is asked under the settings."""
         return self.settings.categories is None or question.category in self.settings.categories
 
     def cases(self) -> Iterator[EvalCase]:
-        """The cases, each with the questions that are asked; those of whose questions none is asked are left out."""
+        """The cases, each with the questions that are asked.
+
+        A case is left out if none of its questions is asked.
+        """
         count = 0
         for case in self.read():
             chosen = tuple(filter(self.asks, case.questions))
@@ -172,16 +208,25 @@ class Dataset(ABC):
                 return
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
-        """Names of the categories, of those that are asked, for which a judge that is no model itself asks one."""
+        """Categories that this judge passes to a language model, of those that are asked."""
         return ()
 
     def notes(self) -> tuple[str, ...]:
-        """What was repaired or left out in the cases read so far, counted, a line each; asked after `cases` or `read` ran."""
+        """What was repaired or left out in the cases read so far: one line for each kind, with its
+        count. Called after `cases` or `read` ran.
+        """
         return ()
 
     def repairs(self) -> Iterable[str]:
-        """Every repair of a dirty record by name, a line each, for `data verify`; asked after `read` ran."""
+        """Every repair of a dirty record, one line each, for `data verify`.
+
+        Called after `read` ran.
+        """
         return ()
+
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        """The free metrics of an answer, by name; those of `memeval.metrics.answer.METRICS`."""
+        return answer_metrics(answer, question)
 
     def ranking_metrics(
         self,
@@ -189,20 +234,23 @@ class Dataset(ABC):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """Retrieval metrics of the data set's own protocol for one question, by name, to be averaged by `measures`.
+        """Retrieval metrics of the data set's own protocol for one question, by name; `measures`
+        averages them.
 
-        `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case with its session.
+        `ranking` holds the turn ids of each chunk, best first; `session_of` maps every turn of the
+        case to its session.
         """
         return {}
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """Writes what is generated or derived, a record at a time; returns how many cases and questions there were.
+        """Writes generated or derived data record by record; returns the numbers of cases and
+        questions.
 
-        Raises `UserError` where there is nothing to write: the default, as most data sets are files already.
+        The default raises `UserError`, as most data sets are files already.
         """
         raise UserError(
-            f"data set '{self.info.name}' can't be written as a file: it is neither generated nor derived",
-            "these can:  synthetic, locomo_mc10",
+            f"data set '{self.info.name}' can't be written as a file: "
+            "it is neither generated nor derived"
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

@@ -15,7 +15,7 @@ from memeval.datasets.io.download import opened, unreachable
 from memeval.datasets.io.part_file import Part, part_file
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
-from memeval.datasets.registry import ADAPTERS
+from memeval.datasets.registry import has_adapter
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
 from memeval.shown import one_line
@@ -25,7 +25,9 @@ Progress = Callable[[int, int | None], None]
 
 BLOCK = 1 << 18
 SPARE = 1.01
-"""How much more than the registered size may arrive: a server may announce a little more than it sends."""
+"""How much more than the registered size may arrive: a server may announce a little more than it
+sends.
+"""
 MOST_BYTES = 8 << 30
 """What may arrive where no size is registered and none is given."""
 
@@ -52,16 +54,19 @@ def fetch(
     progress: Progress | None = None,
     limits: FetchLimits | None = None,
 ) -> Path:
-    """Downloads a data set to its place below `folder`, and returns that place. What is there already and right is left alone.
+    """Downloads a data set to its place below `folder`, and returns that place.
 
-    The bytes go to a `.part` file of their own, which a later call continues; the file appears under its name only once its sha256 is the
-    registered one. Raises `UserError` where there is nothing to fetch or to compare with, or another file is in the way, `WorldError` where
-    the download failed.
+    What is there already and right is left alone.
+
+    The bytes go to a `.part` file of their own, which a later call continues; the file appears
+    under its name only once its sha256 is the registered one. Raises `UserError` where there is
+    nothing to fetch or to compare with, or another file is in the way, `WorldError` where the
+    download failed.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
         for file in info.files:
-            fetch(part_info(info, file), folder, progress, limits)
+            fetch(info=part_info(info, file), folder=folder, progress=progress, limits=limits)
         return folder / info.file
     if info.url is None and info.by_hand:
         raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
@@ -75,22 +80,22 @@ def fetch(
             return target
         if info.sha256 is None:
             raise UserError(
-                f"{target} is there already; no sha256 is registered to compare it with.",
+                f"{target} already exists; no sha256 is registered to compare it with.",
                 *_by_hash(info),
             )
         raise UserError(
-            f"{target} is there already, and is not the registered file.",
+            f"{target} already exists, and is not the registered file.",
             "move it away, then fetch again",
         )
     if info.sha256 is None:
         raise UserError(
-            f"no sha256 is registered for data set '{info.name}': what arrives can't be checked.",
+            f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
             *_by_hash(info),
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
-            _fill(info, part, progress, limits)
+            _fill(info=info, part=part, progress=progress, limits=limits)
             part.path.replace(target)
     except OSError as error:
         raise WorldError(
@@ -109,12 +114,15 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
 
 
 def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
-    """Brings the part to the registered content. Raises `WorldError`, with nothing kept, where something else arrives."""
+    """Brings the part to the registered content.
+
+    Raises `WorldError`, with nothing kept, where something else arrives.
+    """
     url = info.url or ""
-    continued = _download(info, url, part, progress, limits)
+    continued = _download(info=info, url=url, part=part, progress=progress, limits=limits)
     if part.digest() != info.sha256 and continued:
         part.empty()  # what was continued may have been the beginning of another file
-        _download(info, url, part, progress, limits)
+        _download(info=info, url=url, part=part, progress=progress, limits=limits)
     found = part.digest()
     if found != info.sha256:
         part.discard()
@@ -142,11 +150,12 @@ class Verification:
     sha256: str
     right: bool
     problems: tuple[str, ...]
-    """What differs from what is registered, a line each."""
+    """What differs from the registered data set, one line each."""
     excerpt: str = ""
     """What part of the whole it is, for a registered excerpt."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads."""
+    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads.
+    """
     notes: tuple[str, ...] = ()
     """What the adapter repaired or left out, counted."""
     repairs: tuple[str, ...] = ()
@@ -164,8 +173,8 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     digest = file_digest(path) if path and path.is_file() else ""
     part = excerpt_of(info, digest)
     problems = list(_unlike(info, path, digest)) if path and not part else []
-    if info.name not in ADAPTERS:
-        return Verification(path, digest, not problems, tuple(problems))
+    if not has_adapter(info.name):
+        return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
     dataset = build(info.name, folder, allow_unpinned=True)
     loaded = dataset.open()
     found = counts(dataset.read())
@@ -179,14 +188,14 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
     what = part.what if part else ""
     return Verification(
-        path,
-        digest or loaded.sha256,
-        not problems,
-        tuple(problems),
-        what,
-        found,
-        notes,
-        tuple(dataset.repairs()),
+        path=path,
+        sha256=digest or loaded.sha256,
+        right=not problems,
+        problems=tuple(problems),
+        excerpt=what,
+        counts=found,
+        notes=notes,
+        repairs=tuple(dataset.repairs()),
     )
 
 
@@ -247,7 +256,7 @@ def _download(
             done if response.status == 206 else 0
         )  # a server that ignores Range sends the whole file with status 200
         part.cut(done)
-        _copy(response, part, done, info, progress, limits)
+        _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
     return done > 0
 
 

@@ -1,31 +1,23 @@
-"""Where data sets lie, and how one is opened by name."""
+"""Finds data sets by name, and checks their files."""
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import memeval
 from memeval.config.settings import read_settings
-from memeval.datasets.adapters import adapter_class, info_of
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
+from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
-
-DATA_DIR = "MEMEVAL_DATA_DIR"
-
-
-def data_dir(root: Path) -> Path:
-    """The data folder: the environment's `MEMEVAL_DATA_DIR`, else `data/` below the project's root."""
-    named = os.environ.get(DATA_DIR)
-    return Path(named) if named else root / "data"
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:
-    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package for a set that ships with it.
+    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package
+    for a set that ships with it.
 
-    Where the whole is not there but a registered excerpt of it is, that is taken.
+    If the whole is not there but a registered excerpt is, the excerpt is used.
     """
     package = Path(memeval.__file__).parent
     places = (
@@ -39,10 +31,11 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
 
 
 def build(name: str, folder: Path, **given: Any) -> Dataset:
-    """The adapter of a data set, not yet opened. `given` are settings of the `dataset` group; `path` overrides where the file lies, and
-    `class` names an adapter that is not one of memeval's own.
+    """The adapter of a data set, not yet opened.
 
-    Raises `UserError` for a setting that the data set does not have, or that makes no sense.
+    `given` are settings of the group `dataset`: `path` says where the file is, and `class` names an
+    adapter that is not memeval's own. Raises `UserError` for a setting that the data set does not
+    have, and for an invalid value.
     """
     kind = adapter_class(name, given.get("class"))
     info = info_of(name, kind)
@@ -51,7 +44,11 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
-    """The whole file. Raises `UserError` with the way to get it where it is missing, and with the reason where it can't be read."""
+    """The whole file.
+
+    Raises `UserError` with the way to get it where it is missing, and with the reason where it
+    can't be read.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -80,10 +77,11 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
 
 
 def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: bool) -> bool:
-    """Whether the file is the registered one or a registered excerpt of it, or the one that ships with memeval.
+    """Whether the file is the registered one or a registered excerpt of it, or the one that ships
+    with memeval.
 
-    A file for which no sha256 is registered is taken, and never counts as pinned. Raises `UserError` for another file than the
-    registered one, where that is not allowed.
+    A file for which no sha256 is registered is taken, and never counts as pinned. Raises
+    `UserError` for another file than the registered one, where that is not allowed.
     """
     if digest == info.sha256 or excerpt_of(info, digest):
         return True
@@ -105,7 +103,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
 
 
 def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
-    """sha256 of the file that ships with memeval as this one of the data set's; None where none does."""
+    """sha256 of the file of this data set that ships with memeval; None where none does."""
     if info.url or info.files or not info.file:
         return None
     package = Path(memeval.__file__).parent

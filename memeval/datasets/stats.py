@@ -1,4 +1,4 @@
-"""Counts a data set, a case at a time, for tables like those that data sets are published with."""
+"""Counts a data set case by case, for tables like those that data sets are published with."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memeval.records import CategoryId, EvalCase
 
 @dataclass
 class Row:
-    """What one row of the table counts: a case, a category or all."""
+    """One row of the table: the counts of a case, of a category or of all."""
 
     cases: int = 0
     sessions: int = 0
     turns: int = 0
     tokens: int = 0
-    """Of all turns as units show them, by the offline count."""
+    """Of all turns as chunks show them, by the offline count."""
     most_tokens: int = 0
     """Of the largest case."""
     questions: int = 0
@@ -34,7 +34,7 @@ class Row:
     last: datetime | None = None
 
     def add(self, case: EvalCase, tokens: int, category: CategoryId | None = None) -> None:
-        """Counts a case in, with its questions of one category, or with all."""
+        """Adds a case, with its questions of one category, or with all."""
         asked = [question for question in case.questions if category in (None, question.category)]
         self.cases += 1
         self.sessions += len(case.sessions)
@@ -64,8 +64,10 @@ class Stats:
 
 
 def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
-    """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and more questions than cases."""
-    stats = Stats({}, {}, Row(), {})
+    """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and
+    more questions than cases.
+    """
+    stats = Stats(by_case={}, by_category={}, whole=Row(), facets={})
     for case in cases:
         tokens = sum(
             count_tokens(line(turn)) for session in case.sessions for turn in session.turns

@@ -14,10 +14,13 @@ SHOWN = 80
 
 
 class AccuracyJudge(Judge):
-    """Right iff the reply chooses the right choices, all of them and no others; a reply that can't be read is unparsed, and no wrong one.
+    """Right iff the reply names all right choices and no others.
 
-    The score is 1 or 0 where one is to be chosen, and where several may be, the overlap |chosen and right| / |chosen or right| (Jaccard).
-    A choice that is there twice is right at both places. No metric of an answer's words has a say.
+    A reply that can't be read is unparsed, not wrong.
+
+    The score is 1 or 0 for a question with one right choice. Where several may be right, it is the
+    overlap |chosen and right| / |chosen or right| (Jaccard). A choice that is listed twice is right
+    at both positions. No metric of the answer's words is used.
     """
 
     name: ClassVar[str] = "accuracy"
@@ -28,7 +31,12 @@ class AccuracyJudge(Judge):
     ) -> Verdict:
         chosen = read_choices(question, answer)
         if chosen is None:
-            return Verdict(self.name, Label.UNSCORED, None, f"names no choice: {_quoted(answer)}")
+            return Verdict(
+                judge=self.name,
+                label=Label.UNSCORED,
+                score=None,
+                reason=f"names no choice: {_quoted(answer)}",
+            )
         texts, right = (
             frozenset(question.choices[place] for place in places)
             for places in (chosen, question.right_choices)
@@ -39,7 +47,13 @@ class AccuracyJudge(Judge):
             if question.multi_select
             else float(texts == right)
         )
-        return Verdict(self.name, label, score, f"read as {_shown(question, chosen)}", chosen)
+        return Verdict(
+            judge=self.name,
+            label=label,
+            score=score,
+            reason=f"read as {_shown(question, chosen)}",
+            chosen=chosen,
+        )
 
 
 def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:

@@ -3,14 +3,50 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
+from memeval.llm.contract import LanguageModel
 from memeval.metrics.refusal import is_refusal
+from memeval.prompts import PromptTemplate
 from memeval.records import EvalQuestion, Label, Verdict
 
 Metrics = Mapping[str, float | None]
-"""The free metrics of an answer, by name; see `memeval.metrics.answer`."""
+"""The free metrics of an answer, by name: see `memeval.metrics.answer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """How a model judge is asked and read."""
+
+    repeats: int = 1
+    """Judgings of each answer by a model, of which the majority counts; odd."""
+    reading: str = "first_word"
+    """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    fence: bool | None = None
+    """Whether the answer is sent between marks. None does so under our templates, which speak of
+    the marks, and sends a user's as written.
+    """
+
+    def fences(self, template: PromptTemplate) -> bool:
+        """Whether an answer is sent between marks under a template."""
+        return not template.own if self.fence is None else self.fence
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """What a judge is built from."""
+
+    model: Callable[[], LanguageModel]
+    """Makes the judge's model. Only a judge that asks one calls it, as it may need a key."""
+    template: PromptTemplate | None = None
+    """What `Judge.template` returned."""
+    threshold: float | None = None
+    """`judge.threshold`."""
+    settings: JudgeSettings = JudgeSettings()
+    seed: int = 0
+    """Of the repeat."""
 
 
 class Judge(ABC):
@@ -20,9 +56,22 @@ class Judge(ABC):
     needs_model: ClassVar[bool] = False
     """True for judges that are models themselves."""
     judges_refusals: ClassVar[bool] = False
-    """True for judges that also say whether a question without an answer was rightly refused; for the others a rule does."""
+    """True for judges that also judge questions without an answer. For the others a rule does."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate | None:
+        """The prompt template of a judge that asks a model: its own, or that of `prompt_file`.
+
+        Its text is part of the key of the verdicts.
+        """
+        return None
+
+    @classmethod
+    def build(cls, context: JudgeContext) -> Judge:
+        """A judge, ready to judge. The default calls the class without arguments."""
+        return cls()
 
     @abstractmethod
     async def judge(
@@ -38,7 +87,7 @@ class Judge(ABC):
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
         label = Label.CORRECT if right else Label.ABSTAINED if is_refusal(answer) else Label.WRONG
-        return Verdict(self.name, label, score, reason)
+        return Verdict(judge=self.name, label=label, score=score, reason=reason)
 
 
 def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
@@ -52,4 +101,4 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
         if official is None
         else ("official_refusal", official == 1.0)
     )
-    return Verdict(name, Label.CORRECT if right else Label.WRONG, float(right))
+    return Verdict(judge=name, label=Label.CORRECT if right else Label.WRONG, score=float(right))

@@ -7,7 +7,10 @@ from memeval.records import EvalQuestion, Verdict
 
 
 class KeywordJudge(Judge):
-    """Right if the gold occurs in the answer, or at least 0.6 of its keywords do. Source: arXiv 2601.00821, evaluation code."""
+    """Right if the gold occurs in the answer, or at least 0.6 of its keywords do.
+
+    Source: arXiv 2601.00821, evaluation code.
+    """
 
     name = "keyword"
 

@@ -6,6 +6,8 @@ from memeval.judges.model import ModelJudge
 
 
 class StrictJudge(ModelJudge):
-    """Right only if the answer states what the gold states; vague answers, parts and hedges are wrong."""
+    """Right only if the answer states what the gold states; vague answers, parts and hedges are
+    wrong.
+    """
 
     name = "llm"

@@ -6,6 +6,8 @@ from memeval.judges.model import ModelJudge
 
 
 class Mem0Judge(ModelJudge):
-    """Right as long as the answer touches on the gold's topic: for comparison with figures made that way. Source: Chhikara et al., 2025."""
+    """Right as long as the answer touches on the gold's topic: for comparison with figures made
+    that way. Source: Chhikara et al., 2025.
+    """
 
     name = "mem0"

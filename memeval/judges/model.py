@@ -8,10 +8,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
-from memeval.judges.contract import Judge, Metrics
+from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
 from memeval.judges.fence import fence_for
 from memeval.judges.reading import read_label, read_reason
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel
@@ -28,26 +28,8 @@ SHOWN = 200
 """Characters of an unreadable reply that its reason quotes."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """How a model judge is asked and read."""
-
-    repeats: int = 1
-    """Judgings of each answer, of which the majority counts; odd."""
-    reading: str = "first_word"
-    """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
-    fence: bool | None = None
-    """Whether the answer is sent between marks. None does so under our templates, which speak of the
-    marks, and sends a user's as written.
-    """
-
-    def fences(self, template: PromptTemplate) -> bool:
-        """Whether an answer is sent between marks under a template."""
-        return not template.own if self.fence is None else self.fence
-
-
 Reader = Callable[[Completion], Verdict | None]
-"""What a reply comes to; None where it can't be read."""
+"""Reads the verdict in a reply; None where it can't be read."""
 
 
 class ModelJudge(Judge):
@@ -75,12 +57,18 @@ class ModelJudge(Judge):
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """Our words, or those of a file of the user's. Raises `UserError` where that file can't be read or lacks a field."""
-        return (
-            from_file(prompt_file, ("question", "gold", "answer"))
-            if prompt_file
-            else load_builtin(f"judge_{cls.name}")
-        )
+        """Our prompt template, or that of a user's file.
+
+        Raises `UserError` where that file can't be read or lacks a field.
+        """
+        if prompt_file:
+            return from_file(prompt_file, ("question", "gold", "answer"))
+        return load_builtin(f"judge_{cls.name}")
+
+    @classmethod
+    def build(cls, context: JudgeContext) -> ModelJudge:
+        assert context.template is not None, "a model judge has a template"
+        return cls(context.model(), context.template, context.seed, context.settings)
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
@@ -134,15 +122,22 @@ class ModelJudge(Judge):
         label, count = Counter(labels).most_common(1)[0]
         if label is Label.UNSCORED or 2 * count <= len(votes):
             reason = "no majority: " + ", ".join(labels)
-            return Verdict(self.name, Label.UNSCORED, None, reason, votes=labels, tries=tries)
+            return Verdict(
+                judge=self.name,
+                label=Label.UNSCORED,
+                score=None,
+                reason=reason,
+                votes=labels,
+                tries=tries,
+            )
 
         own = [vote for vote in votes if vote.label is label]
         score = sum(vote.score or 0.0 for vote in own) / len(own)
         return replace(own[0], score=score, votes=labels, tries=tries)
 
     async def _vote(self, prompt: JudgePrompt, read: Reader, number: int, tries: int) -> Verdict:
-        """One judging: the first reply that can be read, of so many. Those of an earlier pass come
-        from the cache.
+        """One judging: the first reply that can be read, of up to `tries`. Those of an earlier pass
+        come from the cache.
         """
         text = ""
         for attempt in range(tries):
@@ -156,7 +151,11 @@ class ModelJudge(Judge):
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
         return Verdict(
-            self.name, Label.UNSCORED, None, f"can't be read: {text[:SHOWN]}", tries=tries
+            judge=self.name,
+            label=Label.UNSCORED,
+            score=None,
+            reason=f"can't be read: {text[:SHOWN]}",
+            tries=tries,
         )
 
 

@@ -145,7 +145,7 @@ def _only_object(reply: str) -> _Object | None:
     starts = [*(start for _, start, _ in objects), len(text)]
     around = " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
     values, start, end = objects[0]
-    return _Object(values, text[start:end], around)
+    return _Object(values=values, text=text[start:end], around=around)
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
@@ -202,7 +202,8 @@ def _is_quoted(label: Label, reason: str, answer: str) -> bool:
     if "label" not in told or label.value not in told:
         return False
 
-    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a label
+    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a
+    # label
     if f",label{label.value}" in re.sub(r"[^\w,]|_", "", told):
         return True
     return not re.search(r"\w", reason) or _squeezed(reason) in _squeezed(answer)

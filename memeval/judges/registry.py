@@ -1,42 +1,27 @@
-"""Judges by name."""
+"""Judges by name: built in, brought by an installed package, or named by a class path."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from memeval.config.classes import class_at
-from memeval.errors import UserError, unknown
-from memeval.judges.contract import Judge
-from memeval.judges.model import JudgeSettings, ModelJudge
-from memeval.judges.token_f1 import TokenF1Judge
+from memeval.config.classes import class_at, class_path_of
+from memeval.errors import MemevalError, UserError
+from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
 from memeval.llm.contract import LanguageModel
 from memeval.prompts import PromptTemplate
+from memeval.shown import one_line
 
-BUILT_IN = {
-    "accuracy": "memeval.judges.accuracy:AccuracyJudge",
-    "exact_match": "memeval.judges.exact_match:ExactMatchJudge",
-    "keyword": "memeval.judges.keyword:KeywordJudge",
-    "llm": "memeval.judges.llm:StrictJudge",
-    "longmemeval": "memeval.datasets.longmemeval.judge:LongMemEvalJudge",
-    "mem0": "memeval.judges.mem0:Mem0Judge",
-    "memae": "memeval.datasets.memory_agent_bench.judge:MemoryAgentBenchJudge",
-    "token_f1": "memeval.judges.token_f1:TokenF1Judge",
-}
-"""Name -> `module:Class`, imported when it is asked for."""
+GROUP = "judge"
 
 
-def judge_type(name: str) -> type[Judge]:
-    """The class of a judge. Raises `UserError` for an unknown name."""
-    if name not in BUILT_IN:
-        raise unknown("judge", name, BUILT_IN)
+def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
+    """The class of a judge; `class_path` (`package.module:Class`) goes before the name.
 
-    return class_at(BUILT_IN[name], Judge, "judge", f"judge '{name}'")  # type: ignore[type-abstract]
-
-
-def template_of(name: str, prompt_file: str | None) -> PromptTemplate | None:
-    """The prompt template of a model judge, ours or the user's; None for judges that need none."""
-    judge_class = judge_type(name)
-    return judge_class.template(prompt_file) if issubclass(judge_class, ModelJudge) else None
+    Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
+    judge.
+    """
+    path = class_path or class_path_of(GROUP, name, GROUP)
+    return class_at(path=path, base=Judge, group=GROUP, what=f"judge '{name}'")  # type: ignore[type-abstract]
 
 
 def build_judge(
@@ -47,13 +32,25 @@ def build_judge(
     model: Callable[[], LanguageModel],
     seed: int,
     settings: JudgeSettings | None = None,
+    class_path: str | None = None,
 ) -> Judge:
-    """A judge, ready to judge; `settings` are for those that are models. Raises `UserError` for a
-    name that there is not.
+    """A judge, ready to judge; `settings` are for those that are models.
+
+    Raises `UserError` for an unknown name, and for a class that can't be built.
     """
-    kind = judge_type(name)
-    if issubclass(kind, ModelJudge):
-        if template is None:
-            raise UserError(f"judge '{name}' needs a template")
-        return kind(model(), template, seed, settings)
-    return TokenF1Judge(0.5 if threshold is None else threshold) if kind is TokenF1Judge else kind()
+    judge_class = judge_type(name, class_path)
+    context = JudgeContext(
+        model=model,
+        template=template,
+        threshold=threshold,
+        settings=settings or JudgeSettings(),
+        seed=seed,
+    )
+    try:
+        return judge_class.build(context)
+    except MemevalError:
+        raise
+    except Exception as error:
+        path = f"{judge_class.__module__}:{judge_class.__qualname__}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UserError(f"judge '{name}': {path} can't be built: {reason}") from error

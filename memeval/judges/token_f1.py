@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from memeval.judges.contract import Judge, Metrics
+from memeval.judges.contract import Judge, JudgeContext, Metrics
 from memeval.records import EvalQuestion, Verdict
+
+THRESHOLD = 0.5
+"""Least F1 that counts as right, where `judge.threshold` does not say."""
 
 
 class TokenF1Judge(Judge):
@@ -11,8 +14,12 @@ class TokenF1Judge(Judge):
 
     name = "token_f1"
 
-    def __init__(self, threshold: float = 0.5) -> None:
+    def __init__(self, threshold: float = THRESHOLD) -> None:
         self.threshold = threshold
+
+    @classmethod
+    def build(cls, context: JudgeContext) -> TokenF1Judge:
+        return cls(THRESHOLD if context.threshold is None else context.threshold)
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

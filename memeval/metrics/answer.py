@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memeval.metrics.characters import character_f1
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
-from memeval.metrics.locomo import exact_match, locomo_f1, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1
-from memeval.metrics.refusal import officially_refuses
+from memeval.metrics.tokens import exact_match, token_f1
 from memeval.records import EvalQuestion
 
 Metric = Callable[[str, str], float]
-
-SCORERS = ("plain", "locomo", "characters")
+"""Compares an answer with a gold."""
 
 METRICS: dict[str, Metric] = {
     "token_f1": token_f1,
@@ -26,34 +23,21 @@ METRICS: dict[str, Metric] = {
 
 
 def answer_metrics(
-    hypothesis: str, question: EvalQuestion, *, scorer: str = "plain"
+    answer: str, question: EvalQuestion, *, official_f1: Metric = token_f1
 ) -> dict[str, float | None]:
-    """Every answer metric, the best over the question's golds; `None` where a metric is not defined, always the same keys.
+    """Every answer metric, the best over the question's golds; always the same keys.
 
-    `scorer` says what `token_f1` is: `plain` is the metric of that name, `locomo` the official score of the question's category,
-    `characters` the metric with each Chinese character as a token. A question whose right answer is a refusal has no gold to compare with:
-    only LoCoMo's official rule scores it, in `token_f1`. An answer that was chosen among others is right or wrong, and has none of these.
-    A blank answer scores 0 in each that is defined.
+    `official_f1` is what the data set's own protocol has for `token_f1`. A metric is None where it
+    is not defined: for a question with choices, whose answer is right or wrong, and for a question
+    whose right answer is a refusal, which has no gold. A blank answer scores 0.
     """
-    if scorer not in SCORERS:
-        raise ValueError(f"no scorer {scorer!r}; there is {', '.join(SCORERS)}")
-    scores: dict[str, float | None] = dict.fromkeys(METRICS)
-    if question.choices:
-        return scores
-    if not question.answerable:
-        return scores | {
-            "token_f1": float(officially_refuses(hypothesis)) if scorer == "locomo" else None
-        }
-    if not hypothesis.strip():
-        return dict.fromkeys(METRICS, 0.0 if question.gold else None)
-    for name, metric in METRICS.items():
-        chosen = _scored_by(scorer, question) if name == "token_f1" else metric
-        scores[name] = max((chosen(hypothesis, gold) for gold in question.gold), default=None)
-    return scores
+    if question.choices or not question.answerable or not question.gold:
+        return dict.fromkeys(METRICS)
+    if not answer.strip():
+        return dict.fromkeys(METRICS, 0.0)
 
-
-def _scored_by(scorer: str, question: EvalQuestion) -> Metric:
-    """The set's own token F1."""
-    if scorer == "locomo":
-        return lambda prediction, gold: locomo_f1(prediction, gold, int(question.category))
-    return character_f1 if scorer == "characters" else token_f1
+    metrics = METRICS | {"token_f1": official_f1}
+    return {
+        name: max(metric(answer, gold) for gold in question.gold)
+        for name, metric in metrics.items()
+    }

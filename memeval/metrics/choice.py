@@ -79,7 +79,9 @@ class _Choices:
         return len(text) <= self.longest and position in self._alike.get(_plain(text), ())
 
     def by_text(self, text: str) -> int | None:
-        """The choice of this very text; of choices that read alike but for letter case, the one written so."""
+        """The choice of this very text; of choices that read alike but for letter case, the one
+        written so.
+        """
         plain = _plain(text) if len(text) <= self.longest else ""
         alike = self._alike.get(plain, []) if plain else []
         if len({self._choices[position] for position in alike}) <= 1:
@@ -95,7 +97,9 @@ class _Choices:
 
 
 def read_index(reply: str, choices: Sequence[str]) -> int | None:
-    """The position of the choice that a reply names, by the rule above; None where it names none, or more than one."""
+    """The position of the choice that a reply names, by the rule above; None where it names none,
+    or more than one.
+    """
     text, known = unicodedata.normalize("NFKC", reply).strip(), _Choices(choices)
     found = _named(text, 0, known)
     if found is None:

@@ -23,7 +23,9 @@ def keywords(text: str) -> list[str]:
 
 
 def keyword_overlap(answer: str, gold: str) -> float:
-    """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 where the gold has none."""
+    """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 where the
+    gold has none.
+    """
     expected, found = keywords(gold), set(keywords(answer))
     return sum(word in found for word in expected) / len(expected) if expected else 0.0
 

@@ -49,13 +49,17 @@ _FURTHER = re.compile(
 """Another label behind the text beside a label."""
 _MARKS = 50
 _UNREADABLE = "AA"
-"""Stands for a list of which a part can't be read: like a run that holds a label twice, it names nothing."""
+"""Stands for a list of which a part can't be read: like a run that holds a label twice, it names
+nothing.
+"""
 
 
 def read_letters(
     reply: str, choices: Sequence[str], *, multi_select: bool
 ) -> tuple[int, ...] | None:
-    """Positions that a reply chooses among `choices`, ascending and each once; None where the rule above reads none."""
+    """Positions that a reply chooses among `choices`, ascending and each once; None where the rule
+    above reads none.
+    """
     text = unicodedata.normalize("NFKC", reply).strip()
     marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
     parts = [text[mark:] for mark in reversed(marks)] + [text]
@@ -87,7 +91,9 @@ def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> floa
 
 
 def jaccard(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
-    """Choices in both over choices in either, in [0, 1]: partial credit where several are right. 1.0 for two empty sets."""
+    """Choices in both over choices in either, in [0, 1]: partial credit where several are right.
+    1.0 for two empty sets.
+    """
     either = set(chosen) | set(right)
     return len(set(chosen) & set(right)) / len(either) if either else 1.0
 
@@ -98,7 +104,9 @@ def _after_lead(part: str) -> str:
 
 
 def _labels_of_list(text: str) -> list[str]:
-    """The labels, or runs of them, of the list that a text begins with; a run that can't be read where part of the list can't."""
+    """The labels, or runs of them, of the list that a text begins with; a run that can't be read
+    where part of the list can't.
+    """
     match = _LIST.match(text)
     if match is None:
         return []
@@ -107,7 +115,9 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions of a line that is nothing but labels, at least one of them with the text of its choice beside it."""
+    """Positions of a line that is nothing but labels, at least one of them with the text of its
+    choice beside it.
+    """
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
@@ -139,7 +149,9 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
 
 
 def _labels_of_lines(text: str) -> list[str]:
-    """The label of each line where all of two or more lines begin with one in the same form: alone, or before punctuation."""
+    """The label of each line where all of two or more lines begin with one in the same form: alone,
+    or before punctuation.
+    """
     lines = [_LINE.match(line) for line in text.splitlines() if line.strip()]
     labels = [match[1] for match in lines if match]
     alike = len({bool(match[2]) for match in lines if match}) == 1
@@ -147,7 +159,9 @@ def _labels_of_lines(text: str) -> list[str]:
 
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
-    """Positions of the labels; None where one is out of range, or a run holds one twice, or there is none."""
+    """Positions of the labels; None where one is out of range, or a run holds one twice, or there
+    is none.
+    """
     if not runs or any(len(set(run)) < len(run) for run in runs):
         return None
     found = {ord(label) - ord("A") for label in "".join(runs).upper()}

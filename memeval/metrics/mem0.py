@@ -1,4 +1,6 @@
-"""The two lexical metrics of mem0's evaluation (Chhikara et al., 2025, evaluation/metrics/utils.py)."""
+"""The two lexical metrics of mem0's evaluation (Chhikara et al., 2025,
+evaluation/metrics/utils.py).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ MARKS = str.maketrans(".,!?", "    ")
 
 
 def mem0_f1(prediction: str, gold: str) -> float:
-    """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming. 0.0 for empty texts."""
+    """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming.
+    0.0 for empty texts.
+    """
     predicted, expected = (
         set(prediction.lower().translate(MARKS).split()),
         set(gold.lower().translate(MARKS).split()),
@@ -21,10 +25,11 @@ def mem0_f1(prediction: str, gold: str) -> float:
 
 
 def bleu1(prediction: str, gold: str) -> float:
-    """BLEU-1 with NLTK's smoothing method1, in [0, 1]: clipped unigram precision times the brevity penalty.
+    """BLEU-1 with NLTK's smoothing method1, in [0, 1]: clipped unigram precision times the brevity
+    penalty.
 
-    p = matches / words of the prediction; penalty exp(1 - r/c) where the prediction (c words) is shorter than the gold (r).
-    0.0 where no word matches.
+    p = matches / words of the prediction; penalty exp(1 - r/c) where the prediction (c words) is
+    shorter than the gold (r). 0.0 where no word matches.
     """
     predicted, expected = words(prediction), words(gold)
     matches = (Counter(predicted) & Counter(expected)).total()

@@ -4,7 +4,8 @@ The rules are written out here, so that a score does not move with what is insta
 NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash is another.
 They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
 MacIntyre's script for the Penn Treebank) with its optional parts left out. The order of the rules
-matters. Version 3.8 differs where a clitic stands before a line break, which no recorded value turns on.
+matters. Version 3.8 differs where a clitic stands before a line break, which no recorded value
+turns on.
 """
 
 from __future__ import annotations

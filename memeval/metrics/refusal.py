@@ -28,8 +28,7 @@ from functools import lru_cache
 from memeval.metrics import refusal_english as english
 from memeval.metrics.refusal_languages import refuses_in_another_language
 
-OFFICIAL_PHRASES = ("no information available", "not mentioned")
-
+_NO_INFORMATION = "no information available"
 _HALF = 3_000
 _CLAUSE = 400
 _SENTENCES = 6
@@ -82,15 +81,11 @@ class _Kind(Enum):
 _REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
 
 
-def officially_refuses(text: str) -> bool:
-    """LoCoMo's rule for category 5: the lower-cased answer contains one of two phrases (task_eval/evaluation.py)."""
-    lowered = text.lower()
-    return any(phrase in lowered for phrase in OFFICIAL_PHRASES)
-
-
 @lru_cache(maxsize=4096)  # an answer is asked about when it is judged and when it is counted
 def is_refusal(text: str) -> bool:
-    """Whether an answer says, as a whole, that it can't be given; in English, or by the common phrases of a few other languages."""
+    """Whether an answer says, as a whole, that it can't be given; in English, or by the common
+    phrases of a few other languages.
+    """
     plain = _answer_part(_shortened(text))
     if _REPORTED.match(plain.lstrip()):
         return False
@@ -201,7 +196,7 @@ def _kind_of_clause(clause: str) -> _Kind:
 
 def _refuses_plainly(clause: str, bare: str) -> bool:
     forms = (bare, clause)
-    if OFFICIAL_PHRASES[0] in clause or any(map(english.PLAIN.match, forms)):
+    if _NO_INFORMATION in clause or any(map(english.PLAIN.match, forms)):
         return True
     foreign = not _ENGLISH_LETTERS.fullmatch(clause) or _FOREIGN.search(clause) is not None
     return foreign and any(map(refuses_in_another_language, forms))

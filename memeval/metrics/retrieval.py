@@ -1,6 +1,7 @@
-"""Retrieval metrics from the ranks of the evidence. All are in [0, 1], and `None` where a question names no evidence.
+"""Retrieval metrics from the ranks of the evidence.
 
-`ranks` holds, for each evidence id, the 1-based rank of the first ranked unit that covers it, or None where no unit does.
+All are in [0, 1], and None where a question names no evidence. `ranks` holds, for each evidence id,
+the 1-based rank of the first ranked chunk that covers it, or None where no chunk does.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from math import log2
 Ranks = Sequence[int | None]
 
 CUTOFFS = (1, 5, 10, 20)
+DEPRECATED = {"recall_all": "all"}
+"""Names of 0.1 by today's, logged as well until the release after 0.2."""
 
 
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
-    """For each evidence id, the 1-based rank of the first unit that covers it. `ranking` holds the turn ids of each unit, best first."""
+    """For each evidence id, the 1-based rank of the first chunk that covers it.
+
+    `ranking` holds the turn ids of each chunk, best first.
+    """
     first: dict[str, int] = {}
     missing = set(evidence)
-    for rank, unit in enumerate(ranking, start=1):
+    for rank, turn_ids in enumerate(ranking, start=1):
         if not missing:
             break
-        for turn_id in missing.intersection(unit):
+        for turn_id in missing.intersection(turn_ids):
             first[turn_id] = rank
             missing.discard(turn_id)
     return [first.get(turn_id) for turn_id in evidence]
@@ -29,11 +35,12 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
 def session_ranking(
     ranking: Sequence[Sequence[str]], session_of: Mapping[str, str]
 ) -> list[tuple[str]]:
-    """A ranking of turns as one of sessions, each where its first turn stands. Raises KeyError on a turn id that the case does not hold."""
-    return [
-        (session,)
-        for session in dict.fromkeys(session_of[turn_id] for unit in ranking for turn_id in unit)
-    ]
+    """A ranking of turns as one of sessions, each at the rank of its first turn.
+
+    Raises KeyError on a turn id that the case does not hold.
+    """
+    sessions = (session_of[turn_id] for turn_ids in ranking for turn_id in turn_ids)
+    return [(session,) for session in dict.fromkeys(sessions)]
 
 
 def ranks_of(
@@ -41,37 +48,40 @@ def ranks_of(
 ) -> tuple[list[int | None], list[int | None]]:
     """Ranks of the evidence turns, and of the (distinct) sessions that they come from."""
     sessions = list(dict.fromkeys(session_of[turn_id] for turn_id in evidence))
-    return evidence_ranks(ranking, evidence), evidence_ranks(
-        session_ranking(ranking, session_of), sessions
-    )
+    turn_ranks = evidence_ranks(ranking, evidence)
+    return turn_ranks, evidence_ranks(session_ranking(ranking, session_of), sessions)
 
 
 def recall_at(ranks: Ranks, k: int) -> float | None:
-    """Share of the evidence found among the first k units."""
-    return _found(ranks, k) / len(ranks) if ranks else None
+    """Share of the evidence that is among the first k chunks: recall@k."""
+    return _count_within(ranks, k) / len(ranks) if ranks else None
 
 
 def hit_at(ranks: Ranks, k: int) -> float | None:
-    """1.0 where at least one piece of evidence is among the first k units."""
-    return float(_found(ranks, k) > 0) if ranks else None
+    """1.0 where at least one piece of evidence is among the first k chunks."""
+    return float(_count_within(ranks, k) > 0) if ranks else None
 
 
-def all_at(ranks: Ranks, k: int) -> float | None:
-    """1.0 where all the evidence is among the first k units."""
-    return float(_found(ranks, k) == len(ranks)) if ranks else None
+def recall_all_at(ranks: Ranks, k: int) -> float | None:
+    """1.0 where all the evidence is among the first k chunks: recall_all@k."""
+    return float(_count_within(ranks, k) == len(ranks)) if ranks else None
 
 
 def reciprocal_rank(ranks: Ranks) -> float | None:
-    """1 / rank of the first unit that covers any evidence, over the whole ranking; 0.0 where none does. Its mean is MRR."""
+    """1 / rank of the first chunk that covers any evidence, 0.0 where none does.
+
+    Its mean is MRR, over the whole ranking.
+    """
     return max((1 / rank for rank in ranks if rank is not None), default=0.0) if ranks else None
 
 
 def ndcg_at(ranks: Ranks, k: int) -> float | None:
     """Normalised discounted cumulative gain with binary gains (Järvelin & Kekäläinen, 2002).
 
-    Σ 1/log2(rank + 1) over the evidence within k, divided by the same sum for the ideal ranks 1 … min(n, k). Each piece of evidence gains
-    on its own, also where several share one unit; a unit that covers two can thus beat the ideal, which has one a unit, so the value is
-    capped at 1.0.
+    Σ 1/log2(rank + 1) over the evidence within k, divided by the same sum for the ideal ranks
+    1 … min(n, k). Each piece of evidence gains on its own, also where several share one chunk. A
+    chunk that covers two can thus beat the ideal, which has one per chunk, so the value is capped
+    at 1.0.
     """
     if not ranks:
         return None
@@ -81,42 +91,26 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
 
 
 def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, float | None]:
-    """Every retrieval metric by name, those of sessions with the prefix `session_`; always the same keys."""
+    """Every retrieval metric by name, those of sessions with the prefix `session_`.
+
+    The keys are always the same; the deprecated names are among them.
+    """
+    cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
+
     for prefix, ranks in (("", turn_ranks), ("session_", session_ranks)):
-        for name, metric in (("recall", recall_at), ("hit", hit_at), ("all", all_at)):
-            metrics |= {f"{prefix}{name}_at_{k}": metric(ranks, k) for k in CUTOFFS}
+        for name, metric in cut_metrics.items():
+            values = {k: metric(ranks, k) for k in CUTOFFS}
+            metrics |= {f"{prefix}{name}_at_{k}": value for k, value in values.items()}
+            if name in DEPRECATED:
+                old = f"{prefix}{DEPRECATED[name]}"
+                metrics |= {f"{old}_at_{k}": value for k, value in values.items()}
+
         metrics[f"{prefix}mrr"] = reciprocal_rank(ranks)
         metrics[f"{prefix}ndcg_at_10"] = ndcg_at(ranks, 10)
     return metrics
 
 
-def official_evidence_recall(
-    retrieved: Sequence[Sequence[str]], cited: Sequence[str], *, sessions: bool = False
-) -> float:
-    """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
-
-    `retrieved` holds the turn ids of each unit, `cited` the evidence as the data file writes it: no
-    string is repaired, so that one which is no turn id is never found, and one that is there twice
-    counts twice. A question that cites nothing counts 1. With `sessions`, a string is found where
-    a turn of the same session was retrieved. Source: Maharana et al., ACL 2024,
-    task_eval/evaluation.py.
-    """
-    if not cited:
-        return 1.0
-
-    seen = {turn_id for unit in retrieved for turn_id in unit}
-    if not sessions:
-        return sum(text in seen for text in cited) / len(cited)
-
-    numbers = {_session_number(turn_id) for turn_id in seen}
-    return sum(_session_number(text) in numbers for text in cited) / len(cited)
-
-
-def _session_number(turn_id: str) -> str:
-    """`8` of `D8:6`."""
-    return turn_id.partition(":")[0][1:]
-
-
-def _found(ranks: Ranks, k: int) -> int:
+def _count_within(ranks: Ranks, k: int) -> int:
+    """How many pieces of evidence are among the first k chunks."""
     return sum(rank is not None and rank <= k for rank in ranks)

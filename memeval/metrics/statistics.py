@@ -42,10 +42,12 @@ def sample_std(values: Iterable[float | None]) -> float | None:
 def clustered_interval(
     values: Sequence[float | None], clusters: Sequence[Hashable]
 ) -> Interval | None:
-    """95 % interval of a mean of scores in [0, 1] whose values are independent between clusters only.
+    """95 % interval of a mean of scores in [0, 1] whose values are independent between clusters
+    only.
 
-    var = G/(G-1) · Σ_g (Σ_{i in g} (x_i - mean))² / N² (CR1; Liang & Zeger, 1986); Student's t with G-1 degrees of freedom;
-    clipped to [0, 1]. Unscored values are left out. None where fewer than two clusters have a scored value.
+    var = G/(G-1) · Σ_g (Σ_{i in g} (x_i - mean))² / N² (CR1; Liang & Zeger, 1986); Student's t with
+    G-1 degrees of freedom; clipped to [0, 1]. Unscored values are left out. None where fewer than
+    two clusters have a scored value.
     """
     scored = [
         (value, cluster)
@@ -67,7 +69,9 @@ def clustered_interval(
 
 
 def design_effect(values: Sequence[float | None], clusters: Sequence[Hashable]) -> float | None:
-    """How many times the variance of the mean exceeds that of independent values, s²/N (Kish, 1965). None where either is undefined."""
+    """How many times the variance of the mean exceeds that of independent values, s²/N (Kish,
+    1965). None where either is undefined.
+    """
     interval, std = clustered_interval(values, clusters), sample_std(values)
     n = sum(value is not None for value in values)
     return interval.se**2 / (std**2 / n) if interval and std else None

@@ -1,4 +1,6 @@
-"""Student's t, for whole degrees of freedom, without the half second that importing scipy takes at the end of every run."""
+"""Student's t, for whole degrees of freedom, without the half second that importing scipy takes at
+the end of every run.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def two_sided_quantile(freedom: int, confidence: float) -> float:
 
 
 def within(t: float, freedom: int) -> float:
-    """P(|T| <= t). Source: Abramowitz & Stegun, 26.7.3 (odd degrees of freedom) and 26.7.4 (even ones)."""
+    """P(|T| <= t).
+
+    Source: Abramowitz & Stegun, 26.7.3 (odd degrees of freedom) and 26.7.4 (even ones).
+    """
     angle = atan(t / sqrt(freedom))
     odd = freedom % 2
     term = cos(angle) if odd else 1.0

@@ -24,10 +24,11 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity
-from memeval.judges.contract import Judge
-from memeval.judges.model import JudgeSettings, ModelJudge
-from memeval.judges.registry import judge_type, template_of
-from memeval.pipeline.code import class_digests, figures_code, stage_code
+from memeval.judges.accuracy import AccuracyJudge
+from memeval.judges.contract import Judge, JudgeSettings
+from memeval.judges.model import ModelJudge
+from memeval.judges.registry import judge_type
+from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.systems.base import MemorySystem, SystemSettings
@@ -126,9 +127,9 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         answer_template(config, declared.answer_style, dataset.chooses),
         _choice_template(config),
     )
-    judge_class = judge_type(config.judge.name)
-    judge_template = template_of(config.judge.name, config.judge.prompt_file)
-    _check_models(config, dataset)
+    judge_class = judge_type(config.judge.name, config.judge.class_)
+    judge_template = judge_class.template(config.judge.prompt_file)
+    _check_models(config, dataset, judge_class)
     if config.llm.name == "extractive" and declared.needs_language_model:
         raise UserError(
             f"system={system_name} needs a language model under these settings, but "
@@ -226,21 +227,30 @@ def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
 
 def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     """The judge's config, under its own name where it said `auto`. Raises `UserError` for a judge that does not apply to the data set."""
-    name = dataset.judges[0] if config.judge.name == "auto" else config.judge.name
-    _check_judging(config.judge, name)
-    if name not in dataset.judges:
+    name, own_class = config.judge.name, config.judge.class_
+    if name == "auto":
+        name = judge_type(name, own_class).name if own_class else dataset.judges[0]
+    judge_class = judge_type(name, own_class)
+    _check_judging(config.judge, name, judge_class)
+    if not _applies(judge_class, name, dataset):
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(
             f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
             f"{task}",
-            f"use:  {', '.join(f'judge={one}' for one in dataset.judges)}",
+            f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
         )
     return replace(config.judge, name=name)
 
 
-def _check_judging(judge: JudgeConfig, name: str) -> None:
-    """Raises `UserError` for a judge that there is not, and for settings that mean nothing to it."""
-    kind = judge_type(name)
+def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
+    """Whether a judge can judge the data set's answers; one of the user's own, all but choices."""
+    if is_built_in(judge):
+        return name in dataset.judges
+    return set(dataset.judges) != {AccuracyJudge.name}
+
+
+def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
+    """Raises `UserError` for settings that mean nothing to a judge."""
     default = JudgeConfig()
     for field in ("repeats", "fence"):
         if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
@@ -268,8 +278,7 @@ def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
         )
 
 
-def _check_models(config: RunConfig, dataset: Dataset) -> None:
-    judge = judge_type(config.judge.name)
+def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
     if config.llm.name == "extractive":
         judged = dataset.judged_by_model(config.judge.name)
         if judge.needs_model or judged:

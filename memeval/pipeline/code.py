@@ -36,11 +36,11 @@ _MEMORY_PACKAGES = (
 content.
 """
 _LOOK_UPS = (
-    "memeval.datasets.adapters",
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
     "memeval.datasets.locomo.names",
     "memeval.datasets.registry",
+    "memeval.judges.registry",
     "memeval.systems.registry",
 )
 """Modules that find others by name: an entry for one data set changes nothing of another."""
@@ -52,16 +52,21 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> D
     model = _MODELS.get(config.llm.name, "")
     builds = ("memeval.granularity", "memeval.pipeline.builder", "memeval.pipeline.memory")
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
+    package = dataset.__module__.rpartition(".")[0]
+    scores = f"{package}.metrics"
+    no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
 
     prepare = code_identity(
         [*builds, system.__module__, dataset.__module__, embedder],
         within=_MEMORY_PACKAGES,
-        outside=_LOOK_UPS,
+        outside=no_memory,
     )
     answer = code_identity(asks, within=("memeval.llm.extractive",))
+    judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
-        [judge.__module__, "memeval.pipeline.judging"],
-        within=("memeval.judges", "memeval.metrics"),
+        [*judges, scores, "memeval.pipeline.judging"],
+        within=("memeval.judges", "memeval.metrics", "memeval.datasets"),
+        outside=_LOOK_UPS,
     )
     return {PREPARE: {"code": prepare}, ANSWER: {"code": answer}, JUDGE: {"code": judging}}
 
@@ -88,7 +93,7 @@ def class_identity(identified: type[Any]) -> str:
     So an edit of that file makes the results again. What the file imports is not looked at.
     """
     name = f"{identified.__module__}:{identified.__qualname__}"
-    if _is_ours(identified):
+    if is_built_in(identified):
         return name
 
     try:
@@ -101,8 +106,9 @@ def class_identity(identified: type[Any]) -> str:
 
 def class_digests(stage: str, name: str, identified: type[Any]) -> Digests:
     """A class of the user's own, as a contribution to the keys. Ours are in the code's digest."""
-    return {} if _is_ours(identified) else {stage: {name: class_identity(identified)}}
+    return {} if is_built_in(identified) else {stage: {name: class_identity(identified)}}
 
 
-def _is_ours(identified: type[Any]) -> bool:
+def is_built_in(identified: type[Any]) -> bool:
+    """Whether a class is one of memeval's own."""
     return identified.__module__.split(".")[0] == "memeval"

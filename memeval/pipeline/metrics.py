@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
-from memeval.metrics.answer import answer_metrics
 from memeval.metrics.retrieval import ranks_of
 from memeval.pipeline.turns import CaseTurns
 from memeval.records import EvalQuestion, Status
@@ -33,7 +32,7 @@ def measure_answer(
     if row.status is not Status.OK or row.hypothesis is None:
         return Measured()
 
-    metrics = dict(answer_metrics(row.hypothesis, question, scorer=dataset.scorer))
+    metrics = dict(dataset.answer_metrics(row.hypothesis, question))
     if row.ranking is None:
         return Measured(metrics)
 

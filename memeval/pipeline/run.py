@@ -176,6 +176,7 @@ class CellRun:
             model=self._models.judge,
             seed=seed,
             settings=cell.judge_settings,
+            class_path=judging.class_,
         )
         stack.enter_context(answers)
         stack.enter_context(verdicts)

@@ -209,6 +209,8 @@ def _applies(cell: Cell, path: str) -> bool:
         return False
     if group == "dataset":
         return True
+    if path == "judge.class":
+        return cell.config.judge.class_ is not None
     known = fields_of(group, getattr(cell.config, group).name)
     return field in known if known else True
 
@@ -259,6 +261,8 @@ def protocol(cell: Cell) -> str:
     config = cell.config
     dataset = config.dataset
     judge = config.judge.name
+    if config.judge.class_:
+        judge += f"@{config.judge.class_}"
     if cell.judge_template:
         judged_by = [
             str(config.llm.judge_model or config.llm.model),
@@ -377,4 +381,5 @@ def config_yaml(cell: Cell) -> str:
         for name, value in asdict(cell.config).items()
         if name not in ("tracking", "fresh")
     }
+    settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return as_yaml(redacted_in({**settings, "system": system}))

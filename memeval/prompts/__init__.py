@@ -1,4 +1,7 @@
-"""The templates: plain text files, a system part and a user template with a line `---` between. Their sha256 enters the keys."""
+"""Prompt templates: plain text files with a system part, a line `---` and a user part.
+
+Their sha256 enters the keys.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,17 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
 
-_FOLDER = Path(__file__).parent
 _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """The words of a prompt."""
+    """The text of a prompt, with fields such as `{question}`."""
 
     name: str
     system: str
@@ -24,48 +27,61 @@ class PromptTemplate:
     sha256: str
     """Of the whole text."""
     parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
-    """The templates that it consists of, by kind, where a prompt has several; `system` and `user` are then empty."""
+    """The templates of its kinds, where a prompt has several; `system` and `user` are then empty.
+    """
     own: bool = False
     """Whether a user wrote it."""
 
 
-def load_builtin(name: str) -> PromptTemplate:
-    """A template of ours, such as `answer_short`. Raises `UserError` for a name that there is not."""
-    path = _FOLDER / f"{name}.txt"
+def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
+    """A template of ours, such as `answer_short`: the file `<name>.txt` of a package.
+
+    Raises `UserError` with the nearest names for an unknown one.
+    """
+    folder = Path(str(files(package)))
+    path = folder / f"{name}.txt"
     if not path.is_file():
-        raise unknown("template", name, (other.stem for other in _FOLDER.glob("*.txt")))
+        raise unknown("prompt template", name, (other.stem for other in folder.glob("*.txt")))
     return _parse(name, path, ())
 
 
 def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """A user's template. Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as `{question}`."""
+    """A user's template.
+
+    Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as
+    `{question}`.
+    """
     return replace(_parse(Path(path).name, Path(path), needed), own=True)
 
 
 def sections_from_file(
     path: str, kinds: tuple[str, ...], needed: tuple[str, ...]
 ) -> PromptTemplate:
-    """A user's template of several parts: one file with a line `=== kind ===` before each.
+    """A user's template of several parts: one file, with a line `=== kind ===` before each part.
 
-    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the `needed` fields.
+    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the
+    `needed` fields.
     """
     _, *found = _SECTION.split(_read(Path(path)))
     texts = dict(zip(found[::2], found[1::2], strict=True))
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
         hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
-        raise UserError(f"the template {path} lacks the section '{missing[0]}'", *hints)
+        raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
     if len(texts) < len(found) / 2 or len(texts) > len(kinds):
         odd = next(
             (kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), ""
         )
         raise UserError(
-            f"the template {path} has a section '{odd}' too many",
+            f"the prompt template {path} has a section '{odd}' that it must not have",
             f"its sections are:  {', '.join(kinds)}",
         )
     name = Path(path).name
     parts = {
-        kind: _template(f"{path}, section '{kind}'", kind, texts[kind], needed) for kind in kinds
+        kind: _template(
+            place=f"{path}, section '{kind}'", name=kind, text=texts[kind], needed=needed
+        )
+        for kind in kinds
     }
     return replace(joined(name, parts), own=True)
 
@@ -73,29 +89,38 @@ def sections_from_file(
 def joined(name: str, parts: Mapping[str, PromptTemplate]) -> PromptTemplate:
     """One template of several parts; its sha256 is that of theirs."""
     digests = "".join(f"{kind} {part.sha256}\n" for kind, part in parts.items())
-    return PromptTemplate(name, "", "", hashlib.sha256(digests.encode()).hexdigest(), parts)
+    return PromptTemplate(
+        name=name,
+        system="",
+        user="",
+        sha256=hashlib.sha256(digests.encode()).hexdigest(),
+        parts=parts,
+    )
 
 
 def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
-    return _template(str(path), name, _read(path), needed)
+    return _template(place=str(path), name=name, text=_read(path), needed=needed)
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the template {path} can't be read: {error}") from error
+        raise UserError(f"the prompt template {path} can't be read: {error}") from error
 
 
 def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:
     missing = [field for field in needed if "{" + field + "}" not in text]
     if missing:
         raise UserError(
-            f"the template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
+            f"the prompt template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
         )
     system, separator, user = text.partition("\n---\n")
     if not separator:
         system, user = "", text
     return PromptTemplate(
-        name, system.strip(), user.strip(), hashlib.sha256(text.encode()).hexdigest()
+        name=name,
+        system=system.strip(),
+        user=user.strip(),
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
     )

@@ -34,7 +34,7 @@ FAILURES_SHOWN, VALUES_SHOWN = 10, 40
 LONGEST_CELL = 1000
 """Characters of a cell: a whole value is in the records, or in `config.yaml`."""
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
-RETRIEVAL = ("recall_at", "hit_at", "all_at", "ndcg_at", "mrr")
+RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
 def write_report(folder: Path) -> None:

@@ -17,12 +17,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TOKENIZER = "[a-z0-9]+ of the lower-cased text"
-"""How texts are cut into terms, in words for reports: it moves results."""
-
-
 Tokens = Literal["alnum", "space"]
-"""`alnum` is `TOKENIZER`; `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does."""
+"""How texts are cut into terms. `alnum` takes the runs of `[a-z0-9]` of the lower-cased text;
+`space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
+"""
 Ties = Literal["position", "reversed"]
 """Which of two documents of one score comes first: `position` the earlier one; `reversed` whichever numpy's default sort leaves last, as
 LongMemEval's code does. That sort is not stable: equal scores may come out in another order on another kind of processor."""

@@ -32,7 +32,7 @@ from memeval.testing.mutations import damaged_bytes, damaged_records
 TELLING = re.compile(
     r"answer|gold|evidence|(?:^|[_\W])abs(?:$|[_\W])|correct|needle|planted", re.IGNORECASE
 )
-"""Words that in an id of what systems see would tell what is asked about."""
+"""Words that must not be in an id that systems see: they would reveal what is asked about."""
 
 GOLD_SIDE = frozenset(
     {"question_id", "gold", "category", "evidence", "right_choices", "answerable", "facets"}
@@ -53,7 +53,9 @@ class DatasetContract:
     """What every data set keeps to."""
 
     counts: ClassVar[Mapping[str, int]] = {}
-    """Pinned: how many cases, sessions, turns and questions there are; those that are named are compared."""
+    """Pinned: how many cases, sessions, turns and questions there are; those that are named are
+    compared.
+    """
     first: tuple[str, str] | None = None
     """Pinned: id and text of the first question."""
     tenth: tuple[str, str] | None = None
@@ -63,18 +65,26 @@ class DatasetContract:
     shows_a_cut: bool = True
     """False for a format, such as CSV, of which the beginning may be a whole file."""
     records_have_ids: bool = True
-    """False for rows without an id, of which two alike may both be meant; none is then written twice."""
+    """False for rows without an id, of which two alike may both be meant; none is then written
+    twice.
+    """
     derives_questions: bool = False
-    """True for a data set that makes its questions from its records: another record is then other questions."""
+    """True for a data set that makes its questions from its records: another record is then other
+    questions.
+    """
     examples: int = 150
     """How many damaged files of either sort are tried."""
 
     def build(self, **given: Any) -> Dataset:
-        """The data set under settings of its own, `path` and `allow_unpinned` among them; without any, the one that the pins are of."""
+        """The data set under settings of its own, `path` and `allow_unpinned` among them; without
+        any, the one that the pins are of.
+        """
         raise NotImplementedError("say in your subclass how the data set is built")
 
     def raw(self) -> Sequence[Any] | None:
-        """Records as the file has them, a few being enough; None for a data set that reads no file, which is then not damaged."""
+        """Records as the file has them, a few being enough; None for a data set that reads no file,
+        which is then not damaged.
+        """
         return None
 
     def write(self, records: Sequence[Any], folder: Path) -> Path:
@@ -117,7 +127,9 @@ class DatasetContract:
         return whole
 
     def check_damaged(self, path: Path, whole: Outcome) -> None:
-        """A damaged file is refused in one line that names it, or all its questions are there, or a note counts those that are not."""
+        """A damaged file is refused in one line that names it, or all its questions are there, or a
+        note counts those that are not.
+        """
         found = self.outcome(path)
         if isinstance(found, UserError):
             assert path.name in found.message, f"the error does not name the file: {found.message}"

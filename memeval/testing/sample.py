@@ -50,11 +50,11 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
     for name in sessions:
         started_at, talk = _TALKS[name]
         turns = [
-            Turn(f"{name}:{number}", speaker, text, started_at)
+            Turn(turn_id=f"{name}:{number}", speaker=speaker, text=text, time=started_at)
             for number, (speaker, text) in enumerate(talk, start=1)
         ]
-        made.append(Session(name, started_at, tuple(turns)))
-    return EvalCase(case_id, tuple(made), (), ("Ilse", "Tomas"))
+        made.append(Session(session_id=name, started_at=started_at, turns=tuple(turns)))
+    return EvalCase(case_id=case_id, sessions=tuple(made), questions=(), speakers=("Ilse", "Tomas"))
 
 
 def sample_chunks(case: EvalCase | None = None, granularity: str = "turn") -> list[MemoryChunk]:

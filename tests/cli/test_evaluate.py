@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
 
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.registry import DEMO
 from memeval.errors import UserError
 from memeval.pipeline.imported import read_hypotheses
 from memeval.records import EvalQuestion

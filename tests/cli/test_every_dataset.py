@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from command_line import Ended, completed, runs
 
-from memeval.datasets.registry import ADAPTERS, DATASETS
+from memeval.config.classes import built_in_classes
+from memeval.datasets.registry import DATASETS
 
-SHIPPED = sorted(name for name in ADAPTERS if name.startswith("demo") or not DATASETS[name].file)
+SHIPPED = sorted(
+    name
+    for name in built_in_classes("dataset")
+    if name.startswith("demo") or not DATASETS[name].file
+)
 FEW = ("dataset.limit_cases=2", "tracking=none")
 CHANGED = ("top_k=3", "compression_turn=middle", "granularity=turn")
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
 
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.registry import DEMO
 from memeval.testing.endpoint import ScriptedEndpoint
 
 RIGHT, WRONG = (

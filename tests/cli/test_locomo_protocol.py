@@ -8,9 +8,9 @@ from statistics import fmean
 import pytest
 from command_line import ROOT, completed, memeval, records, runs
 
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.io.fields import parse_json
-from memeval.datasets.registry import DEMO
-from memeval.metrics.retrieval import official_evidence_recall
+from memeval.datasets.locomo.metrics import official_evidence_recall
 
 FREE = ("token_f1", "mem0_f1", "bleu1", "keyword_overlap", "keyword_pass", "exact_match")
 

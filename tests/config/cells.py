@@ -50,8 +50,9 @@ def changed(config: RunConfig, values: dict[str, Any]) -> RunConfig:
         if isinstance(place, dict):
             place[name] = value
         else:
-            assert hasattr(place, name), path
-            setattr(place, name, value)
+            field = "class_" if name == "class" else name
+            assert hasattr(place, field), path
+            setattr(place, field, value)
     return config
 
 

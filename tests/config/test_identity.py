@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
+from memeval.config.classes import built_in_classes
 from memeval.config.identity import (
     IdentityInputs,
     digest,
@@ -32,7 +33,6 @@ from memeval.config.integers import options
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.datasets.registry import ADAPTERS
 from memeval.pipeline.cell import open_cell
 from memeval.systems.registry import settings_of
 
@@ -71,6 +71,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("compression_turn", "middle", ALL),
     ("retain_recent", 9, ALL),
     ("judge.name", "mem0", JUDGE),
+    ("judge.class", "mine:Judge", JUDGE),
     ("judge.threshold", 0.7, JUDGE),
     ("judge.repeats", 3, JUDGE),
     ("judge.reading", "official", JUDGE),
@@ -163,7 +164,7 @@ def test_every_setting_of_a_system_says_its_stage(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", sorted(ADAPTERS))
+@pytest.mark.parametrize("name", sorted(built_in_classes("dataset")))
 def test_every_setting_of_a_data_set_says_its_stage(name: str) -> None:
     for path, stage in field_stages(adapter_class(name).settings_type).items():
         assert stage in STAGES, (

@@ -1,4 +1,6 @@
-"""Answers every question about incidents from the shown turns alone, by brute force and other means than the adapter's."""
+"""Answers every question about incidents from the shown turns alone, by brute force and other means
+than the adapter's.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,12 @@ def read(case: EvalCase) -> list[Read]:
         parts = found.groupdict()
         who = re.split(r", | and ", parts["who"])
         row = Read(
-            first.turn_id,
-            who,
-            parts.get("fault") or "",
-            parts["time"],
-            datetime.fromisoformat(parts["time"]),
-            parts["level"] or "",
+            turn=first.turn_id,
+            who=who,
+            fault=parts.get("fault") or "",
+            at=parts["time"],
+            when=datetime.fromisoformat(parts["time"]),
+            level=parts["level"] or "",
         )
         assert (
             first.time == session.started_at
@@ -76,7 +78,10 @@ def numbers(answer: int) -> str:
 def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     case: EvalCase, question: EvalQuestion, later: dict[str, Any]
 ) -> tuple[str | None, set[str]]:
-    """The answer, None where the turns do not tell, and the turns that tell it. `later` holds root causes by (minute, fault, level)."""
+    """The answer, None where the turns do not tell, and the turns that tell it.
+
+    `later` holds root causes by (minute, fault, level).
+    """
     rows, text = read(case), question.text
 
     def where(**wanted: Any) -> list[Read]:

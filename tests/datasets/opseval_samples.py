@@ -63,7 +63,10 @@ ROWS = {
 
 
 def write(folder: Path, split: str = "test", **rows: Any) -> Path:
-    """A folder with the four files; what is not given holds one row. Keys are domains, `g5_communication` for the one with a digit."""
+    """A folder with the four files; what is not given holds one row.
+
+    Keys are domains, `g5_communication` for the one with a digit.
+    """
     given = {domain.replace("g5_", "5g_"): content for domain, content in rows.items()}
     (folder / split).mkdir(parents=True, exist_ok=True)
     for domain, file in FILES.items():

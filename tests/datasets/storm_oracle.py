@@ -1,4 +1,6 @@
-"""Answers every question about an alert storm from the shown turns alone, by brute force and other means than the adapter's."""
+"""Answers every question about an alert storm from the shown turns alone, by brute force and other
+means than the adapter's.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ def read(case: EvalCase) -> list[Line]:
         assert turn.time.isoformat(sep=" ", timespec="milliseconds") == match["time"]
         lines.append(
             Line(
-                turn.turn_id,
-                match["device"],
-                match["kind"],
-                match["time"],
-                match["port"] or "",
-                match["severity"],
-                match["via"] or "",
+                turn=turn.turn_id,
+                device=match["device"],
+                kind=match["kind"],
+                time=match["time"],
+                port=match["port"] or "",
+                severity=match["severity"],
+                via=match["via"] or "",
             )
         )
     return lines

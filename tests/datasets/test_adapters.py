@@ -1,4 +1,6 @@
-"""Data sets of one's own: by a class path, by an entry point, and what is said where neither leads to one."""
+"""Data sets of one's own: by a class path, by an entry point, and what is said where neither leads
+to one.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
-from memeval.datasets import adapters
+from memeval.config import classes
+from memeval.config.resolve import resolve
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
@@ -41,10 +45,10 @@ def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
     example: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = [
-        EntryPoint(name, "my_tickets:Tickets", adapters.GROUP) for name in ("tickets", "demo")
+        EntryPoint(name, "my_tickets:Tickets", "memeval.datasets") for name in ("tickets", "demo")
     ]
     monkeypatch.setattr(
-        adapters, "entry_points", lambda group: points if group == "memeval.datasets" else []
+        classes, "entry_points", lambda group: points if group == "memeval.datasets" else []
     )
     assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
     assert isinstance(build("demo", NOWHERE), Locomo)
@@ -126,3 +130,13 @@ def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
     assert edited.returncode == 0, edited.stderr
     assert "reused" not in edited.stderr
     assert len(list(home.glob("outputs/runs/*"))) == 2
+
+
+def test_the_class_of_a_built_in_is_no_setting() -> None:
+    composed = OmegaConf.load(ROOT / "conf" / "dataset" / "demo.yaml")
+    judge = OmegaConf.load(ROOT / "conf" / "judge" / "keyword.yaml")
+    config = resolve(
+        OmegaConf.create({"dataset": composed, "system": {"name": "bm25"}, "judge": judge})
+    )
+    assert "class" not in config.dataset
+    assert config.judge.class_ is None

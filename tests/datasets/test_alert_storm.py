@@ -17,7 +17,7 @@ from memeval.datasets.alert_storm.adapter import AlertStormSettings
 from memeval.datasets.alert_storm.generate import generate
 from memeval.datasets.alert_storm.topology import network
 from memeval.datasets.locate import build
-from memeval.datasets.netops.shared import seeded
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase
@@ -218,9 +218,9 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
         ),
         ({"questions_per_case": 0}, "at least 1"),
         ({"topology": "ring"}, "unknown value of dataset.topology"),
-        ({"path": "x.csv"}, "dataset.path is for dataset.source=log"),
-        ({"source": "log", "n_alerts": 20}, "dataset.n_alerts is for dataset.source=generated"),
-        ({"source": "log", "n_cases": 1}, "dataset.n_cases is for dataset.source=generated"),
+        ({"path": "x.csv"}, "dataset.path needs dataset.source=log"),
+        ({"source": "log", "n_alerts": 20}, "dataset.n_alerts needs dataset.source=generated"),
+        ({"source": "log", "n_cases": 1}, "dataset.n_cases needs dataset.source=generated"),
     ],
 )
 def test_settings_that_make_no_sense(given: dict[str, Any], message: str) -> None:

@@ -59,7 +59,10 @@ def test_it_opens_with_a_note_and_the_files_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (line(6, "APP", "R1", "2005-06-03"), "line 7: field 'Time' is '2005-06-03', no time like"),
+        (
+            line(6, "APP", "R1", "2005-06-03"),
+            "line 7: field 'Time' is '2005-06-03', not a time like",
+        ),
         (line(6, "APP", "", "2005-06-03-15.42.50.675872"), "line 7: field 'Node' is empty"),
         (
             line(6, "APP", "::", "2005-06-03-15.42.50.675872"),
@@ -70,7 +73,7 @@ def test_it_opens_with_a_note_and_the_files_digest(tmp_path: Path) -> None:
             line(3, "APP", "R1", "2005-06-03-15.42.50.675872"),
             "line 7: field 'LineId' is 3, as on line 4",
         ),
-        ("6,APP,0,d,R1", "line 7: 5 cells, and the header has 13 columns: is the file cut off?"),
+        ("6,APP,0,d,R1", "line 7: 5 cells, but the header has 13 columns: is the file cut off?"),
     ],
 )
 def test_a_damaged_row_is_named_with_its_field(tmp_path: Path, row: str, message: str) -> None:

@@ -1,4 +1,6 @@
-"""Every adapter keeps to the contract of data sets, on the set that ships for it or on one that it generates."""
+"""Every adapter keeps to the contract of data sets, on the set that ships for it or on one that it
+generates.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,19 @@ from typing import Any
 
 import pytest
 
+from memeval.config.classes import built_in_classes
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build, locate
-from memeval.datasets.registry import ADAPTERS, DATASETS
+from memeval.datasets.registry import DATASETS
 from memeval.testing.datasets import DatasetContract
 
 NOWHERE = Path("/nowhere")
 SMALL: dict[str, dict[str, Any]] = {"synthetic": {"tokens": 2_000, "n_cases": 2}}
 """Settings that keep a generated set small."""
 SHOWN = sorted(
-    name for name in ADAPTERS if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists()
+    name
+    for name in built_in_classes("dataset")
+    if not DATASETS[name].file or locate(DATASETS[name], NOWHERE).exists()
 )
 """Data sets that ship or are generated."""
 PINS: dict[str, dict[str, Any]] = {
@@ -70,7 +75,7 @@ PINS: dict[str, dict[str, Any]] = {
             "How many days after the concert did the choir record its album?",
         ),
     },
-    "demo_memae": {
+    "demo_memory_agent_bench": {
         "counts": {"cases": 9, "sessions": 9, "turns": 9, "questions": 15},
         "first": ("factconsolidation_sh_6k_no0", "Who is the mayor of Lindow?"),
         "tenth": ("icl_demo_6shot_no1", "My card is blocked."),
@@ -92,7 +97,9 @@ PINS: dict[str, dict[str, Any]] = {
         ),
     },
 }
-"""What is read of each, and how its format differs. A data set that is new here fails until it has a line."""
+"""What is read of each, and how its format differs. A data set that is new here fails until it has
+a line.
+"""
 
 
 class TestShippedDatasets(DatasetContract):
@@ -152,4 +159,6 @@ class TestShippedDatasets(DatasetContract):
 
 def test_there_is_something_to_show_for_every_adapter() -> None:
     """Each adapter has a set that ships, or generates its own."""
-    assert {ADAPTERS[name] for name in SHOWN} == set(ADAPTERS.values())
+    assert {built_in_classes("dataset")[name] for name in SHOWN} == set(
+        built_in_classes("dataset").values()
+    )

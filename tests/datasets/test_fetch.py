@@ -20,10 +20,11 @@ import pytest
 from locomo_samples import sample
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.fetch import FetchLimits, fetch, file_digest, verify
 from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.locate import build, check_pin
-from memeval.datasets.registry import DEMO, LOCOMO
+from memeval.datasets.locomo.info import LOCOMO
 from memeval.errors import UserError, WorldError
 
 BODY = bytes(range(256)) * 4000
@@ -127,7 +128,7 @@ def test_another_file_in_the_way_is_left_alone(server: tuple[Server, str], tmp_p
     path = tmp_path / "toy/file.bin"
     path.parent.mkdir()
     path.write_bytes(b"mine")
-    with pytest.raises(UserError, match="is there already, and is not the registered file"):
+    with pytest.raises(UserError, match="already exists, and is not the registered file"):
         fetch(info_for(url), tmp_path)
     assert path.read_bytes() == b"mine"
     assert faults.ranges == []
@@ -252,7 +253,12 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     _, address = server
-    file = FileInfo("test/a b.json", f"{address}/a%20b.json", sha256(BODY).hexdigest(), len(BODY))
+    file = FileInfo(
+        name="test/a b.json",
+        url=f"{address}/a%20b.json",
+        sha256=sha256(BODY).hexdigest(),
+        size_bytes=len(BODY),
+    )
     info = replace(
         LOCOMO,
         name="folder",
@@ -267,9 +273,7 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
         BODY,
     ]
     (tmp_path / "folder/c.json").write_bytes(b"other")
-    with pytest.raises(
-        UserError, match=r"c\.json is there already, and is not the registered file"
-    ):
+    with pytest.raises(UserError, match=r"c\.json already exists, and is not the registered file"):
         fetch(info, tmp_path)
     (tmp_path / "folder/c.json").unlink()
     with pytest.raises(WorldError, match="gave another file"):

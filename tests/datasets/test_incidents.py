@@ -15,11 +15,11 @@ from incident_oracle import read, solve
 from incident_tables_sample import ROWS, write_table
 from sample_records import record
 
+from memeval.datasets.demo.info import DEMO_INCIDENTS
 from memeval.datasets.incidents.adapter import Incidents
 from memeval.datasets.incidents.metrics import a_at_k, mar, ranking
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.locate import build
-from memeval.datasets.registry import DEMO_INCIDENTS
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase
@@ -322,7 +322,7 @@ def test_repeated_rows_and_lone_systems_are_noted(tmp_path: Path) -> None:
     assert notes == (
         "incidents: 1 of 16 rows repeat another one and are left out",
         "systems: 1 without incidents of two different times are left out",
-        "root causes: 2 of 5 later incidents hit a component that had none before, and are not asked for theirs",
+        "root causes: 2 of 5 later incidents hit a component without an earlier one; no question asks for their root cause",
     )
 
 

@@ -25,17 +25,17 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
     [
         (
             "north,,2024-13-01 08:00:00,gate,pod,leak,",
-            "line 2: field 'datetime_local' is '2024-13-01 08:00:00', no time like",
+            "line 2: field 'datetime_local' is '2024-13-01 08:00:00', not a time like",
         ),
         (
             "north,,2024-03-01,gate,pod,leak,",
-            "line 2: field 'datetime_local' is '2024-03-01', no local time like",
+            "line 2: field 'datetime_local' is '2024-03-01', not a local time like",
         ),
         (
             "north,,2024-03-01 08:00:00+02:00,gate,pod,leak,",
-            "field 'datetime_local' is '2024-03-01 08:00:00+02:00', no local time",
+            "field 'datetime_local' is '2024-03-01 08:00:00+02:00', not a local time",
         ),
-        ("north,,,gate,pod,leak,", "field 'datetime_local' is '', no time"),
+        ("north,,,gate,pod,leak,", "field 'datetime_local' is '', not a time"),
         (
             "north,soon,2024-03-01 08:00:00,gate,pod,leak,",
             "line 2: field 'timestamp' is 'soon', not seconds since 1970",
@@ -48,19 +48,19 @@ def failure(path: Path, name: str = "demo_incidents") -> str:
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod,leak,-1",
-            "field 'duration_s' is '-1', no length of time",
+            "field 'duration_s' is '-1', not a length of time",
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod,leak,nan",
-            "field 'duration_s' is 'nan', no length of time",
+            "field 'duration_s' is 'nan', not a length of time",
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod",
-            "line 2: 5 cells, and the header has 7 columns: is the file cut off?",
+            "line 2: 5 cells, but the header has 7 columns: is the file cut off?",
         ),
         (
             "north,,2024-03-01 08:00:00,gate,pod,leak,,x",
-            "line 2: 8 cells, and the header has 7 columns",
+            "line 2: 8 cells, but the header has 7 columns",
         ),
         (
             "north,,2024-03-01 08:00:00,---,pod,leak,",
@@ -117,11 +117,11 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         ),
         (
             '{"03": [{"inject_time": 3, "inject_pod": "cart-579b9bff58-t2dbm", "inject_type": "x"}]}',
-            "field 'inject_time' is an integer, not text",
+            "field 'inject_time' is an integer, not a string",
         ),
         (
             '{"03": [{"inject_time": "?", "inject_pod": "cart", "inject_type": "x"}]}',
-            "field 'inject_pod' is no name of a pod",
+            "field 'inject_pod' is not the name of a pod",
         ),
         ('{"03": [', "is not JSON"),
     ],

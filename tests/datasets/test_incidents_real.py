@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from test_incidents import prove
 
+from memeval.datasets.incidents.info import INCIDENTS
 from memeval.datasets.incidents.schema import Incident, read_source
 from memeval.datasets.locate import build
-from memeval.datasets.registry import INCIDENTS
 
 pytestmark = pytest.mark.real_data
 
@@ -75,7 +75,7 @@ def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
     assert (opened.pinned, opened.sha256) == (True, INCIDENTS.sha256)
     assert opened.notes == (
         "clock: the time stamps of 18 rows contradict their local times, which count",
-        "root causes: 37 of 613 later incidents hit a component that had none before, and are not asked for theirs",
+        "root causes: 37 of 613 later incidents hit a component without an earlier one; no question asks for their root cause",
     )
 
 

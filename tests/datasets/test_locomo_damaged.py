@@ -79,7 +79,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
     ("path", "value", "message"),
     [
         (["sample_id"], ..., "record 0: field 'sample_id' is missing"),
-        (["sample_id"], 7, "record 0: field 'sample_id' is an integer, not text"),
+        (["sample_id"], 7, "record 0: field 'sample_id' is an integer, not a string"),
         (["sample_id"], " ", "record 0: field 'sample_id' is empty"),
         (["conversation"], [], "record 0: field 'conversation' is a list, not an object"),
         (
@@ -96,12 +96,12 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_2_date_time"],
             "yesterday",
-            "field 'session_2_date_time' is no date like",
+            "field 'session_2_date_time' is not a date like",
         ),
         (
             ["conversation", "session_2"],
             "text",
-            "conv-1 conversation: field 'session_2' is text, not a list",
+            "conv-1 conversation: field 'session_2' is a string, not a list",
         ),
         (
             ["conversation", "session_02"],
@@ -117,7 +117,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_1", 1, "blip_caption"],
             ["x"],
-            "conv-1 session_1[1]: field 'blip_caption' is a list, not text",
+            "conv-1 session_1[1]: field 'blip_caption' is a list, not a string",
         ),
         (["conversation", "session_2", 0, "dia_id"], "D1:1", "'D1:1' occurs 2 times"),
         (
@@ -126,28 +126,28 @@ def changed(path: list[Any], value: Any) -> list[Any]:
             "conv-1 session_1[0]: field 'text' holds half of a surrogate pair",
         ),
         (["qa"], {}, "record 0: field 'qa' is an object, not a list"),
-        (["qa", 3], "x", "conv-1 qa[3] is text, not an object"),
+        (["qa", 3], "x", "conv-1 qa[3] is a string, not an object"),
         (["qa", 0, "question"], ..., "conv-1 qa[0]: field 'question' is missing"),
         (["qa", 0, "answer"], ..., "conv-1 qa[0]: field 'answer' is missing"),
         (
             ["qa", 0, "answer"],
             True,
-            "conv-1 qa[0]: field 'answer' is a truth value, not a text or a number",
+            "conv-1 qa[0]: field 'answer' is a boolean, not a string or a number",
         ),
         (["qa", 0, "answer"], None, "conv-1 qa[0]: field 'answer' is null"),
         (["qa", 0, "answer"], "", "conv-1 qa[0]: field 'answer' is empty"),
-        (["qa", 0, "category"], "4", "conv-1 qa[0]: field 'category' is text, not an integer"),
-        (["qa", 0, "category"], True, "conv-1 qa[0]: field 'category' is a truth value"),
+        (["qa", 0, "category"], "4", "conv-1 qa[0]: field 'category' is a string, not an integer"),
+        (["qa", 0, "category"], True, "conv-1 qa[0]: field 'category' is a boolean"),
         (
             ["qa", 0, "category"],
             6,
             "conv-1 qa[0]: field 'category' is 6, not one of [1, 2, 3, 4, 5]",
         ),
-        (["qa", 0, "evidence"], "D1:1", "conv-1 qa[0]: field 'evidence' is text, not a list"),
+        (["qa", 0, "evidence"], "D1:1", "conv-1 qa[0]: field 'evidence' is a string, not a list"),
         (
             ["qa", 0, "evidence"],
             [1],
-            "conv-1 qa[0]: field 'evidence' holds something that is not text",
+            "conv-1 qa[0]: field 'evidence' holds something that is not a string",
         ),
     ],
 )

@@ -54,10 +54,10 @@ def test_a_row_becomes_a_question_and_its_haystack_a_case(tmp_path: Path) -> Non
     assert [turn.turn_id for turn in case.sessions[1].turns] == ["D2:1", "D2:2"]
     assert case.questions == (
         EvalQuestion(
-            "conv-1_q0",
-            "Where did Ann go?",
-            4,
-            ("Oslo",),
+            question_id="conv-1_q0",
+            text="Where did Ann go?",
+            category=4,
+            gold=("Oslo",),
             choices=tuple(CHOICES),
             right_choices=(0,),
         ),
@@ -215,17 +215,20 @@ def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path
     ("changes", "told"),
     [
         ({"choices": None}, "field 'choices' is missing."),
-        ({"choices": "Oslo"}, "field 'choices' is text, not a list."),
+        ({"choices": "Oslo"}, "field 'choices' is a string, not a list."),
         ({"choices": ["Oslo"]}, "field 'choices' has 1 entries, not 2 to 10."),
         ({"choices": [*CHOICES, "Nice"]}, "field 'choices' has 11 entries, not 2 to 10."),
         ({"choices": [*CHOICES[:9], " "]}, "field 'choices' holds an empty one."),
-        ({"num_choices": 9}, "field 'num_choices' is 9, and there are 10."),
-        ({"num_sessions": 3}, "field 'num_sessions' is 3, and there are 2."),
+        ({"num_choices": 9}, "field 'num_choices' is 9, but there are 10."),
+        ({"num_sessions": 3}, "field 'num_sessions' is 3, but there are 2."),
         (
             {"correct_choice_index": 10},
-            "field 'correct_choice_index' is 10, and there are 10 choices.",
+            "field 'correct_choice_index' is 10, but there are 10 choices.",
         ),
-        ({"correct_choice_index": "0"}, "field 'correct_choice_index' is text, not an integer."),
+        (
+            {"correct_choice_index": "0"},
+            "field 'correct_choice_index' is a string, not an integer.",
+        ),
         (
             {"correct_choice_index": 1},
             "field 'answer' is 'Oslo', and correct_choice_index=1 points at 'Rome'.",
@@ -233,7 +236,7 @@ def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path
         ({"question_type": "temporal"}, "field 'question_type' is 'temporal', not one of"),
         (
             {"haystack_session_ids": ["session_2", "session_1"]},
-            "field 'haystack_session_ids' are not in the order of their numbers",
+            "field 'haystack_session_ids' must be in the order of their numbers",
         ),
         (
             {"haystack_session_ids": ["s1", "s2"]},
@@ -241,11 +244,11 @@ def test_a_missing_file_tells_how_to_get_it_and_how_to_do_without(tmp_path: Path
         ),
         (
             {"haystack_session_datetimes": ["8 May", "x"]},
-            "field 'haystack_session_datetimes' holds '8 May', which is no date",
+            "field 'haystack_session_datetimes' holds '8 May', which is not a date",
         ),
         (
             {"haystack_sessions": [[]]},
-            "field 'haystack_sessions' has 1 entries, and haystack_session_ids has 2.",
+            "field 'haystack_sessions' has 1 entries, but haystack_session_ids has 2.",
         ),
         (
             {"haystack_sessions": [[], 5]},
@@ -273,13 +276,11 @@ def test_bad_ids(tmp_path: Path) -> None:
         failure(tmp_path, row("conv-1"))
         == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
     )
-    assert "line 2, conv-1_q0: field 'question_id' is there twice" in failure(
-        tmp_path, row(), row()
-    )
+    assert "line 2, conv-1_q0: field 'question_id' occurs twice" in failure(tmp_path, row(), row())
     told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
     assert (
         told
-        == "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: they must stand together."
+        == "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: they must follow one another."
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.registry import LOCOMO_MC10
+from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
 from memeval.records import EvalCase
 
 pytestmark = pytest.mark.real_data

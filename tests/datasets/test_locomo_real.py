@@ -10,7 +10,7 @@ from locomo_samples import locomo
 
 from memeval.datasets.fetch import verify
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
+from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
 
@@ -64,8 +64,8 @@ def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> N
     opened = Locomo(path).open()
     assert (opened.pinned, opened.sha256) == (True, LOCOMO.sha256)
     assert opened.notes == (
-        "evidence: 9 of 2815 strings are no turn id: 6 repaired, 3 dropped",
-        "evidence: 4 of 1986 questions name none",
+        "evidence: 9 of 2815 strings are not turn ids: 6 repaired, 3 dropped",
+        "evidence: 4 of 1986 questions name no evidence",
         "category 5: 2 of 446 questions carry an answer, which is ignored: the right answer is a refusal",
     )
     assert verify(LOCOMO, data_dir).right

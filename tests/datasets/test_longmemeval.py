@@ -126,11 +126,11 @@ def test_roles_user_leaves_the_assistant_out_and_numbers_turns_as_before(tmp_pat
     )
     assert [unit.content for unit in named] == ["user: I sold the teapot.\nuser: For nine pounds."]
     assert [unit.content for unit in plain] == ["", "I sold the teapot. For nine pounds."]
-    assert "exchange" not in dataset.granularities and "exchange" in opened(path).granularities
+    assert "round" not in dataset.granularities and "round" in opened(path).granularities
 
 
-def test_an_exchange_ends_with_the_reply(tmp_path: Path) -> None:
-    units = chunks(only(tmp_path), Granularity("exchange"))
+def test_a_round_ends_with_the_reply(tmp_path: Path) -> None:
+    units = chunks(only(tmp_path), Granularity("round"))
     assert [unit.turn_ids for unit in units] == [("s1:1", "s1:2"), ("s2:1", "s2:2"), ("s2:3",)]
 
 

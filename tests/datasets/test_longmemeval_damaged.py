@@ -27,18 +27,21 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
     ("bad", "message"),
     [
         (item(question_id=...), "FILE: record 1: field 'question_id' is missing."),
-        (item(question_id=7), "FILE: record 1: field 'question_id' is an integer, not text."),
+        (item(question_id=7), "FILE: record 1: field 'question_id' is an integer, not a string."),
         (item(question_id=" "), "FILE: record 1: field 'question_id' is empty."),
         (item(question=...), "FILE: record 1 (q1): field 'question' is missing."),
-        (item(answer=None), "FILE: record 1 (q1): field 'answer' is null, not a text or a number."),
+        (
+            item(answer=None),
+            "FILE: record 1 (q1): field 'answer' is null, not a string or a number.",
+        ),
         (item(answer=""), "FILE: record 1 (q1): field 'answer' is empty."),
         (
             item(question_date="tomorrow"),
-            "FILE: record 1 (q1): field 'question_date' is 'tomorrow', no date like '2023/05/30 (Tue) 23:40'.",
+            "FILE: record 1 (q1): field 'question_date' is 'tomorrow', not a date like '2023/05/30 (Tue) 23:40'.",
         ),
         (
             item(haystack_dates=["2023/13/01 (Mon) 10:00", "2023/05/30 (Tue) 09:00"]),
-            "FILE: record 1 (q1): field 'haystack_dates[0]' is '2023/13/01 (Mon) 10:00', no date like '2023/05/30 (Tue) 23:40'.",
+            "FILE: record 1 (q1): field 'haystack_dates[0]' is '2023/13/01 (Mon) 10:00', not a date like '2023/05/30 (Tue) 23:40'.",
         ),
         (
             item(haystack_dates=["2023/05/30 (Tue) 09:00"]),
@@ -50,7 +53,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(answer_session_ids="a"),
-            "FILE: record 1 (q1): field 'answer_session_ids' is text, not a list.",
+            "FILE: record 1 (q1): field 'answer_session_ids' is a string, not a list.",
         ),
         (
             item(haystack_sessions={}),
@@ -58,7 +61,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(haystack_sessions=[SEA, "x"]),
-            "FILE: record 1 (q1): field 'haystack_sessions[1]' is text, not a list.",
+            "FILE: record 1 (q1): field 'haystack_sessions[1]' is a string, not a list.",
         ),
         (
             item(haystack_sessions=[[3], SEA]),
@@ -66,15 +69,15 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             odd_turn(content=None),
-            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'content' is null, not text.",
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'content' is null, not a string.",
         ),
         (
             odd_turn(role=1),
-            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not text.",
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not a string.",
         ),
         (
             odd_turn(has_answer="yes"),
-            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is text, not a truth value.",
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is a string, not a boolean.",
         ),
         (
             item(haystack_sessions=[], haystack_dates=[], haystack_session_ids=[]),
@@ -84,7 +87,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
             item(question_id="q0"),
             "FILE: record 1: question_id 'q0' occurs twice; it must be unique.",
         ),
-        ("text", "FILE: record 1 is text, not an object."),
+        ("text", "FILE: record 1 is a string, not an object."),
     ],
 )
 def test_a_bad_record_is_named(tmp_path: Path, bad: Any, message: str) -> None:

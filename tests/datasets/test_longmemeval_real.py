@@ -1,4 +1,6 @@
-"""The adapter and the official retrieval metrics on real items: counts, quirks, and the recorded figures of each item."""
+"""The adapter and the official retrieval metrics on real items: counts, quirks, and the recorded
+figures of each item.
+"""
 
 from __future__ import annotations
 

@@ -7,16 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.netops.shared import (
-    HIDDEN,
-    Draft,
-    amount,
-    choose,
-    counted,
-    draw,
-    one_word,
-    seeded,
-)
+from memeval.datasets.netops.base import Draft, choose
+from memeval.datasets.netops.chance import draw, seeded
+from memeval.datasets.netops.words import HIDDEN, amount, counted, one_word
 from memeval.metrics.keywords import keyword_pass
 
 
@@ -74,7 +67,14 @@ def test_draw_takes_each_item_once(seed: int, count: int) -> None:
 @pytest.mark.parametrize("count", [0, 5, 7, 100])
 def test_questions_are_chosen_evenly(count: int) -> None:
     drafts = [
-        Draft(ability, task, f"{ability} {task} {number}", ("x",), (), datetime(2024, 1, 1))
+        Draft(
+            ability=ability,
+            task=task,
+            text=f"{ability} {task} {number}",
+            gold=("x",),
+            evidence=(),
+            asked_at=datetime(2024, 1, 1),
+        )
         for ability, tasks in {"IE": "ab", "TR": "c"}.items()
         for task in tasks
         for number in range(10)

@@ -187,7 +187,7 @@ def test_repairs_are_listed_by_row_and_counted_in_the_notes(tmp_path: Path) -> N
     assert list(dataset.repairs()) == [
         "Wired Network-0: cut off: 答案：二。",
         "Wired Network-1: the answer 'B ' read as B",
-        "Wired Network-2: left out: the answer 'X' names none of the 4 choices",
+        "Wired Network-2: left out: the answer 'X' is not one of the 4 choices",
         "Wired Network-3: left out: there are no choices",
         "5G Communication-0: no choices: given A 正确 and B 错误",
         "Oracle Database-0: the answer 'A,F' of 3 choices read as A",
@@ -216,7 +216,7 @@ def test_language_topics_and_domains_are_chosen(tmp_path: Path) -> None:
     }
     with pytest.raises(UserError, match=r"dataset.topics 'Switch'. Did you mean: Switching"):
         questions(folder, topics=("Switch",))
-    with pytest.raises(UserError, match=r"no question is left by the settings"):
+    with pytest.raises(UserError, match=r"no questions are left after filtering"):
         questions(folder, topics=("Addressing",), language="zh")
 
 

@@ -34,17 +34,20 @@ def failure(folder: Path, **rows: Any) -> str:
         ([1], "record 0 is an integer, not an object"),
         ([wired(), wired()], "record 1: field 'id' 'Wired Network-0' occurs twice"),
         ([wired(type=2)], "record 0: field 'type' is 2, not 0 (one is right) or 1 (several are)"),
-        ([wired(type=True)], "record 0: field 'type' is a truth value, not an integer"),
-        ([wired(choices="x")], "record 0: field 'choices' is text, not a list"),
-        ([wired(choices=["x"])], "record 0: field 'choices' must be empty or hold two to 26 texts"),
+        ([wired(type=True)], "record 0: field 'type' is a boolean, not an integer"),
+        ([wired(choices="x")], "record 0: field 'choices' is a string, not a list"),
+        (
+            [wired(choices=["x"])],
+            "record 0: field 'choices' must be empty or a list of 2 to 26 strings",
+        ),
         (
             [wired(choices=["x", " "])],
-            "record 0: field 'choices' must be empty or hold two to 26 texts",
+            "record 0: field 'choices' must be empty or a list of 2 to 26 strings",
         ),
-        ([wired(topic="x")], "record 0: field 'topic' is text, not a list"),
+        ([wired(topic="x")], "record 0: field 'topic' is a string, not a list"),
         ([wired(answer="")], "record 0: field 'answer' is empty"),
         ([wired(answer=None)], "record 0: field 'answer' is null"),
-        ([wired(question=5)], "record 0: field 'question' is an integer, not text"),
+        ([wired(question=5)], "record 0: field 'question' is an integer, not a string"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, content: Any, told: str) -> None:

@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 from locomo_samples import sample, write
 
+from memeval.config.classes import built_in_classes
+from memeval.config.paths import data_dir
 from memeval.datasets.contract import Dataset
-from memeval.datasets.locate import build, data_dir, locate
-from memeval.datasets.registry import ADAPTERS, DATASETS, DEMO, LOCOMO, dataset_info
+from memeval.datasets.demo.info import DEMO
+from memeval.datasets.locate import build, locate
+from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.registry import DATASETS, dataset_info
 from memeval.errors import UserError
 
 
@@ -45,7 +49,7 @@ def test_what_is_registered_is_whole(name: str) -> None:
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in info.variants)
 
 
-@pytest.mark.parametrize("name", sorted(ADAPTERS))
+@pytest.mark.parametrize("name", sorted(built_in_classes("dataset")))
 def test_every_adapter_can_be_built(name: str, tmp_path: Path) -> None:
     dataset = build(name, tmp_path)
     assert isinstance(dataset, Dataset)
@@ -57,9 +61,10 @@ def test_the_data_folder_is_that_of_the_environment_or_of_the_project(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
-    assert data_dir(tmp_path) == tmp_path / "data"
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    assert data_dir() == tmp_path / "data"
     monkeypatch.setenv("MEMEVAL_DATA_DIR", "/elsewhere")
-    assert data_dir(tmp_path) == Path("/elsewhere")
+    assert data_dir() == Path("/elsewhere")
 
 
 def test_the_demo_set_is_found_beside_the_package_whatever_the_data_folder(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""The synthetic set: its golds follow from what is shown, its size is what was asked for, and it is the same in every process."""
+"""The synthetic set: its golds follow from what is shown, its size is what was asked for, and it is
+the same in every process.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def cases(**given: Any) -> list[EvalCase]:
 
 
 class Reader:
-    """Answers questions by looking through every turn: no index, no plan, nothing of the generator's but its language."""
+    """Answers questions by looking through every turn: no index, no plan, nothing of the
+    generator's but its language.
+    """
 
     def __init__(self, case: EvalCase) -> None:
         self.case = case
@@ -280,7 +284,7 @@ def test_too_small_a_haystack_is_noted() -> None:
         ({"distractors": 0.6}, "dataset.distractors must be from 0 to 0.5, not 0.6"),
         (
             {"path": "x.json", "tokens": 50},
-            "dataset.tokens says what is generated, and dataset.path=x.json reads what is there",
+            "dataset.tokens sets what is generated, but dataset.path=x.json reads a file",
         ),
     ],
 )

@@ -1,4 +1,6 @@
-"""Synthetic cases as a file in LoCoMo's schema: the way there, the way back, and what a damaged file says."""
+"""Synthetic cases as a file in LoCoMo's schema: the way there, the way back, and what a damaged
+file says.
+"""
 
 from __future__ import annotations
 

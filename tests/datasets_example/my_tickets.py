@@ -96,4 +96,4 @@ def _time(ticket: Fields, name: str) -> datetime:
     try:
         return datetime.fromisoformat(ticket.text(name))
     except ValueError:
-        raise ticket.wrong(name, "is no time like 2024-05-08T13:56") from None
+        raise ticket.wrong(name, "is not a time like 2024-05-08T13:56") from None

@@ -9,18 +9,18 @@ from memeval.llm.contract import LanguageModel
 from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
 
 NUMBERED = EvalQuestion(
-    "c_q0",
-    "When?",
-    2,
-    ("7 May 2023",),
+    question_id="c_q0",
+    text="When?",
+    category=2,
+    gold=("7 May 2023",),
     choices=("6 May 2023", "7 May 2023", "2020", "2020"),
     right_choices=(1,),
 )
 LETTERED = EvalQuestion(
-    "i0",
-    "Which?",
-    "ops",
-    (),
+    question_id="i0",
+    text="Which?",
+    category="ops",
+    gold=(),
     choices=("red", "blue", "green"),
     right_choices=(0, 2),
     choice_labels=ChoiceLabels.LETTERS,
@@ -73,7 +73,12 @@ def test_a_long_reply_is_quoted_in_part() -> None:
 
 def test_a_choice_that_is_there_twice_is_right_at_both_places() -> None:
     twice = EvalQuestion(
-        "c_q1", "When?", 2, ("2020",), choices=NUMBERED.choices, right_choices=(3,)
+        question_id="c_q1",
+        text="When?",
+        category=2,
+        gold=("2020",),
+        choices=NUMBERED.choices,
+        right_choices=(3,),
     )
     assert [verdict(twice, reply).label for reply in ("2", "3", "2020")] == [Label.CORRECT] * 3
 

@@ -1,7 +1,7 @@
 """Answers that try to give themselves a verdict, before judges that behave as weak models do.
 
-Each judge holds the answer for wrong, and says so if it gets that far. It quotes the answer, is cut, or does both. A verdict may be lost;
-it must never become right.
+Each judge holds the answer for wrong, and says so if it gets that far. It quotes the answer, is
+cut, or does both. A verdict may be lost; it must never become right.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from memeval.judges.registry import build_judge, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -114,13 +114,15 @@ class Weak(LanguageModel):
         assert isinstance(prompt, JudgePrompt)
         self.calls += 1
         reply = self.habit.say(prompt.answer)
-        usage = Usage(role, self.name, "offline", 1, 1)
+        usage = Usage(
+            role=role, model=self.name, provider="offline", prompt_tokens=1, completion_tokens=1
+        )
         return Completion(reply, usage, 0.0, finish_reason=self.habit.finish_reason)
 
 
 def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel) -> Verdict:
     judge = build_judge(
-        name, threshold=None, template=template_of(name, None), model=lambda: model, seed=0
+        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
     )
     return asyncio.run(judge.judge(question, answer, {}))
 
@@ -130,7 +132,10 @@ def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel)
 def test_no_answer_talks_a_judge_into_a_label(habit: Habit, answer: str) -> None:
     model = Weak(habit)
     found = judged(
-        "llm", EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",)), answer, model
+        "llm",
+        EvalQuestion(question_id="c/q0", text="When did she go?", category=2, gold=("7 May 2023",)),
+        answer,
+        model,
     )
     assert found.label in (Label.WRONG, Label.UNSCORED)
     assert found.label is Label.WRONG or not habit.reads
@@ -167,16 +172,17 @@ YES_HABITS = {
 @pytest.mark.parametrize("answer", SAYS_YES.values(), ids=SAYS_YES)
 @pytest.mark.parametrize("habit", YES_HABITS.values(), ids=YES_HABITS)
 @pytest.mark.parametrize(
-    ("name", "category"), [("longmemeval", "multi-session"), ("memae", "longmemeval_s*")]
+    ("name", "category"),
+    [("longmemeval", "multi-session"), ("memory_agent_bench", "longmemeval_s*")],
 )
 def test_no_answer_talks_a_judge_into_yes(
     name: str, category: str, habit: Habit, answer: str
 ) -> None:
     question = EvalQuestion(
-        "q0",
-        "When did she go?",
-        category,
-        ("7 May 2023",),
+        question_id="q0",
+        text="When did she go?",
+        category=category,
+        gold=("7 May 2023",),
         facets={"question_type": "multi-session"},
     )
     found = judged(name, question, answer, Weak(habit))
@@ -211,8 +217,10 @@ SUMMARIES = {
 @pytest.mark.parametrize("habit", COUNT_HABITS.values(), ids=COUNT_HABITS)
 def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
     found = judged(
-        "memae",
-        EvalQuestion("q0", "Sum it up.", "infbench_sum", ("He left.",)),
+        "memory_agent_bench",
+        EvalQuestion(
+            question_id="q0", text="Sum it up.", category="infbench_sum", gold=("He left.",)
+        ),
         answer,
         Weak(habit),
     )
@@ -220,9 +228,9 @@ def test_no_summary_counts_itself(habit: Habit, answer: str) -> None:
     assert found.label is Label.WRONG or not habit.reads
 
 
-@pytest.mark.parametrize("name", ["llm", "mem0", "longmemeval", "memae"])
+@pytest.mark.parametrize("name", ["llm", "mem0", "longmemeval", "memory_agent_bench"])
 def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
-    category = {"longmemeval": "multi-session", "memae": "infbench_sum"}.get(name, 2)
+    category = {"longmemeval": "multi-session", "memory_agent_bench": "infbench_sum"}.get(name, 2)
     sent: list[str] = []
 
     class Listens(LanguageModel):
@@ -230,14 +238,28 @@ def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
 
         async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
             sent.append("\n".join(message["content"] for message in prompt.messages()))
-            return Completion("no", Usage(role, self.name, "offline", 1, 1), 0.0)
+            return Completion(
+                "no",
+                Usage(
+                    role=role,
+                    model=self.name,
+                    provider="offline",
+                    prompt_tokens=1,
+                    completion_tokens=1,
+                ),
+                0.0,
+            )
 
     def mark_of(answer: str, seed: int = 0) -> str:
         question = EvalQuestion(
-            "q0", "What?", category, ("x",), facets={"question_type": "multi-session"}
+            question_id="q0",
+            text="What?",
+            category=category,
+            gold=("x",),
+            facets={"question_type": "multi-session"},
         )
         judge = build_judge(
-            name, threshold=None, template=template_of(name, None), model=Listens, seed=seed
+            name, threshold=None, template=judge_type(name).template(None), model=Listens, seed=seed
         )
         asyncio.run(judge.judge(question, answer, {}))
         _, _, rest = sent[-1].partition(f">\n{answer}\n</answer-")

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
 from memeval.judges.model import read_label
-from memeval.judges.registry import build_judge, judge_type, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Prompt
-from memeval.metrics.answer import answer_metrics
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
-QUESTION = EvalQuestion("c/q0", "When did she go?", 2, ("7 May 2023",))
+QUESTION = EvalQuestion(
+    question_id="c/q0", text="When did she go?", category=2, gold=("7 May 2023",)
+)
 
 
 class Says(LanguageModel):
@@ -28,20 +30,24 @@ class Says(LanguageModel):
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.asked = "\n".join(message["content"] for message in prompt.messages())
-        return Completion(self.reply, Usage(role, "says", "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model="says", provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict:
     judge = build_judge(
         name,
         threshold=settings.get("threshold"),
-        template=template_of(name, None),
+        template=judge_type(name).template(None),
         model=lambda: Says(reply),
         seed=0,
     )
-    return asyncio.run(
-        judge.judge(QUESTION, answer, answer_metrics(answer, QUESTION, scorer="locomo"))
-    )
+    return asyncio.run(judge.judge(QUESTION, answer, locomo_metrics(answer, QUESTION)))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
 def test_model_judges_see_question_gold_and_answer(name: str) -> None:
     model = Says('{"reason": "equal \\"dates\\"", "label": "CORRECT"}')
     judge = build_judge(
-        name, threshold=None, template=template_of(name, None), model=lambda: model, seed=0
+        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
     )
     found = asyncio.run(judge.judge(QUESTION, "the 7th of May {gold}", {}))
     assert (found.label, found.score, found.reason) == (Label.CORRECT, 1.0, 'equal "dates"')
@@ -102,8 +108,10 @@ def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:
     [("Not mentioned in the conversation", True), ("No information / I don't know", False)],
 )
 def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right: bool) -> None:
-    question = EvalQuestion("c/q1", "What did he paint?", 5, (), answerable=False)
-    found = refusal_verdict(answer, answer_metrics(answer, question, scorer="locomo"))
+    question = EvalQuestion(
+        question_id="c/q1", text="What did he paint?", category=5, gold=(), answerable=False
+    )
+    found = refusal_verdict(answer, locomo_metrics(answer, question))
     assert (found.label is Label.CORRECT) is right
 
 

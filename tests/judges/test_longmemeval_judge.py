@@ -7,7 +7,7 @@ import pytest
 
 from memeval.datasets.longmemeval.judge import KIND_OF, KINDS
 from memeval.errors import UserError
-from memeval.judges.registry import build_judge, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -28,11 +28,19 @@ class Says(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         assert isinstance(prompt, JudgePrompt) and role is Role.JUDGE
         self.prompts.append(prompt)
-        return Completion(self.reply, Usage(role, self.name, "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model=self.name, provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def question(kind: str = "multi-session", *, answerable: bool = True) -> EvalQuestion:
-    return EvalQuestion("q1", "How many?", kind, ("five",), answerable=answerable)
+    return EvalQuestion(
+        question_id="q1", text="How many?", category=kind, gold=("five",), answerable=answerable
+    )
 
 
 def judged(
@@ -41,7 +49,7 @@ def judged(
     judge = build_judge(
         "longmemeval",
         threshold=None,
-        template=template_of("longmemeval", file),
+        template=judge_type("longmemeval").template(file),
         model=lambda: model,
         seed=0,
     )
@@ -101,7 +109,7 @@ def test_a_wording_without_a_system_message_sends_none(tmp_path: Path) -> None:
 
 
 def test_our_prompts_differ_by_kind_and_hold_what_the_protocol_forgives() -> None:
-    template = template_of("longmemeval", None)
+    template = judge_type("longmemeval").template(None)
     assert template is not None
     assert len({part.sha256 for part in template.parts.values()}) == len(KINDS) == 5
     assert (
@@ -123,7 +131,7 @@ def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
             "".join(text + ("!\n" if kind == changed else "") for kind, text in SECTIONS.items()),
             encoding="utf-8",
         )
-        template = template_of("longmemeval", str(file))
+        template = judge_type("longmemeval").template(str(file))
         assert template is not None
         digests.add(template.sha256)
     assert len(digests) == 6
@@ -141,8 +149,14 @@ def test_the_sha256_is_that_of_all_sections(tmp_path: Path) -> None:
             "".join(SECTIONS.values()).replace("=== update ===\n", "=== updates ===\n"),
             "lacks the section 'update'",
         ),
-        ("".join(SECTIONS.values()) + "=== extra ===\n", "has a section 'extra' too many"),
-        ("".join(SECTIONS.values()) + SECTIONS["fact"], "has a section 'fact' too many"),
+        (
+            "".join(SECTIONS.values()) + "=== extra ===\n",
+            "has a section 'extra' that it must not have",
+        ),
+        (
+            "".join(SECTIONS.values()) + SECTIONS["fact"],
+            "has a section 'fact' that it must not have",
+        ),
         ("".join(SECTIONS.values()).replace("{gold}", "", 1), "section 'fact' lacks {gold}"),
     ],
 )
@@ -150,10 +164,12 @@ def test_a_wording_that_is_not_whole_is_refused(tmp_path: Path, text: str, messa
     file = tmp_path / "own.txt"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        template_of("longmemeval", str(file))
+        judge_type("longmemeval").template(str(file))
     assert message in str(caught.value) and str(file) in str(caught.value)
 
 
 def test_a_question_type_of_another_protocol_is_refused() -> None:
-    with pytest.raises(UserError, match="judge=longmemeval knows no question type 'trivia'"):
+    with pytest.raises(
+        UserError, match="judge=longmemeval has no prompt for the question type 'trivia'"
+    ):
         judged(Says("yes"), question("trivia"))

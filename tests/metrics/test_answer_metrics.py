@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memeval.datasets.locomo.metrics import locomo_f1, locomo_metrics
 from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass, keywords
-from memeval.metrics.locomo import exact_match, locomo_f1, normalise, token_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1, words
+from memeval.metrics.tokens import exact_match, normalise, token_f1
 from memeval.records import EvalQuestion
 
 GOLDEN = [
@@ -90,7 +91,7 @@ def test_bleu1_equals_nltk(prediction: str, gold: str) -> None:
 
 def test_metrics_load_neither_nltk_whole_nor_pandas() -> None:
     code = (
-        "import sys; from memeval.metrics.mem0 import bleu1; from memeval.metrics.locomo import token_f1;"
+        "import sys; from memeval.metrics.mem0 import bleu1; from memeval.metrics.tokens import token_f1;"
         "assert 'nltk' not in sys.modules; assert bleu1('a b', 'a c') == token_f1('b c', 'c d') == 0.5;"
         "assert not {'nltk', 'nltk.stem', 'pandas', 'numpy', 'sklearn', 'scipy'} & set(sys.modules)"
     )
@@ -137,7 +138,9 @@ def test_keywords_drop_stop_words_and_single_letters() -> None:
 
 
 def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQuestion:
-    return EvalQuestion("q", "?", category, gold, answerable=answerable)
+    return EvalQuestion(
+        question_id="q", text="?", category=category, gold=gold, answerable=answerable
+    )
 
 
 def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
@@ -157,21 +160,14 @@ def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
 
 def test_the_facade_uses_the_official_rule_of_the_category_for_locomo_alone() -> None:
     asked = question("pottery, camping, painting, swimming", category=1)
-    assert answer_metrics("pottery, camping", asked, scorer="locomo")["token_f1"] == pytest.approx(
-        1 / 2
-    )
+    assert locomo_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(1 / 2)
     assert answer_metrics("pottery, camping", asked)["token_f1"] == pytest.approx(2 / 3)
-
-
-def test_a_scorer_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="no scorer 'official'; there is plain, locomo"):
-        answer_metrics("x", question("x"), scorer="official")
 
 
 def test_a_question_without_an_answer_is_scored_by_the_official_rule_or_not_at_all() -> None:
     adversarial = question(category=5, answerable=False)
     for text, score in (("Not mentioned.", 1.0), ("I don't know", 0.0)):
-        scores = answer_metrics(text, adversarial, scorer="locomo")
+        scores = locomo_metrics(text, adversarial)
         assert scores.pop("token_f1") == score
         assert set(scores.values()) == {None}
     assert set(answer_metrics("Not mentioned.", adversarial).values()) == {None}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from memeval.datasets.locomo.adapter import Locomo
+from memeval.datasets.locomo.metrics import locomo_f1
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass
-from memeval.metrics.locomo import locomo_f1
 from memeval.metrics.mem0 import bleu1, mem0_f1
 from memeval.metrics.retrieval import ranks_of, retrieval_metrics
 from memeval.metrics.statistics import clustered_interval, design_effect, mean, sample_std

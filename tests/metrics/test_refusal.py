@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from refusal_sentences import ANSWERS, REFUSALS
 
-from memeval.metrics.refusal import is_refusal, officially_refuses
+from memeval.datasets.locomo.metrics import officially_refuses
+from memeval.metrics.refusal import is_refusal
 
 SMALLEST_RECALL = 0.95
 MOST_FALSE_ALARMS = 0.01

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.locomo.metrics import official_evidence_recall
 from memeval.metrics.retrieval import (
-    all_at,
     evidence_ranks,
     hit_at,
     ndcg_at,
-    official_evidence_recall,
     ranks_of,
+    recall_all_at,
     recall_at,
     reciprocal_rank,
     retrieval_metrics,
@@ -33,7 +33,11 @@ def test_metrics_by_hand() -> None:
     assert recall_at(ranks, 5) == pytest.approx(1 / 3)
     assert recall_at(ranks, 10) == pytest.approx(2 / 3)
     assert (hit_at(ranks, 1), hit_at(ranks, 2)) == (0.0, 1.0)
-    assert (all_at(ranks, 100), all_at([2, 7], 7), all_at([2, 7], 6)) == (0.0, 1.0, 0.0)
+    assert (recall_all_at(ranks, 100), recall_all_at([2, 7], 7), recall_all_at([2, 7], 6)) == (
+        0.0,
+        1.0,
+        0.0,
+    )
     assert reciprocal_rank(ranks) == 0.5
     assert reciprocal_rank([None]) == 0.0
     assert ndcg_at(ranks, 10) == pytest.approx((1 / log2(3) + 1 / 3) / (1 + 1 / log2(3) + 1 / 2))
@@ -54,7 +58,9 @@ def test_no_evidence_is_none_everywhere_and_never_0() -> None:
 
 
 def test_the_names() -> None:
-    one = [f"{name}_at_{k}" for name in ("recall", "hit", "all") for k in (1, 5, 10, 20)] + [
+    one = [
+        f"{name}_at_{k}" for name in ("recall", "hit", "recall_all", "all") for k in (1, 5, 10, 20)
+    ] + [
         "mrr",
         "ndcg_at_10",
     ]
@@ -89,7 +95,7 @@ def test_a_turn_that_the_case_does_not_hold_is_an_error() -> None:
 def test_metrics_grow_with_k_and_bound_each_other(ranks: list[int | None], k: int) -> None:
     if not ranks:
         return
-    everything, some, recall = all_at(ranks, k), hit_at(ranks, k), recall_at(ranks, k)
+    everything, some, recall = recall_all_at(ranks, k), hit_at(ranks, k), recall_at(ranks, k)
     assert everything is not None and some is not None and recall is not None
     assert 0 <= everything <= recall <= some <= 1
     wider, gain = recall_at(ranks, k + 1), ndcg_at(ranks, k)

@@ -9,10 +9,10 @@ import pytest
 from conftest_pipeline import Command, records, summary
 from omegaconf import OmegaConf
 
+from memeval.config.classes import built_in_classes
 from memeval.config.grids import cells
 from memeval.config.integers import options
 from memeval.datasets.locate import adapter_class
-from memeval.datasets.registry import ADAPTERS
 from memeval.systems.registry import BUILT_IN
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -45,7 +45,9 @@ def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
     grids = OmegaConf.load(SWEEPS / "smoke.yaml").grids
     chosen = [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
     assert {cell["system"] for cell in chosen} == set(BUILT_IN) - SERVED
-    assert {ADAPTERS[cell["dataset"]] for cell in chosen} == set(ADAPTERS.values())
+    assert {built_in_classes("dataset")[cell["dataset"]] for cell in chosen} == set(
+        built_in_classes("dataset").values()
+    )
     asked = {cell.get("judge", adapter_class(cell["dataset"]).judges[0]) for cell in chosen}
     assert asked | {"auto"} == set(options("judge"))
     assert {cell.get("granularity", "turn") for cell in chosen} == set(options("granularity"))

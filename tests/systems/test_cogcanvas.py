@@ -85,7 +85,7 @@ def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
 # Extraction
 
 
-@pytest.mark.parametrize("granularity", ["turn", "exchange", "session"])
+@pytest.mark.parametrize("granularity", ["turn", "round", "session"])
 def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
     granularity: str,
 ) -> None:
@@ -102,7 +102,7 @@ def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
             (turn,) = one.turn_ids
             said = turns[number, turn]
             assert one.quote in said.content
-            assert one.time == said.time or granularity == "exchange"
+            assert one.time == said.time or granularity == "round"
             assert one.kind in KINDS
             assert said.content.startswith(f"{one.speaker}: ")
             assert units[one.unit].content[one.start :].startswith(one.quote)

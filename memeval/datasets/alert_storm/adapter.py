@@ -16,7 +16,8 @@ from memeval.datasets.alert_storm.questions import Seen, drafts
 from memeval.datasets.alert_storm.text import show
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
@@ -72,13 +73,13 @@ class AlertStormSettings(DatasetSettings):
                 and getattr(self, field.name) != field.default
             ):
                 raise UserError(
-                    f"dataset.{field.name} is for dataset.source=generated; a log is what it is"
+                    f"dataset.{field.name} needs dataset.source=generated: a log is read as it is"
                 )
 
     def _check_shape(self) -> None:
         if self.path is not None:
             raise UserError(
-                "dataset.path is for dataset.source=log: a generated storm reads no file"
+                "dataset.path needs dataset.source=log: a generated storm reads no file"
             )
         bounds = {
             "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),
@@ -117,9 +118,13 @@ class AlertStorm(NetOps):
             alerts, lines = self._log
             note = f"log: {len(alerts)} of {lines} lines are alerts; the others are left out"
             return LoadedDataset(
-                self.info, self._log_path, digest_of(self._log_content), False, (note,)
+                info=self.info,
+                path=self._log_path,
+                sha256=digest_of(self._log_content),
+                pinned=False,
+                notes=(note,),
             )
-        return LoadedDataset(self.info, self.path, self._identity, True)
+        return LoadedDataset(info=self.info, path=self.path, sha256=self._identity, pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.source == "log":
@@ -137,8 +142,10 @@ class AlertStorm(NetOps):
     def _case(self, name: str, storm: Storm) -> EvalCase:
         shown, sessions = show(storm)
         rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
-        chosen = choose(rng, drafts(Seen(rng, storm, shown)), self.settings.questions_per_case)
-        return EvalCase(name, sessions, questions(name, chosen))
+        chosen = choose(
+            rng, drafts(Seen(rng=rng, storm=storm, shown=shown)), self.settings.questions_per_case
+        )
+        return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
 
     @property
     def _identity(self) -> str:

@@ -16,7 +16,7 @@ from memeval.datasets.alert_storm.topology import (
     silent_devices,
     spread,
 )
-from memeval.datasets.netops.shared import draw, pick
+from memeval.datasets.netops.chance import draw, pick
 
 VERSION = 1
 """Another one says that the same settings give another storm."""
@@ -61,7 +61,9 @@ class Alert:
     """What it is about on the device; empty for lines of a log."""
     message: str
     via: str = ""
-    """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of a log."""
+    """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of
+    a log.
+    """
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -76,7 +78,9 @@ class Storm:
     alerts: tuple[Alert, ...]
     """In order of time."""
     roots: Mapping[str, str]
-    """The root cause behind each device that raised a symptom or is a root cause itself; empty where nobody knows."""
+    """The root cause behind each device that raised a symptom or is a root cause itself; empty
+    where nobody knows.
+    """
     network: Network | None = None
     silent: frozenset[str] = frozenset()
     """Devices of the network that raise nothing."""
@@ -111,7 +115,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """An alert at so many milliseconds after the storm's start."""
+    """An alert, `at` milliseconds after the storm's start."""
 
     at: int
     device: str
@@ -123,19 +127,31 @@ class _Raised:
 
 
 def generate(shape: Shape, rng: Random) -> Storm:
-    """A storm: root causes and what follows from them along the links, some of it repeated, and flapping links besides."""
+    """A storm: root causes and what follows from them along the links, some of it repeated, and
+    flapping links besides.
+    """
     length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
     net = network(shape.topology, shape.n_devices, rng)
-    found = spread(net, random_roots(net, shape.n_root_causes, rng), length, rng)
+    found = spread(
+        net=net, roots=random_roots(net, shape.n_root_causes, rng), window_ms=length, rng=rng
+    )
     silent = silent_devices(found, rng, shape.n_devices // 10)
     firsts = [
         *_causes(found, rng),
-        *_symptoms(found, silent, shape.firsts - shape.n_root_causes, length, rng),
+        *_symptoms(
+            found=found,
+            silent=silent,
+            count=shape.firsts - shape.n_root_causes,
+            length=length,
+            rng=rng,
+        ),
     ]
     lines = [
         *firsts,
         *_repeats(firsts, shape.duplicates, rng),
-        *_flaps(sorted(set(net.devices) - silent), shape.flaps, length, rng),
+        *_flaps(
+            devices=sorted(set(net.devices) - silent), count=shape.flaps, length=length, rng=rng
+        ),
     ]
     start = datetime(2024, 1, 1) + timedelta(
         days=int(rng.random() * 365), seconds=int(rng.random() * 12 * 3600)
@@ -143,10 +159,10 @@ def generate(shape: Shape, rng: Random) -> Storm:
     alerts = tuple(_dated(lines, start))
     raised = {alert.device for alert in alerts if alert.kind not in LINK_KINDS}
     return Storm(
-        alerts,
-        {device: found.root(device) for device in found.arrivals if device in raised},
-        net,
-        silent,
+        alerts=alerts,
+        roots={device: found.root(device) for device in found.arrivals if device in raised},
+        network=net,
+        silent=silent,
     )
 
 
@@ -154,13 +170,22 @@ def _causes(found: Spread, rng: Random) -> Iterator[_Raised]:
     for device, at in found.arrivals.items():
         if device not in found.upstream:
             kind = pick(rng, list(ROOT_KINDS))
-            yield _Raised(at, device, "critical", kind, "chassis", ROOT_KINDS[kind])
+            yield _Raised(
+                at=at,
+                device=device,
+                severity="critical",
+                kind=kind,
+                port="chassis",
+                message=ROOT_KINDS[kind],
+            )
 
 
 def _symptoms(
     found: Spread, silent: frozenset[str], count: int, length: int, rng: Random
 ) -> Iterator[_Raised]:
-    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port after port as long as lines are left."""
+    """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port
+    after port as long as lines are left.
+    """
     reached = [
         (device, at)
         for device, at in found.arrivals.items()
@@ -175,7 +200,13 @@ def _symptoms(
         at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
         severity, message = SYMPTOMS[name]
         yield _Raised(
-            at, device, severity, name, f"port_{port + 1:05d}", message, found.upstream[device]
+            at=at,
+            device=device,
+            severity=severity,
+            kind=name,
+            port=f"port_{port + 1:05d}",
+            message=message,
+            via=found.upstream[device],
         )
 
 
@@ -185,18 +216,20 @@ def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Ra
         one = pick(rng, firsts)
         severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else one.severity
         yield _Raised(
-            one.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
-            one.device,
-            severity,
-            one.kind,
-            one.port,
-            one.message,
-            one.via,
+            at=one.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
+            device=one.device,
+            severity=severity,
+            kind=one.kind,
+            port=one.port,
+            message=one.message,
+            via=one.via,
         )
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
-    """Links that go down and up by turns, one a device, on as many devices as get at least two lines each, a fifth of all at most."""
+    """Links that go down and up by turns: one per device, on as many devices as get at least two
+    lines each, at most a fifth of all.
+    """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))
     shares = [0] * len(flapping)
     for number in range(count):
@@ -204,7 +237,14 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     for device, share in zip(flapping, shares, strict=True):
         for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):
             kind = ("link_down", "link_up")[number % 2]
-            yield _Raised(at, device, "minor", kind, "uplink", LINK_KINDS[kind])
+            yield _Raised(
+                at=at,
+                device=device,
+                severity="minor",
+                kind=kind,
+                port="uplink",
+                message=LINK_KINDS[kind],
+            )
 
 
 def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
@@ -213,4 +253,12 @@ def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
     for one in sorted(lines, key=lambda one: one.at):
         last = max(one.at, last + 1)
         time = start + timedelta(milliseconds=last)
-        yield Alert(time, one.device, one.severity, one.kind, one.port, one.message, one.via)
+        yield Alert(
+            time=time,
+            device=one.device,
+            severity=one.severity,
+            kind=one.kind,
+            port=one.port,
+            message=one.message,
+            via=one.via,
+        )

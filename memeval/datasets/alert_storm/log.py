@@ -9,7 +9,7 @@ from pathlib import Path
 from memeval.datasets.alert_storm.generate import Alert
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.tables import read_table
-from memeval.datasets.netops.shared import one_word
+from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
 
 COLUMNS = ("LineId", "Label", "Node", "Time", "Level", "Content")
@@ -20,7 +20,8 @@ NO_ALERT = "-"
 def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
     """The alerts, whose label is not `-`, in order of time, and how many lines there are in all.
 
-    Raises `UserError` naming file, line and column where a row can't be read, and where no line is an alert.
+    Raises `UserError` naming file, line and column where a row can't be read, and where no line is
+    an alert.
     """
     rows = read_table(content, path, COLUMNS)
     numbers: dict[str, str] = {}
@@ -42,16 +43,16 @@ def _alert(row: Fields) -> Alert:
         time = datetime.strptime(text, TIME)
     except ValueError:
         raise row.wrong(
-            "Time", f"is {quoted(text)}, no time like 2005-06-03-15.42.50.675872"
+            "Time", f"is {quoted(text)}, not a time like 2005-06-03-15.42.50.675872"
         ) from None
     message = re.sub(r"\s+", " ", row.answer("Content")).strip()
     return Alert(
-        time,
-        _word(row, "Node"),
-        row.answer("Level").strip().lower(),
-        _word(row, "Label"),
-        "",
-        message,
+        time=time,
+        device=_word(row, "Node"),
+        severity=row.answer("Level").strip().lower(),
+        kind=_word(row, "Label"),
+        port="",
+        message=message,
     )
 
 

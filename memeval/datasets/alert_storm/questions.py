@@ -1,4 +1,7 @@
-"""Questions about an alert storm: templates by ability, gold and evidence computed from the alerts and the truth behind them."""
+"""Questions about an alert storm, by template.
+
+Gold and evidence are computed from the alerts and their root causes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from typing import TypeVar
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
-from memeval.datasets.netops.shared import ALL_OF_THEM, IN_WORDS, Draft, counted, day, draw, pick
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
 
 K = TypeVar("K", bound=Hashable)
 
@@ -21,7 +26,9 @@ OFFERED = 20
 """Questions that one template makes at most, before they are chosen from."""
 
 MOST_EVIDENCE = 1_000
-"""Turns that a question names as evidence at most; what rests on more of them names none."""
+"""Turns that a question names as evidence at most; a question that rests on more of them names
+none.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,13 @@ class Seen:
     ) -> Draft:
         ids = tuple(dict.fromkeys(one.turn_id for one in evidence))
         return Draft(
-            ability, task, text, gold, ids if len(ids) <= MOST_EVIDENCE else (), self.now, form
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids if len(ids) <= MOST_EVIDENCE else (),
+            asked_at=self.now,
+            instruction=form,
         )
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from memeval.datasets.alert_storm.generate import Alert, Storm
 from memeval.datasets.alert_storm.topology import Network
-from memeval.datasets.netops.shared import day
+from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
 LEGEND = (
@@ -28,7 +28,9 @@ class Shown:
 
 
 def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
-    """The alerts of one minute are one session, those of a log's day; before them the legend and the links, where the network is known."""
+    """The alerts of one minute are one session, those of a log's day; before them the legend and
+    the links, where the network is known.
+    """
     sessions: list[Session] = []
     shown: list[Shown] = []
     if storm.network:
@@ -40,11 +42,11 @@ def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
     ):
         name, alerts = f"s{len(sessions) + 1}", list(group)
         turns = tuple(
-            Turn(f"{name}t{number}", "monitor", text(one), one.time)
+            Turn(turn_id=f"{name}t{number}", speaker="monitor", text=text(one), time=one.time)
             for number, one in enumerate(alerts, start=1)
         )
         shown += [Shown(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
-        sessions.append(Session(name, turns[0].time, turns))
+        sessions.append(Session(session_id=name, started_at=turns[0].time, turns=turns))
     return shown, tuple(sessions)
 
 
@@ -66,10 +68,10 @@ def clock(time: datetime) -> str:
 def _briefing(net: Network, time: datetime) -> Session:
     lines: Sequence[str] = [LEGEND, *_links(net)]
     return Session(
-        "s1",
-        time,
-        tuple(
-            Turn(f"s1t{number}", "operator", line, time)
+        session_id="s1",
+        started_at=time,
+        turns=tuple(
+            Turn(turn_id=f"s1t{number}", speaker="operator", text=line, time=time)
             for number, line in enumerate(lines, start=1)
         ),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from memeval.datasets.netops.shared import draw
+from memeval.datasets.netops.chance import draw
 
 Topology = Literal["tree", "spine_leaf", "random"]
 
@@ -24,7 +24,9 @@ class Network:
     """Devices and links."""
 
     devices: tuple[str, ...]
-    """Names, `<role>_<number>`; all numbers of one width, so that no name is the beginning of another."""
+    """Names, `<role>_<number>`; all numbers of one width, so that no name is the beginning of
+    another.
+    """
     links: Mapping[str, tuple[str, ...]]
     """Neighbours of each device, both ways."""
 
@@ -48,8 +50,9 @@ class Spread:
 def network(kind: Topology, count: int, rng: Random) -> Network:
     """`count` devices of a topology; always connected.
 
-    `tree`: each device has up to four below it. `spine_leaf`: each leaf is linked to all spines, each server to one leaf. `random`: each
-    device is linked to one before it, and there are a quarter as many links again.
+    `tree`: each device has up to four below it. `spine_leaf`: each leaf is linked to all spines,
+    each server to one leaf. `random`: each device is linked to one before it, and there are a
+    quarter as many links again.
     """
     if kind == "spine_leaf":
         roles, pairs = _spine_leaf(count)
@@ -72,7 +75,9 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
 
 
 def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> Spread:
-    """Trouble from root causes that start within the first part of a storm; a device follows the root cause that reaches it first."""
+    """Trouble from root causes that start within the first part of a storm; a device follows the
+    root cause that reaches it first.
+    """
     starts = {root: int(rng.random() * window_ms * 0.4) for root in roots}
     waiting = sorted((start, root, "") for root, start in starts.items())
     arrivals: dict[str, int] = {}
@@ -94,7 +99,9 @@ def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> S
 
 
 def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
-    """Devices at the ends of the forest that raise no alert at all: nothing is known of them but their links."""
+    """Devices at the ends of the forest that raise no alert at all: nothing is known of them but
+    their links.
+    """
     ends = [device for device in found.upstream if device not in set(found.upstream.values())]
     return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
 

@@ -1,4 +1,6 @@
-"""Incidents of real systems: the past as dated narratives, questions about it as later incidents begin."""
+"""Incidents of real systems: the past as dated narratives, questions about it as later incidents
+begin.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from memeval.datasets.incidents.questions import History, drafts, root_causes
 from memeval.datasets.incidents.schema import Incident, Table, read_source
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.shared import NetOps, choose, questions, seeded
+from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import Record
@@ -24,9 +27,13 @@ class IncidentSettings(DatasetSettings):
     """Settings of `incidents`."""
 
     history_share: float = at(PREPARE, 0.7)
-    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are asked about."""
+    """Share of each system's incidents, the earlier ones, that memory holds; the later ones are
+    asked about.
+    """
     questions_per_case: int = at(ANSWER, 60)
-    """Questions about each system at most, chosen evenly over abilities and templates; root causes aside."""
+    """Questions about each system at most, chosen evenly over abilities and templates; root causes
+    aside.
+    """
     root_causes_per_case: int = at(ANSWER, 20)
     """Later incidents of each system at most whose root cause is asked for, besides."""
     seed: int = at(PREPARE, 0)
@@ -54,14 +61,18 @@ class Incidents(NetOps):
     def open(self) -> LoadedDataset:
         table, pinned = self._table
         return LoadedDataset(
-            self.info, self.path, table.sha256, pinned, (*table.notes, *self._split_notes())
+            info=self.info,
+            path=self.path,
+            sha256=table.sha256,
+            pinned=pinned,
+            notes=(*table.notes, *self._split_notes()),
         )
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._cases)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there is none."""
+        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there are none."""
         rows = [
             record
             for record in records
@@ -86,7 +97,9 @@ class Incidents(NetOps):
 
     @cached_property
     def _systems(self) -> Mapping[str, tuple[list[Incident], list[Incident]]]:
-        """The earlier and the later incidents of each system, in order of time, rows of one time in the table's order."""
+        """The earlier and the later incidents of each system, in order of time, rows of one time in
+        the table's order.
+        """
         systems: dict[str, list[Incident]] = {}
         for incident in self._table[0].incidents:
             systems.setdefault(incident.system, []).append(incident)
@@ -113,10 +126,12 @@ class Incidents(NetOps):
         earlier, later = self._systems[name]
         past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier)
         rng = seeded("incidents questions", self.settings.seed, name)
-        history = History(rng, past, later, self._elsewhere(name))
+        history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts(history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
-        return EvalCase(name, sessions, questions(name, [*chosen, *ranked]))
+        return EvalCase(
+            case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked])
+        )
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         others = [row for row in self._table[0].incidents if row.system != name]
@@ -142,7 +157,7 @@ class Incidents(NetOps):
             for row in later
         )
         if new:
-            yield f"root causes: {new} of {len(asked)} later incidents hit a component that had none before, and are not asked for theirs"
+            yield f"root causes: {new} of {len(asked)} later incidents hit a component without an earlier one; no question asks for their root cause"
 
 
 def _names(rows: Iterable[Incident]) -> frozenset[str]:

@@ -1,4 +1,6 @@
-"""Rankings of root causes, read from answers, and their scores: A@k and MAR as DejaVu computes them (Li et al., ESEC/FSE 2022)."""
+"""Rankings of root causes, read from answers, and their scores: A@k and MAR as DejaVu computes them
+(Li et al., ESEC/FSE 2022).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ DEPTHS = (1, 3, 5)
 def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     """The candidates that an answer names, in the order of their first mention.
 
-    Case does not count, and any characters may stand for a name's `_`. Where one name is the beginning of another, the longer one is read.
+    Case does not count, and any characters may stand for a name's `_`. Where one name is the
+    beginning of another, the longer one is read.
     """
     patterns = {
         re.sub("_+", r"[\\W_]+", name.lower()): name
@@ -38,8 +41,8 @@ def mar(
 ) -> float:
     """Mean average rank: over incidents, the mean rank of their root causes; 1 is best.
 
-    One that is not named gets (candidates + named) / 2, the middle of the places that are left, as in DejaVu's code. `candidates` counts
-    those of each incident.
+    One that is not named gets (candidates + named) / 2, the middle of the places that are left, as
+    in DejaVu's code. `candidates` counts those of each incident.
     """
     rows = zip(truths, rankings, candidates, strict=True)
     return fmean(fmean(_rank(one, ranked, count) for one in truth) for truth, ranked, count in rows)

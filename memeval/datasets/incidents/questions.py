@@ -13,22 +13,14 @@ from typing import TypeVar
 
 from memeval.datasets.incidents.schema import Incident
 from memeval.datasets.incidents.text import Past, moment, named
-from memeval.datasets.netops.shared import (
-    ALL_OF_THEM,
-    IN_WORDS,
-    Draft,
-    amount,
-    counted,
-    day,
-    draw,
-    minute,
-    pick,
-)
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
 
 K = TypeVar("K")
 
 LONGEST_LIST = 6
-"""Items that a question asks to name at most."""
+"""Items that an answer may name at most."""
 
 CLOCK = "Answer as HH:MM."
 UP_TO_FIVE = "Name up to five components, the likeliest first."
@@ -61,12 +53,14 @@ class History:
 
     @cached_property
     def minutes(self) -> Counter[datetime]:
-        """Incidents by the minute, which is as exactly as the narratives tell the time."""
+        """Incidents by the minute: the narratives give times to the minute."""
         return Counter(_clock(one) for one in self.past)
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
-        """Records that say different things of the same components and minute: nobody can tell whether they count once or twice."""
+        """Records that say different things of the same components and minute: nobody can tell
+        whether they count once or twice.
+        """
         groups = _grouped(
             ((one.incident.components, _clock(one)), one) for one in self.past if one.incident.fault
         )
@@ -113,7 +107,15 @@ class History:
                 for one in sorted(evidence, key=lambda one: int(one.turn_id[1:].split("t")[0]))
             )
         )
-        return Draft(ability, task, text, gold, ids, at or self.now, form)
+        return Draft(
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids,
+            asked_at=at or self.now,
+            instruction=form,
+        )
 
 
 def drafts(history: History) -> Iterator[Draft]:
@@ -152,7 +154,13 @@ def duration_of(history: History) -> Iterator[Draft]:
         text = f"How long did the incident of {named(one.incident)} last that began at {moment(one.incident)}?"
         gold = (amount(one.incident.duration_s or 0, "second"),)
         yield Draft(
-            "IE", "duration", text, gold, (one.over_id or "",), history.now, "Answer in seconds."
+            ability="IE",
+            task="duration",
+            text=text,
+            gold=gold,
+            evidence=(one.over_id or "",),
+            asked_at=history.now,
+            instruction="Answer in seconds.",
         )
 
 
@@ -227,7 +235,9 @@ def similar_incident(history: History) -> Iterator[Draft]:
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asked where every root cause failed before, as no memory can name another, and time and symptom are those of one incident."""
+    """Asked where every root cause failed before, as no memory can name another, and time and
+    symptom are those of one incident.
+    """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:
         if not set(later.components) <= history.components.keys() or alike[_symptom(later)] > 1:

@@ -1,4 +1,6 @@
-"""Four published schemas of incident tables, told apart by the file or folder, read into one kind of row."""
+"""Reads four published schemas of incident tables, recognised by the file or folder, into one kind
+of row.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.fields import Fields, parse_json, quoted
 from memeval.datasets.io.tables import header, read_table
 from memeval.datasets.locate import digest_of, missing, read_file
-from memeval.datasets.netops.shared import one_word
+from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
 
 NORMALIZED = (
@@ -45,9 +47,11 @@ class Incident:
     components: tuple[str, ...]
     """Root causes, most often one; shown as single words."""
     level: str = ""
-    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does not tell."""
+    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does
+    not say.
+    """
     fault: str = ""
-    """Empty where the table does not tell."""
+    """Empty where the table does not say."""
     duration_s: int | None = None
     """Whole seconds."""
 
@@ -64,7 +68,10 @@ class Table:
 
 
 def read_source(info: DatasetInfo, path: Path) -> Table:
-    """The incidents of a file or folder. Raises `UserError` naming file, record and field for whatever can't be read."""
+    """The incidents of a file or folder.
+
+    Raises `UserError` naming file, record and field for whatever can't be read.
+    """
     if not path.exists():
         raise missing(info, path)
     files = _files(path) if path.is_dir() else [path]
@@ -79,7 +86,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
         notes.append(
             f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are left out"
         )
-    return Table(once, _digest(path, contents), tuple(notes))
+    return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -139,12 +146,12 @@ def _dejavu(row: Fields) -> Incident:
     duration = _seconds(row, "duration_s") if "duration_s" in given else None
     time = _epoch(row, "timestamp")
     return Incident(
-        row.path.parent.name or "dejavu",
-        time,
-        nodes,
-        given.get("level", ""),
-        given.get("fault_type", ""),
-        duration,
+        system=row.path.parent.name or "dejavu",
+        time=time,
+        components=nodes,
+        level=given.get("level", ""),
+        fault=given.get("fault_type", ""),
+        duration_s=duration,
     )
 
 
@@ -152,9 +159,9 @@ def _openrca(row: Fields) -> Incident:
     """From the lines `component: …`, `level: …`, `reason: …`, `datetime: …` of the ground truth."""
     pairs = (line.partition(":") for line in row.text("groundtruth").splitlines() if line.strip())
     truth = Fields(
-        row.path,
-        f"{row.record} groundtruth",
-        {name.strip(): value.strip() for name, _, value in pairs},
+        path=row.path,
+        record=f"{row.record} groundtruth",
+        values={name.strip(): value.strip() for name, _, value in pairs},
     )
     return Incident(
         system=f"openrca-{row.path.stem.removeprefix('agent-')}",
@@ -172,11 +179,15 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
             pod = POD.fullmatch(fault.answer("inject_pod"))
             if pod is None:
                 raise fault.wrong(
-                    "inject_pod", "is no name of a pod like frontend-579b9bff58-t2dbm"
+                    "inject_pod", "is not the name of a pod like frontend-579b9bff58-t2dbm"
                 )
             system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
             yield Incident(
-                system, _time(fault, "inject_time"), (pod[1],), "pod", fault.answer("inject_type")
+                system=system,
+                time=_time(fault, "inject_time"),
+                components=(pod[1],),
+                level="pod",
+                fault=fault.answer("inject_type"),
             )
 
 
@@ -185,9 +196,9 @@ def _time(row: Fields, name: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise row.wrong(name, f"is {quoted(text)}, no time like 2021-03-04 14:57:00") from None
+        raise row.wrong(name, f"is {quoted(text)}, not a time like 2021-03-04 14:57:00") from None
     if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
-        raise row.wrong(name, f"is {quoted(text)}, no local time like 2021-03-04 14:57:00")
+        raise row.wrong(name, f"is {quoted(text)}, not a local time like 2021-03-04 14:57:00")
     return time.replace(microsecond=0)
 
 
@@ -209,12 +220,14 @@ def _seconds(row: Fields, name: str) -> int | None:
     except ValueError:
         raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
     if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
-        raise row.wrong(name, f"is {quoted(text)}, no length of time")
+        raise row.wrong(name, f"is {quoted(text)}, not a length of time")
     return max(1, round(seconds))
 
 
 def _check_names(path: Path, incidents: list[Incident]) -> None:
-    """Components, and faults, of one system that are shown alike must be alike: judges don't tell capital letters apart either."""
+    """Components, and faults, of one system that are shown alike must be alike: judges don't tell
+    capital letters apart either.
+    """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:
         for kind, name in [
@@ -239,7 +252,9 @@ def _shown(row: Incident) -> Incident:
 
 
 def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
-    """How many local times of a normalized table are not its time stamp at their system's usual distance from UTC."""
+    """How many local times of a normalized table are not its time stamp at their system's usual
+    distance from UTC.
+    """
     distances: dict[str, Counter[float]] = {}
     for path, content in contents.items():
         if path.suffix == ".json" or not set(NORMALIZED) <= set(header(content, path)):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from memeval.datasets.incidents.schema import Incident
-from memeval.datasets.netops.shared import amount, day, minute, pick
+from memeval.datasets.netops.chance import pick
+from memeval.datasets.netops.words import amount, day, minute
 from memeval.records import Session, Turn
 
 WITH_FAULT = (
@@ -29,7 +30,7 @@ OVER = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An incident that memory holds, with the turns that tell of it."""
+    """An incident that memory holds, with the turns that report it."""
 
     incident: Incident
     turn_id: str
@@ -42,18 +43,33 @@ def narrate(rng: Random, incidents: Sequence[Incident]) -> tuple[list[Past], tup
     """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two."""
     past, sessions = [], []
     for number, incident in enumerate(incidents, start=1):
-        turns = [Turn(f"s{number}t1", "monitor", _opening(rng, incident), incident.time)]
+        turns = [
+            Turn(
+                turn_id=f"s{number}t1",
+                speaker="monitor",
+                text=_opening(rng, incident),
+                time=incident.time,
+            )
+        ]
         if incident.duration_s is not None:
             turns.append(
                 Turn(
-                    f"s{number}t2",
-                    "operator",
-                    _closing(rng, incident, incident.duration_s),
-                    incident.time,
+                    turn_id=f"s{number}t2",
+                    speaker="operator",
+                    text=_closing(rng, incident, incident.duration_s),
+                    time=incident.time,
                 )
             )
-        past.append(Past(incident, turns[0].turn_id, turns[1].turn_id if len(turns) > 1 else None))
-        sessions.append(Session(f"s{number}", incident.time, tuple(turns)))
+        past.append(
+            Past(
+                incident=incident,
+                turn_id=turns[0].turn_id,
+                over_id=turns[1].turn_id if len(turns) > 1 else None,
+            )
+        )
+        sessions.append(
+            Session(session_id=f"s{number}", started_at=incident.time, turns=tuple(turns))
+        )
     return past, tuple(sessions)
 
 

@@ -1,4 +1,6 @@
-"""Opens an address for a download: redirects that stay safe, and a message of its own for each way in which nothing is reached."""
+"""Opens an address for a download: redirects that stay safe, and a message of its own for each way
+in which nothing is reached.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ HARMLESS = ("User-agent", "Accept-encoding", "Range")
 
 
 class SafeRedirects(HTTPRedirectHandler):
-    """Follows redirects, but from https to nothing else, and to another host without whatever might be a secret."""
+    """Follows redirects, but from https to nothing else, and to another host without whatever might
+    be a secret.
+    """
 
     def redirect_request(  # noqa: PLR0917 - as urllib calls it
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -50,7 +54,10 @@ class SafeRedirects(HTTPRedirectHandler):
 
 
 def opened(url: str, done: int) -> HTTPResponse:
-    """The reply to a request for what follows the first `done` bytes. Raises what `urlopen` raises, `WorldError` for an unsafe redirect."""
+    """The reply to a request for what follows the first `done` bytes.
+
+    Raises what `urlopen` raises, `WorldError` for an unsafe redirect.
+    """
     headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"} | (
         {"Range": f"bytes={done}-"} if done else {}
     )
@@ -61,7 +68,10 @@ def opened(url: str, done: int) -> HTTPResponse:
 
 
 def unreachable(url: str, error: Exception) -> str:
-    """What kept an address from being reached, in a sentence. None of it passes by itself: nothing is tried again."""
+    """What kept an address from being reached, in a sentence.
+
+    None of it passes by itself: nothing is tried again.
+    """
     reason = (
         error.reason
         if isinstance(error, URLError) and isinstance(error.reason, Exception)

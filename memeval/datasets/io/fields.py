@@ -1,4 +1,6 @@
-"""Reads JSON files and the fields of their records, so that whatever is wrong is named by file, record and field."""
+"""Reads JSON files and the fields of their records, so that whatever is wrong is named by file,
+record and field.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from memeval.errors import UserError
 from memeval.shown import one_line
 
 KINDS: Mapping[str, tuple[type, ...]] = {
-    "text": (str,),
+    "a string": (str,),
     "an integer": (int,),
-    "a text or a number": (str, int, float),
+    "a string or a number": (str, int, float),
     "a list": (list,),
     "an object": (dict,),
 }
@@ -27,7 +29,10 @@ HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(content: bytes, path: Path) -> Any:
-    """The JSON value in a file's content. Raises `UserError` naming the position where it is not UTF-8 or not JSON."""
+    """The JSON value in a file's content.
+
+    Raises `UserError` naming the position where it is not UTF-8 or not JSON.
+    """
     try:
         return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -65,7 +70,7 @@ class Fields:
 
     @classmethod
     def of(cls, path: Path, record: str, value: Any) -> Fields:
-        """Raises `UserError` where `value` is no object."""
+        """Raises `UserError` where `value` is not an object."""
         if not isinstance(value, dict):
             raise UserError(
                 f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object."
@@ -73,8 +78,8 @@ class Fields:
         return cls(path, record, value)
 
     def text(self, name: str) -> str:
-        """A field that must be text."""
-        return self._whole(name, self.get(name, "text"))
+        """A field that must be a string."""
+        return self._whole(name, self.get(name, "a string"))
 
     def integer(self, name: str) -> int:
         """A field that must be an integer."""
@@ -87,21 +92,23 @@ class Fields:
         return items
 
     def texts(self, name: str) -> list[str]:
-        """A field that must be a list of texts."""
+        """A field that must be a list of strings."""
         items = self.items(name)
         if not all(isinstance(item, str) for item in items):
-            raise self.wrong(name, "holds something that is not text")
+            raise self.wrong(name, "holds something that is not a string")
         return [self._whole(name, item) for item in items]
 
     def answer(self, name: str) -> str:
-        """A field that must be text or a number, as text; never empty."""
-        answer = self._whole(name, str(self.get(name, "a text or a number")))
+        """A field that must be a string or a number, as a string; never empty."""
+        answer = self._whole(name, str(self.get(name, "a string or a number")))
         if not answer.strip():
             raise self.wrong(name, "is empty")
         return answer
 
     def objects(self, name: str, record: str) -> list[Fields]:
-        """A field that must be a list of objects; `record` names one by its index, `conv-26 qa[{}]`."""
+        """A field that must be a list of objects; `record` names one by its index, `conv-26
+        qa[{}]`.
+        """
         # The id of a conversation may hold braces of its own: the last pair is ours.
         before, _, after = record.rpartition("{}")
         return [
@@ -110,7 +117,10 @@ class Fields:
         ]
 
     def get(self, name: str, kind: str) -> Any:
-        """A field of one of `KINDS`. Raises `UserError` where it is missing or of another type; a truth value is no number."""
+        """A field of one of `KINDS`.
+
+        Raises `UserError` where it is missing or of another type; a boolean is not a number.
+        """
         if name not in self.values:
             raise self.wrong(name, "is missing")
         value = self.values[name]
@@ -137,10 +147,10 @@ def kind_of(value: Any) -> str:
     """A JSON value's type in words."""
     names = {
         type(None): "null",
-        bool: "a truth value",
+        bool: "a boolean",
         int: "an integer",
         float: "a number",
-        str: "text",
+        str: "a string",
         list: "a list",
         dict: "an object",
     }

@@ -27,7 +27,10 @@ class FolderContent:
 def read_folder(
     info: DatasetInfo, folder: Path, names: Sequence[str], *, allow_unpinned: bool
 ) -> FolderContent:
-    """Reads files of a data set's folder. Raises `UserError` where one is missing, can't be read, or is not the registered one."""
+    """Reads files of a data set's folder.
+
+    Raises `UserError` where one is missing, can't be read, or is not the registered one.
+    """
     registered: Mapping[str, FileInfo] = {file.name: file for file in info.files}
     files, whole, pinned = {}, sha256(), True
     for name in names:
@@ -36,4 +39,4 @@ def read_folder(
         digest = digest_of(files[name])
         whole.update(f"{name}\0{digest}\n".encode())
         pinned = check_pin(one, folder / name, digest, allow_unpinned=allow_unpinned) and pinned
-    return FolderContent(files, whole.hexdigest(), pinned)
+    return FolderContent(files=files, sha256=whole.hexdigest(), pinned=pinned)

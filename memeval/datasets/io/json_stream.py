@@ -15,9 +15,11 @@ BLOCK = 1 << 16
 
 
 def stream_list(path: Path) -> Iterator[Any]:
-    """The items of the list in a file, one after the other, whole numbers as int and others as float.
+    """The items of the list in a file, one after the other, whole numbers as int and others as
+    float.
 
-    Raises `UserError` naming file and item where the file is no list, or is damaged: what was read before the damage is never all there is.
+    Raises `UserError` naming file and item where the file is no list, or is damaged: what was read
+    before the damage is never all there is.
     """
     import ijson  # type: ignore[import-untyped]
 

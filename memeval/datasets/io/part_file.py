@@ -1,4 +1,6 @@
-"""The beginning of a download on disk: a file that is ours alone, whoever else writes to the folder."""
+"""The beginning of a download on disk: a file that is ours alone, whoever else writes to the
+folder.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +62,12 @@ class Part:
 
 @contextmanager
 def part_file(target: Path) -> Iterator[Part]:
-    """A part of `target`: one that an earlier download left and that nobody is writing, else a new one under a name of its own.
+    """A part of `target`: one that an earlier download left and that nobody is writing, else a new
+    one under a name of its own.
 
-    Links are never followed and files of others never taken, so that a prepared folder can't turn a download against another file. What
-    is not discarded stays where the download breaks off, for the next one to continue.
+    Links are never followed and files of others never taken, so that a prepared folder can't turn a
+    download against another file. What is not discarded stays where the download breaks off, for
+    the next one to continue.
     """
     part = next(_left(target), None) or _new(target)
     try:
@@ -75,7 +79,10 @@ def part_file(target: Path) -> Iterator[Part]:
 
 
 def _left(target: Path) -> Iterator[Part]:
-    """SystemContext that earlier downloads left behind, the largest first; what is no plain file of ours is passed over."""
+    """Parts that earlier downloads left behind, the largest first.
+
+    Anything that is not a plain file of ours is ignored.
+    """
     names = sorted(target.parent.glob(f"{_escaped(target.name)}*.part"), key=_size, reverse=True)
     for path in names:
         try:
@@ -83,7 +90,7 @@ def _left(target: Path) -> Iterator[Part]:
         except OSError:
             continue
         if _is_ours(file, path):
-            yield Part(path, target, file)
+            yield Part(path=path, target=target, file=file)
             return
         os.close(file)
 
@@ -107,7 +114,7 @@ def _new(target: Path) -> Part:
     path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     fcntl.flock(file, fcntl.LOCK_EX)
-    return Part(path, target, file)
+    return Part(path=path, target=target, file=file)
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,6 @@
-"""Reads tables of comma-separated values, so that whatever is wrong is named by file, line and column."""
+"""Reads tables of comma-separated values, so that whatever is wrong is named by file, line and
+column.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ def header(content: bytes, path: Path) -> tuple[str, ...]:
 
 
 def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Fields]:
-    """The rows by column name, each under the line on which it ends, `line 12`; rows without a single cell are passed over.
+    """The rows by column name, each under the line on which it ends, `line 12`; rows without a
+    single cell are passed over.
 
-    Raises `UserError` where the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one of `columns` or any row, or where a row
-    has more or fewer cells than the header.
+    Raises `UserError` where the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
+    of `columns` or any row, or where a row has more or fewer cells than the header.
     """
     lines = _rows(content, path)
     _, names = next(lines)
@@ -33,7 +36,9 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
         raise UserError(
             f"{path}: line 1: column '{missing}' is missing; there is {one_line(', '.join(names), 4 * SHOWN)}."
         )
-    rows = [_row(path, number, names, cells) for number, cells in lines if cells]
+    rows = [
+        _row(path=path, number=number, names=names, cells=cells) for number, cells in lines if cells
+    ]
     if not rows:
         raise UserError(f"{path} holds no row below its header.")
     return rows
@@ -42,9 +47,9 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
 def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> Fields:
     if len(cells) != len(names):
         raise UserError(
-            f"{path}: line {number}: {len(cells)} cells, and the header has {len(names)} columns: is the file cut off?"
+            f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} columns: is the file cut off?"
         )
-    return Fields(path, f"line {number}", dict(zip(names, cells, strict=True)))
+    return Fields(path=path, record=f"line {number}", values=dict(zip(names, cells, strict=True)))
 
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:

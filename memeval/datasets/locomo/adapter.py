@@ -1,4 +1,6 @@
-"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a user's own conversations."""
+"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a
+user's own conversations.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo.audit import Correction, read_corrections
-from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case, repair_evidence
-from memeval.datasets.registry import LOCOMO, LOCOMO_AUDIT
+from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
+from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
+from memeval.datasets.locomo.schema import read_case, repair_evidence
 from memeval.errors import UserError
-from memeval.metrics.retrieval import official_evidence_recall
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
@@ -29,7 +31,9 @@ class LocomoSettings(DatasetSettings):
     """Settings of the data sets in LoCoMo's schema."""
 
     labels: Literal["original", "exclude", "corrected"] = at(ANSWER, "original")
-    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's gold and evidence instead."""
+    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's
+    gold and evidence instead.
+    """
     images: Literal["caption", "none"] = at(PREPARE, "caption")
     """Whether captions of shared images are part of a turn."""
     category_names: str = at(RUN, "official")
@@ -45,11 +49,11 @@ class LocomoSettings(DatasetSettings):
 class Locomo(Dataset):
     """Reads a file in LoCoMo's schema.
 
-    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and filters must not renumber.
+    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and
+    filters must not renumber.
     """
 
     settings_type = LocomoSettings
-    scorer: ClassVar[str] = "locomo"
     settings: LocomoSettings
 
     def __init__(
@@ -67,10 +71,15 @@ class Locomo(Dataset):
 
     def open(self) -> LoadedDataset:
         digest, pinned, _ = self._content
-        return LoadedDataset(self.info, self.path, digest, pinned, tuple(self._notes()))
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=digest, pinned=pinned, notes=tuple(self._notes())
+        )
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._whole)
+
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        return locomo_metrics(answer, question)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         form = self.settings.evidence_recall
@@ -190,12 +199,12 @@ class Locomo(Dataset):
         repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
         if odd:
             yield (
-                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are no turn id: "
+                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are not turn ids: "
                 f"{repaired} repaired, {len(odd) - repaired} dropped"
             )
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
-            yield f"evidence: {without} of {len(cited)} questions name none"
+            yield f"evidence: {without} of {len(cited)} questions name no evidence"
         adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:

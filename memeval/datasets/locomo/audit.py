@@ -1,4 +1,6 @@
-"""The ground-truth audit of LoCoMo (github.com/dial481/locomo-audit): which of its questions have a wrong gold or cite the wrong turns."""
+"""The ground-truth audit of LoCoMo (github.com/dial481/locomo-audit): which of its questions have a
+wrong gold or cite the wrong turns.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def read_corrections(
 ) -> Mapping[int, Mapping[int, Correction]]:
     """Corrections by position of the conversation and of the question in it.
 
-    `questions` are the data file's own lists: each correction must quote the question that stands at its position.
+    `questions` are the data file's own lists: each correction must quote the question that stands
+    at its position.
     """
     items = parse_json(content, path)
     if not isinstance(items, list):

@@ -1,7 +1,8 @@
-"""What the categories of LoCoMo are called: the official naming, and those of published tables that differ from it.
+"""What the categories of LoCoMo are called: the official naming, and those of published tables that
+differ from it.
 
-Records hold ids; a report derives names from here. Only `official` is true (see docs); the others serve to read and to compare with tables
-that were printed under them.
+Records hold ids; a report derives names from here. Only `official` is true (see docs); the others
+serve to read and to compare with tables that were printed under them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId
+
+MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
 
 LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 """Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported apart."""
@@ -41,11 +44,16 @@ LOCOMO_NAMES: Mapping[str, Mapping[CategoryId, str]] = {
 }
 
 WITHDRAWN = {"zep": "mirix"}
-"""Namings that there were and that fit no table, with the one to take: Zep's rows of 75.14 % follow MIRIX's."""
+"""Namings that there were and that fit no table, with the one to take: Zep's rows of 75.14 % follow
+MIRIX's.
+"""
 
 
 def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
-    """LoCoMo's category names under one of the namings. Raises `UserError` for one that there is not."""
+    """LoCoMo's category names under one of the namings.
+
+    Raises `UserError` for one that there is not.
+    """
     if naming in WITHDRAWN:
         raise UserError(
             f"dataset.category_names={naming} is gone: no published table has these names",

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
+from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 from memeval.shown import one_line
 
-ADVERSARIAL = 5
 CATEGORIES = (1, 2, 3, 4, 5)
 
 SESSION = re.compile(r"session_([0-9]{1,6})")
@@ -62,12 +62,17 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]"))
     )
     return EvalCase(
-        case_id, sessions, questions, speakers=(talk.text("speaker_a"), talk.text("speaker_b"))
+        case_id=case_id,
+        sessions=sessions,
+        questions=questions,
+        speakers=(talk.text("speaker_a"), talk.text("speaker_b")),
     )
 
 
 def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str, ...]:
-    """Turn ids named in the strings, however they are written there; those that exist, each once, in order."""
+    """Turn ids named in the strings, however they are written there; those that exist, each once,
+    in order.
+    """
     found = (
         f"D{int(session)}:{int(turn)}"
         for text in strings
@@ -107,23 +112,23 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
             raise talk.wrong(key, f"is not written session_{number}")
         started_at = parse_date(talk.text(f"{key}_date_time"))
         if started_at is None:
-            raise talk.wrong(f"{key}_date_time", "is no date like '1:56 pm on 8 May, 2023'")
+            raise talk.wrong(f"{key}_date_time", "is not a date like '1:56 pm on 8 May, 2023'")
         turns = [
             _turn(turn, started_at, captions)
             for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
         ]
         if turns:
-            yield Session(f"s{number}", started_at, tuple(turns))
+            yield Session(session_id=f"s{number}", started_at=started_at, turns=tuple(turns))
 
 
 def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
     caption = turn.text("blip_caption") if turn.values.get("blip_caption") is not None else None
     return Turn(
-        turn.text("dia_id"),
-        turn.text("speaker"),
-        turn.text("text"),
-        time,
-        (caption or None) if captions else None,
+        turn_id=turn.text("dia_id"),
+        speaker=turn.text("speaker"),
+        text=turn.text("text"),
+        time=time,
+        caption=(caption or None) if captions else None,
     )
 
 

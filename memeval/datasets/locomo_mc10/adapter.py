@@ -1,4 +1,6 @@
-"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo, where the published file can't be had."""
+"""LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo,
+where the published file is not available.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from typing import IO, Any, ClassVar, Literal
 from memeval.config.paths import data_dir
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import (
@@ -24,13 +27,14 @@ from memeval.datasets.locate import (
     missing,
     read_file,
 )
+from memeval.datasets.locomo.info import LOCOMO
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
+from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
 from memeval.datasets.locomo_mc10.metrics import position_measures
 from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffled
-from memeval.datasets.registry import DEMO, LOCOMO, LOCOMO_MC10
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -45,10 +49,14 @@ class LocomoMc10Settings(DatasetSettings):
     """Settings of LoCoMo-MC10."""
 
     choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
-    """`shuffled` puts the choices of each question in a random order, which depends on `choice_seed` and the question's id alone."""
+    """`shuffled` puts the choices of each question in a random order, which depends on
+    `choice_seed` and the question's id alone.
+    """
     choice_seed: int = at(ANSWER, 0)
     derive: bool = at(PREPARE, False)
-    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers; `path` then names that file."""
+    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers;
+    `path` then names that file.
+    """
     derive_seed: int = at(ANSWER, 0)
     category_names: str = at(RUN, "official")
     """Whose names the tables use, see `memeval.datasets.locomo.names`."""
@@ -59,7 +67,10 @@ class LocomoMc10Settings(DatasetSettings):
 
 
 class LocomoMc10(Dataset):
-    """Reads a file of JSON lines in LoCoMo-MC10's schema, a case a conversation. Evidence is LoCoMo's, where its file is there, too."""
+    """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
+
+    Evidence is LoCoMo's, if LoCoMo's file is there.
+    """
 
     settings_type = LocomoMc10Settings
     judges: ClassVar[tuple[str, ...]] = ("accuracy",)
@@ -89,7 +100,12 @@ class LocomoMc10(Dataset):
                 f"{digest} seed={self.settings.derive_seed} version={VERSION}".encode()
             )
             return LoadedDataset(
-                self.info, self._original_path, made_of, pinned, self._derived_notes(), derived=True
+                info=self.info,
+                path=self._original_path,
+                sha256=made_of,
+                pinned=pinned,
+                notes=self._derived_notes(),
+                derived=True,
             )
         pinned = check_pin(
             self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
@@ -102,7 +118,13 @@ class LocomoMc10(Dataset):
         mark = self._mark
         notes = (*self._file_notes(), *([_derived_note(mark)] if mark else ()))
         return LoadedDataset(
-            self.info, self.path, digest, pinned, notes, excerpt=part, derived=mark is not None
+            info=self.info,
+            path=self.path,
+            sha256=digest,
+            pinned=pinned,
+            notes=notes,
+            excerpt=part,
+            derived=mark is not None,
         )
 
     def read(self) -> Iterator[EvalCase]:
@@ -132,7 +154,9 @@ class LocomoMc10(Dataset):
         return tuple(notes)
 
     def write(self, file: IO[str]) -> tuple[int, int]:
-        """Derived rows as JSON lines in the published schema, each with a field `derived` that says what it was made from."""
+        """Derived rows as JSON lines in the published schema, each with a field `derived` that says
+        what it was made from.
+        """
         if not self.settings.derive:
             raise UserError(
                 f"data set '{self.info.name}' is a file already; derived rows can be written.",
@@ -204,7 +228,9 @@ class LocomoMc10(Dataset):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """What the first row of a file says of its derivation; None where it says nothing, or can't be read: `read` then tells."""
+        """What the first row of a file says of its derivation; None where it says nothing, or can't
+        be read: `read` then tells.
+        """
         try:
             first = next(read_lines(self.path), None)
         except UserError:
@@ -214,7 +240,9 @@ class LocomoMc10(Dataset):
 
     @property
     def _original_path(self) -> Path:
-        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the data folder's."""
+        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the
+        data folder's.
+        """
         if self.settings.derive and self.settings.path:
             return self.path
         beside = self.path.parent.parent / self._source_info.file
@@ -222,7 +250,10 @@ class LocomoMc10(Dataset):
 
     @cached_property
     def _original(self) -> tuple[str, bool, bytes]:
-        """Digest of LoCoMo's file, whether it is the registered one, and its content. Raises `UserError` where none may be used."""
+        """Digest of LoCoMo's file, whether it is the registered one, and its content.
+
+        Raises `UserError` where none may be used.
+        """
         content = read_file(self._source_info, self._original_path)
         digest = digest_of(content)
         pinned = check_pin(

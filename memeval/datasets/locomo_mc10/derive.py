@@ -1,7 +1,8 @@
-"""Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong choices drawn from other questions' answers.
+"""Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong
+choices drawn from other questions' answers.
 
-They stand in for the published file where that can't be had. Its wrong choices were written for each question; ours were not, so that the
-figures of the two do not compare.
+They stand in for the published file where that is not available. Its wrong choices were written for
+each question; ours were not, so that the figures of the two do not compare.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memeval.datasets.io.fields import Fields
-from memeval.datasets.locomo.names import LOCOMO_NAMES
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
+from memeval.datasets.locomo.schema import read_case
 from memeval.metrics.refusal import is_refusal
 from memeval.records import CategoryId, EvalCase
 
@@ -31,11 +32,15 @@ Pool = Mapping[CategoryId, Mapping[str, Sequence[str]]]
 
 
 def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
-    """A row for each question, in the file's order. Raises `UserError` where a conversation does not parse.
+    """A row for each question, in the file's order.
 
-    Wrong choices are other answers of the same category: first those of the same conversation, then those of others, then answers of other
-    categories, each group in a random order. None says the same as the right one or as another, has words that are all among theirs, or
-    says that there is no answer. For category 5 they are what its questions pretend (`adversarial_answer`), the question's own first.
+    Raises `UserError` where a conversation does not parse.
+
+    Wrong choices are other answers of the same category: first those of the same conversation, then
+    those of others, then answers of other categories, each group in a random order. None says the
+    same as the right one or as another, has words that are all among theirs, or says that there is
+    no answer. For category 5 they are what its questions pretend (`adversarial_answer`), the
+    question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
     answers = {
@@ -54,7 +59,11 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
             own = [answer] if question.category == ADVERSARIAL and answer else []
             right = NOT_ANSWERABLE if question.category == ADVERSARIAL else answer
             choices = _choices(
-                right, own, _candidates(pool, question.category, case.case_id, drawn)
+                right,
+                own,
+                _candidates(
+                    pool=pool, category=question.category, conversation=case.case_id, drawn=drawn
+                ),
             )
             drawn.shuffle(choices)
             row = {
@@ -67,7 +76,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
                 "num_choices": len(choices),
                 **haystack,
             }
-            yield Fields(sample.path, f"{case.case_id} qa[{index}]", row)
+            yield Fields(path=sample.path, record=f"{case.case_id} qa[{index}]", values=row)
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:
@@ -123,7 +132,9 @@ def _candidates(
 
 
 def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[str]:
-    """The right choice and wrong ones, none of which says what another does, nor that there is no answer."""
+    """The right choice and wrong ones, none of which says what another does, nor that there is no
+    answer.
+    """
     chosen = [right]
     said = [_words(right)]
     for source in (own, candidates):

@@ -1,4 +1,6 @@
-"""Evidence for LoCoMo-MC10, which carries none: from LoCoMo's own file, by the place of each question in its conversation."""
+"""Evidence for LoCoMo-MC10, which carries none: from LoCoMo's own file, by the place of each
+question in its conversation.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ class Evidence:
     file: str
     """Name of the file that they come from."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Questions by what became of them: `joined`, `none` (LoCoMo names none that is in the haystack), `unlike` (LoCoMo asks something else
-    there), `moved` (the conversation's turns are not LoCoMo's)."""
+    """Questions by what became of them: `joined`, `none` (LoCoMo names none that is in the
+    haystack), `unlike` (LoCoMo asks something else there), `moved` (the conversation's turns are
+    not LoCoMo's).
+    """
 
     def join(self, case: EvalCase) -> EvalCase:
-        """The case with evidence for each question that LoCoMo asks at the same place, where the turns are LoCoMo's."""
+        """The case with evidence for each question that LoCoMo asks at the same place, where the
+        turns are LoCoMo's.
+        """
         origin = self.source.get(case.case_id)
         same_turns = origin is not None and _same_turns(case, origin)
         return replace(
@@ -56,9 +62,9 @@ class Evidence:
         """How far the join went, in one line."""
         joined, total = self.counts["joined"], self.counts.total()
         told = {
-            "none": "name none that is in the haystack",
+            "none": "name no turn of the haystack",
             "unlike": "are other questions there",
-            "moved": "stand in conversations whose turns are not the ones there",
+            "moved": "are in conversations whose turns differ",
         }
         rest = "; ".join(
             f"{self.counts[key]} {what}" for key, what in told.items() if self.counts[key]

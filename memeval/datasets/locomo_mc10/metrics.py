@@ -1,4 +1,6 @@
-"""Measures of choosing among numbered choices, by position: is a choice taken for what it says, or for where it stands?"""
+"""Measures of choosing among numbered choices, by position: is a choice taken for what it says, or
+for where it stands?
+"""
 
 from __future__ import annotations
 
@@ -44,10 +46,12 @@ def read_pairs(records: Iterable[Record]) -> list[tuple[int, int]]:
 
 
 def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:
-    """Total variation distance between how often each position is chosen and how often it is right, in [0, 1]; None without a reply.
+    """Total variation distance between how often each position is chosen and how often it is right,
+    in [0, 1]; None without a reply.
 
-    Half the sum over positions of |share chosen - share right|. 0: each position is chosen as often as it is right, which also holds where
-    all is right. Always choosing one position gives about 0.9 among ten. Chance alone makes it about 1.7 / sqrt(n) for n guesses among ten.
+    Half the sum over positions of |share chosen - share right|. 0: each position is chosen as often
+    as it is right, which also holds where all is right. Always choosing one position gives about
+    0.9 among ten. Chance alone makes it about 1.7 / sqrt(n) for n guesses among ten.
     """
     if not pairs:
         return None

@@ -1,4 +1,7 @@
-"""LoCoMo-MC10's schema: a JSON line a question, each with its whole haystack; the lines of one conversation become one case."""
+"""LoCoMo-MC10's schema: one JSON line per question, each with its whole haystack.
+
+The lines of one conversation become one case.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
-from memeval.datasets.locomo.names import LOCOMO_NAMES
-from memeval.datasets.locomo.schema import ADVERSARIAL
+from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
 from memeval.shown import one_line
@@ -22,7 +24,9 @@ from memeval.shown import one_line
 TYPES: Mapping[str, CategoryId] = {
     name: category for category, name in LOCOMO_NAMES["mc10"].items()
 }
-"""LoCoMo's category by the `question_type` that the file gives it, which is one of the wrong namings."""
+"""LoCoMo's category by the `question_type` that the file gives it, which is one of the wrong
+namings.
+"""
 
 MOST_CHOICES = 10
 """A reply names a choice by one digit."""
@@ -47,7 +51,10 @@ class Row:
 
 
 def read_lines(path: Path) -> Iterator[Fields]:
-    """The objects of a file of JSON lines, blank lines left out, one in memory at a time. Raises `UserError` naming line and column."""
+    """The objects of a file of JSON lines, blank lines left out, one in memory at a time.
+
+    Raises `UserError` naming line and column.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
@@ -80,8 +87,9 @@ def _object(path: Path, number: int, line: bytes) -> Any:
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
     """A case a conversation, as soon as its lines end; one haystack is held at a time.
 
-    Raises `UserError` for a line that does not parse, for a question that is there twice, for a conversation whose lines do not stand
-    together, and for one whose lines carry different haystacks.
+    Raises `UserError` for a line that does not parse, for a question that is there twice, for a
+    conversation whose lines do not stand together, and for one whose lines carry different
+    haystacks.
     """
     ended: set[str] = set()
     for conversation, group in groupby(map(read_row, objects), key=lambda row: row.conversation):
@@ -90,7 +98,7 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
         if conversation in ended:
             raise first.fields.wrong(
                 "question_id",
-                f"goes back to {quoted(conversation)}, whose lines ended before: they must stand together",
+                f"goes back to {quoted(conversation)}, whose lines ended before: they must follow one another",
             )
         ended.add(conversation)
         yield _case(first, rows)
@@ -103,7 +111,12 @@ def read_row(fields: Fields) -> Row:
     if match is None:
         raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
     named = replace(fields, record=f"{fields.record}, {question_id}")
-    return Row(named, question_id, match["conversation"], int(match["index"]))
+    return Row(
+        fields=named,
+        question_id=question_id,
+        conversation=match["conversation"],
+        index=int(match["index"]),
+    )
 
 
 def _case(first: Row, others: Iterable[Row]) -> EvalCase:
@@ -112,7 +125,7 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
     questions = {first.question_id: _question(first)}
     for row in others:
         if row.question_id in questions:
-            raise row.fields.wrong("question_id", "is there twice; it must be unique")
+            raise row.fields.wrong("question_id", "occurs twice; it must be unique")
         for name in HAYSTACK:
             if row.fields.items(name) != first.fields.values[name]:
                 raise row.fields.wrong(
@@ -120,7 +133,12 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
                     f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a conversation share one haystack",
                 )
         questions[row.question_id] = _question(row)
-    return EvalCase(first.conversation, sessions, tuple(questions.values()), tuple(speakers))
+    return EvalCase(
+        case_id=first.conversation,
+        sessions=sessions,
+        questions=tuple(questions.values()),
+        speakers=tuple(speakers),
+    )
 
 
 def _sessions(row: Fields) -> Iterator[Session]:
@@ -134,11 +152,11 @@ def _sessions(row: Fields) -> Iterator[Session]:
     for name, items in (("haystack_session_datetimes", dates), ("haystack_sessions", talks)):
         if len(items) != len(ids):
             raise row.wrong(
-                name, f"has {len(items)} entries, and haystack_session_ids has {len(ids)}"
+                name, f"has {len(items)} entries, but haystack_session_ids has {len(ids)}"
             )
     numbers = [_number(row, session_id) for session_id in ids]
     if numbers != sorted(set(numbers)):
-        raise row.wrong("haystack_session_ids", "are not in the order of their numbers, each once")
+        raise row.wrong("haystack_session_ids", "must be in the order of their numbers, each once")
     for number, date, turns in zip(numbers, dates, talks, strict=True):
         place = f"{row.record}: haystack_sessions[{number}]"
         if not isinstance(turns, list):
@@ -148,9 +166,9 @@ def _sessions(row: Fields) -> Iterator[Session]:
             Fields.of(row.path, f"{place}[{position}]", turn) for position, turn in enumerate(turns)
         )
         yield Session(
-            f"s{number}",
-            time,
-            tuple(
+            session_id=f"s{number}",
+            started_at=time,
+            turns=tuple(
                 _turn(turn, f"D{number}:{place}", time) for place, turn in enumerate(said, start=1)
             ),
         )
@@ -172,7 +190,7 @@ def _time(row: Fields, date: str) -> datetime:
     except ValueError:
         raise row.wrong(
             "haystack_session_datetimes",
-            f"holds {quoted(date)}, which is no date like 2023-05-08T13:56:00",
+            f"holds {quoted(date)}, which is not a date like 2023-05-08T13:56:00",
         ) from None
 
 
@@ -183,9 +201,9 @@ def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
         raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
     match = _SPEAKER.match(content)
     return (
-        Turn(turn_id, match[1].title(), content[match.end() :], time)
+        Turn(turn_id=turn_id, speaker=match[1].title(), text=content[match.end() :], time=time)
         if match
-        else Turn(turn_id, role, content, time)
+        else Turn(turn_id=turn_id, speaker=role, text=content, time=time)
     )
 
 
@@ -208,10 +226,10 @@ def _question(row: Row) -> EvalQuestion:
         ("num_sessions", fields.integer("num_sessions"), len(fields.items("haystack_session_ids"))),
     ):
         if told != counted:
-            raise fields.wrong(name, f"is {told}, and there are {counted}")
+            raise fields.wrong(name, f"is {told}, but there are {counted}")
     if not 0 <= right < len(choices):
         raise fields.wrong(
-            "correct_choice_index", f"is {right}, and there are {len(choices)} choices"
+            "correct_choice_index", f"is {right}, but there are {len(choices)} choices"
         )
     if choices[right] != answer:
         raise fields.wrong(

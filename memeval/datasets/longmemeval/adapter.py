@@ -37,7 +37,9 @@ class LongMemEvalSettings(DatasetSettings):
 
 
 class LongMemEval(Dataset):
-    """Reads a file in LongMemEval's schema, one item at a time: one question is one case with its own history."""
+    """Reads a file in LongMemEval's schema, one item at a time: one question is one case with its
+    own history.
+    """
 
     settings_type = LongMemEvalSettings
     judges: ClassVar[tuple[str, ...]] = (
@@ -55,8 +57,8 @@ class LongMemEval(Dataset):
     ) -> None:
         super().__init__(path, info, settings)
         self._odd: Counter[str] = Counter()
-        if self.settings.roles == "user":  # an exchange is closed by the assistant's reply
-            self.granularities = tuple(name for name in GRANULARITIES if name != "exchange")
+        if self.settings.roles == "user":  # a round is closed by the assistant's reply
+            self.granularities = tuple(name for name in GRANULARITIES if name != "round")
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -71,7 +73,14 @@ class LongMemEval(Dataset):
             self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
         )
         notes = excerpt_notes(self.info, self._digest)
-        return LoadedDataset(self.info, self.path, self._digest, pinned, notes, excerpt=bool(notes))
+        return LoadedDataset(
+            info=self.info,
+            path=self.path,
+            sha256=self._digest,
+            pinned=pinned,
+            notes=notes,
+            excerpt=bool(notes),
+        )
 
     @cached_property
     def _digest(self) -> str:
@@ -128,7 +137,9 @@ class LongMemEval(Dataset):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """The official retrieval metrics of a question that they count; they are defined where user turns alone are indexed."""
+        """The official retrieval metrics of a question that they count; they are defined where user
+        turns alone are indexed.
+        """
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
         return official_metrics(ranking, question.evidence, session_of)

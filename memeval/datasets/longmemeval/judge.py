@@ -21,7 +21,9 @@ KIND_OF = {
     "knowledge-update": "update",
     "single-session-preference": "preference",
 }
-"""Which prompt judges a question type; `abstention` judges the questions that have no answer, whatever their type."""
+"""Kind of prompt template by question type. `abstention` judges the questions without an answer,
+whatever their type.
+"""
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 
 
@@ -39,7 +41,7 @@ class YesNoJudge(ModelJudge):
     async def _says_yes(
         self, kind: str, question: EvalQuestion, answer: str, tried: int
     ) -> Verdict:
-        """The verdict under the words of a kind of question."""
+        """The verdict under the prompt template of a kind of question."""
         prompt = self._prompt(question, answer, self._template.parts[kind], REPLY_TOKENS)
 
         def read(reply: Completion) -> Verdict | None:
@@ -51,7 +53,9 @@ class YesNoJudge(ModelJudge):
                 return None
             if question.answerable:
                 return self.verdict(answer, right=right, score=float(right))
-            return Verdict(self.name, Label.CORRECT if right else Label.WRONG, float(right))
+            return Verdict(
+                judge=self.name, label=Label.CORRECT if right else Label.WRONG, score=float(right)
+            )
 
         return await self._voted(prompt, read, tried)
 
@@ -68,12 +72,13 @@ class LongMemEvalJudge(YesNoJudge):
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts, one a kind of question. A file of one's own has a section for each: see `sections_from_file`."""
+        """A template of parts, one per kind of question.
+
+        A user's file has a section for each: see `sections_from_file`.
+        """
         if prompt_file:
             return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
-        return joined(
-            "judge_longmemeval", {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
-        )
+        return joined("judge_longmemeval", templates())
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
@@ -81,12 +86,20 @@ class LongMemEvalJudge(YesNoJudge):
         return await self._says_yes(kind_of(question), question, answer, tried)
 
 
+def templates() -> dict[str, PromptTemplate]:
+    """Our prompt template for each kind of question."""
+    return {kind: load_builtin(f"judge_longmemeval_{kind}", __package__) for kind in KINDS}
+
+
 def kind_of(question: EvalQuestion) -> str:
-    """The prompt that judges a question. Raises `UserError` for a question type that the protocol does not have."""
+    """The prompt that judges a question.
+
+    Raises `UserError` for a question type that the protocol does not have.
+    """
     if not question.answerable:
         return ABSTENTION
     if question.category not in KIND_OF:
         raise UserError(
-            f"judge=longmemeval knows no question type '{question.category}'; it has {', '.join(KIND_OF)}"
+            f"judge=longmemeval has no prompt for the question type '{question.category}'; it has {', '.join(KIND_OF)}"
         )
     return KIND_OF[str(question.category)]

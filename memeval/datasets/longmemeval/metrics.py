@@ -1,7 +1,9 @@
-"""LongMemEval's own figures: retrieval metrics as its code computes them, which are not the textbook's.
+"""LongMemEval's own figures: retrieval metrics as its code computes them, which are not the
+textbook's.
 
-Source: Wu et al., ICLR 2025, src/retrieval/eval_utils.py. Documents are user turns, or sessions as their user turns; relevant are those
-that hold a flagged turn. Questions that are not answerable, or flag no user turn, are left out of the means.
+Source: Wu et al., ICLR 2025, src/retrieval/eval_utils.py. Documents are user turns, or sessions as
+their user turns; relevant are those that hold a flagged turn. Questions that are not answerable, or
+flag no user turn, are left out of the means.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ PREFIX = "official/"
 
 
 def official_dcg(ranks: Iterable[int]) -> float:
-    """Gain of relevant documents at 1-based ranks: 1 at the first, then 1 / log2(rank), so that the first two weigh the same."""
+    """Gain of relevant documents at 1-based ranks: 1 at the first, then 1 / log2(rank), so that the
+    first two weigh the same.
+    """
     return sum(1.0 if rank == 1 else 1 / log2(rank) for rank in ranks)
 
 
 def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
-    """Gain of the relevant documents within k, over that of `relevant` ones at the first ranks; 0.0 where nothing is relevant."""
+    """Gain of the relevant documents within k, over that of `relevant` ones at the first ranks; 0.0
+    where nothing is relevant.
+    """
     ideal = official_dcg(range(1, min(relevant, k) + 1))
     return official_dcg(rank for rank in ranks if rank <= k) / ideal if ideal else 0.0
 
@@ -30,10 +36,12 @@ def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
 def official_metrics(
     ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
 ) -> dict[str, float | None]:
-    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where units are neither turns nor sessions.
+    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where
+    units are neither turns nor sessions.
 
-    `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case. None where a ranking ends before k.
-    A ranking of turns is also measured by sessions: see `sessions_of_turns`.
+    `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case. None
+    where a ranking ends before k. A ranking of turns is also measured by sessions: see
+    `sessions_of_turns`.
     """
     if not ranking:
         return {}
@@ -42,15 +50,20 @@ def official_metrics(
         sessions.setdefault(session, []).append(turn)
     if all(len(unit) == 1 for unit in ranking):
         turns = [unit[0] for unit in ranking]
-        return _documents("turn", turns, set(evidence), len(session_of)) | sessions_of_turns(
-            turns, set(evidence), session_of
-        )
+        return _documents(
+            name="turn", ranked=turns, relevant=set(evidence), corpus=len(session_of)
+        ) | sessions_of_turns(turns, set(evidence), session_of)
     units = [session_of[unit[0]] if unit else "" for unit in ranking]
     if all(
         sorted(unit) == sorted(sessions.get(session, ()))
         for unit, session in zip(ranking, units, strict=True)
     ):
-        return _documents("session", units, {session_of[turn] for turn in evidence}, len(sessions))
+        return _documents(
+            name="session",
+            ranked=units,
+            relevant={session_of[turn] for turn in evidence},
+            corpus=len(sessions),
+        )
     return {}
 
 
@@ -76,8 +89,8 @@ def sessions_of_turns(
 ) -> dict[str, float | None]:
     """A ranking of turns, measured by sessions: turns are taken until k sessions are among them.
 
-    The official ids tell a session's flagged turns from its others, so that such a session counts as two; each flagged turn gains on its
-    own.
+    The official ids tell a session's flagged turns from its others, so that such a session counts
+    as two; each flagged turn gains on its own.
     """
     ranks = [rank for rank, turn in enumerate(ranked, start=1) if turn in relevant]
     depths = list(_new_at([(session_of[turn], turn in relevant) for turn in ranked]))

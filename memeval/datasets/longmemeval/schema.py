@@ -1,7 +1,7 @@
 """LongMemEval's JSON schema: one item of the file becomes one case with one question.
 
-What systems see tells nothing about evidence: the official ids of sessions contain the word "answer" and those of questions "_abs", so
-that cases, sessions and turns get ids by place alone.
+What systems see tells nothing about evidence: the official ids of sessions contain the word
+"answer" and those of questions "_abs", so that cases, sessions and turns get ids by place alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ABILITIES = {
     "temporal-reasoning": "TR",
     "knowledge-update": "KU",
 }
-"""Ability by question type; a question that the history does not answer counts as ABS instead, whatever its type."""
+"""Ability by question type; a question that the history does not answer counts as ABS instead,
+whatever its type.
+"""
 
 Roles = Literal["all", "user"]
 
@@ -60,17 +62,24 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
     question_id = item.text("question_id")
     if not question_id.strip():
         raise item.wrong("question_id", "is empty")
-    item = Fields(item.path, f"record {index} ({question_id})", item.values)
+    item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
         raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
     ordered = sorted(dated, key=lambda one: one.started_at)
     sessions = tuple(_session(number, one) for number, one in enumerate(ordered, start=1))
-    question = _question(item, question_id, answerable, _evidence(ordered))
+    question = _question(
+        item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
+    )
     ids = item.texts("haystack_session_ids")
     return Item(
-        case=EvalCase(f"h{index}", sessions, (question,), speakers=("user", "assistant")),
+        case=EvalCase(
+            case_id=f"h{index}",
+            sessions=sessions,
+            questions=(question,),
+            speakers=("user", "assistant"),
+        ),
         repeats_session=len(set(ids)) < len(ids),
         asked_early=any(
             question.asked_at is not None and one.started_at > question.asked_at for one in dated
@@ -80,7 +89,10 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
 
 
 def parse_date(text: str) -> datetime | None:
-    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date. The day of the week is not looked at."""
+    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date.
+
+    The day of the week is not looked at.
+    """
     match = DATE.fullmatch(text)
     try:
         return datetime(*map(int, match.groups())) if match else None  # type: ignore[arg-type]
@@ -99,7 +111,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
             raise item.wrong(name, f"holds {len(found)} entries for {len(haystack)} sessions")
     item.texts("answer_session_ids")
     return [
-        _dated(item, number, turns, date, roles)
+        _dated(item=item, number=number, turns=turns, date=date, roles=roles)
         for number, (turns, date) in enumerate(zip(haystack, dates, strict=True))
     ]
 
@@ -108,7 +120,8 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
     started_at = parse_date(date)
     if started_at is None:
         raise item.wrong(
-            f"haystack_dates[{number}]", f"is {quoted(date)}, no date like '2023/05/30 (Tue) 23:40'"
+            f"haystack_dates[{number}]",
+            f"is {quoted(date)}, not a date like '2023/05/30 (Tue) 23:40'",
         )
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
@@ -129,10 +142,15 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
 
 def _session(number: int, dated: _Dated) -> Session:
     turns = (
-        Turn(f"s{number}:{place}", turn.text("role"), turn.text("content"), dated.started_at)
+        Turn(
+            turn_id=f"s{number}:{place}",
+            speaker=turn.text("role"),
+            text=turn.text("content"),
+            time=dated.started_at,
+        )
         for place, turn in dated.turns
     )
-    return Session(f"s{number}", dated.started_at, tuple(turns))
+    return Session(session_id=f"s{number}", started_at=dated.started_at, turns=tuple(turns))
 
 
 def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
@@ -148,7 +166,7 @@ def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
 def _flagged(turn: Fields) -> bool:
     flag = turn.values.get("has_answer", False)
     if not isinstance(flag, bool):
-        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a truth value")
+        raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
     return flag
 
 
@@ -178,6 +196,6 @@ def _asked_at(item: Fields) -> datetime | None:
     if asked_at is None:
         raise item.wrong(
             "question_date",
-            f"is {quoted(item.values['question_date'])}, no date like '2023/05/30 (Tue) 23:40'",
+            f"is {quoted(item.values['question_date'])}, not a date like '2023/05/30 (Tue) 23:40'",
         )
     return asked_at

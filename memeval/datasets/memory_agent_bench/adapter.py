@@ -1,4 +1,6 @@
-"""MemoryAgentBench (Hu et al., 2025): a long context is read piece by piece, then many questions are asked about it."""
+"""MemoryAgentBench (Hu et al., 2025): a long context is read in pieces, then many questions are
+asked about it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ FILES = {
 
 
 @dataclass(frozen=True)
-class MemaeSettings(DatasetSettings):
+class MemoryAgentBenchSettings(DatasetSettings):
     """Settings of the data sets in MemoryAgentBench's schema."""
 
     split: Literal[
@@ -52,9 +54,9 @@ class MemaeSettings(DatasetSettings):
 class MemoryAgentBench(Dataset):
     """Reads a split row by row: one row is one case, and holds one sub-data set."""
 
-    settings_type = MemaeSettings
+    settings_type = MemoryAgentBenchSettings
     judges: ClassVar[tuple[str, ...]] = (
-        "memae",
+        "memory_agent_bench",
         "keyword",
         "exact_match",
         "token_f1",
@@ -62,7 +64,7 @@ class MemoryAgentBench(Dataset):
         "mem0",
     )
     granularities: tuple[str, ...] = ("turn", "chunk")
-    settings: MemaeSettings
+    settings: MemoryAgentBenchSettings
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -82,7 +84,7 @@ class MemoryAgentBench(Dataset):
         return self.path if self.path.is_file() else self.path / FILES[self.settings.split]
 
     def open(self) -> LoadedDataset:
-        """Reads the outline of all rows, so that what is wrong in it is told before a run starts."""
+        """Reads the outline of all rows, so that mistakes in it are reported before a run starts."""
         try:
             digest = file_digest(self._file)
         except FileNotFoundError:
@@ -103,10 +105,12 @@ class MemoryAgentBench(Dataset):
             registered, self._file, digest, allow_unpinned=self.settings.allow_unpinned
         )
         self._check_choice()
-        return LoadedDataset(self.info, self._file, digest, pinned)
+        return LoadedDataset(info=self.info, path=self._file, sha256=digest, pinned=pinned)
 
     def _check_choice(self) -> None:
-        """Raises `UserError` for sub-data sets that the file does not hold, and where none is left to ask."""
+        """Raises `UserError` for sub-data sets that the file does not have, and where no questions
+        are left.
+        """
         sources, categories = self._outline.sources, self.settings.categories
         if not any(map(self._chosen, sources)):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
@@ -117,7 +121,7 @@ class MemoryAgentBench(Dataset):
             self._chosen(source) and source in categories for source in sources
         ):
             raise UserError(
-                f"dataset.subset={self.settings.subset} is none of dataset.categories={list(categories)}: nothing is asked"
+                f"dataset.subset={self.settings.subset} is not one of dataset.categories={list(categories)}: no questions are left"
             )
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
@@ -129,7 +133,9 @@ class MemoryAgentBench(Dataset):
             for source in self._outline.sources
             if metric_of(source) in JUDGED and self._chosen(source)
         )
-        return tuple(source for source in judged if judge == "memae" and source in asked)
+        return tuple(
+            source for source in judged if judge == "memory_agent_bench" and source in asked
+        )
 
     @cached_property
     def _outline(self) -> Outline:
@@ -149,7 +155,9 @@ class MemoryAgentBench(Dataset):
         return Outline(tuple(sources), frozenset(name for name, count in ids.items() if count == 1))
 
     def _chosen(self, source: str) -> bool:
-        """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or up to the `*` that ends it."""
+        """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or
+        up to the `*` that ends it.
+        """
         subset = self.settings.subset
         if subset is None or source == subset:
             return True
@@ -180,7 +188,9 @@ class MemoryAgentBench(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were asked."""
+        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were
+        asked.
+        """
         by_metric = {
             metric: [r for r in records if metric_of(str(r.category)) == metric]
             for metric in (*RULES, *sorted(JUDGED))
@@ -205,7 +215,7 @@ class MemoryAgentBench(Dataset):
 
 @dataclass(frozen=True)
 class Outline:
-    """What a first pass over a file tells."""
+    """What a first pass over a file finds."""
 
     sources: tuple[str, ...]
     """Its sub-data sets, in order."""

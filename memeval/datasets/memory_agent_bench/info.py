@@ -5,7 +5,7 @@ from __future__ import annotations
 from memeval.datasets.contract import DatasetInfo, FileInfo
 
 MEMORY_AGENT_BENCH = DatasetInfo(
-    name="memae",
+    name="memory_agent_bench",
     title="MemoryAgentBench: long contexts that are read once, in four splits",
     file="memoryagentbench",
     url=None,
@@ -16,10 +16,10 @@ MEMORY_AGENT_BENCH = DatasetInfo(
     counts={"cases": 8, "questions": 800},
     files=(
         FileInfo(
-            "Conflict_Resolution.json",
-            None,
-            "d5168e94cba99744e35031c1e6419e6090d63978f5addc9163d56704a78c7acd",
-            3_293_442,
+            name="Conflict_Resolution.json",
+            url=None,
+            sha256="d5168e94cba99744e35031c1e6419e6090d63978f5addc9163d56704a78c7acd",
+            size_bytes=3_293_442,
         ),
     ),
     by_hand=(
@@ -28,13 +28,4 @@ MEMORY_AGENT_BENCH = DatasetInfo(
     ),
 )
 
-DEMO_MEMORY_AGENT_BENCH = DatasetInfo(
-    name="demo_memae",
-    title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
-    file="demo/memae.json",
-    url=None,
-    sha256=None,
-    size_bytes=None,
-    licence="CC0 1.0",
-    citation="memeval",
-)
+INFOS = (MEMORY_AGENT_BENCH,)

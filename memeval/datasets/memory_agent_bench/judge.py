@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge
+from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge, templates
 from memeval.datasets.memory_agent_bench.metrics import CHAT, RULES, SUMMARY, metric_of
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
@@ -22,26 +22,33 @@ COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
 
 
 class MemoryAgentBenchJudge(YesNoJudge):
-    """Right by the sub-data set's metric; its value is the score. A model is asked for summaries and for questions about chats alone.
+    """Right by the sub-data set's metric; its value is the score.
 
-    Substring and exact match are right at 1; of recommendations all wanted titles must be among the first five, and recall is the score.
-    Questions about chats are judged by LongMemEval's rules. A summary's score is 0 where it is not fluent, else the F1 of the key points
-    that it conveys and of its sentences that the reference bears out; it is right from `PASS_MARK` on. Source: Hu et al., 2025.
+    A model is asked for summaries and for questions about chats alone.
+
+    Substring and exact match are right at 1; of recommendations all wanted titles must be among the
+    first five, and recall is the score. Questions about chats are judged by LongMemEval's rules. A
+    summary's score is 0 where it is not fluent, else the F1 of the key points that it conveys and
+    of its sentences that the reference bears out; it is right from `PASS_MARK` on. Source: Hu et
+    al., 2025.
     """
 
-    name = "memae"
+    name = "memory_agent_bench"
     needs_model: ClassVar[bool] = False
     judges_refusals = True
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts: LongMemEval's, and one for summaries. A file of one's own has a section for each."""
+        """A template of parts: LongMemEval's, and one for summaries.
+
+        A user's file has a section for each.
+        """
         if prompt_file:
             return sections_from_file(
                 prompt_file, (*KINDS, SUMMARY), ("question", "gold", "answer")
             )
-        parts = {kind: load_builtin(f"judge_longmemeval_{kind}") for kind in KINDS}
-        return joined("judge_memae", {**parts, SUMMARY: load_builtin("judge_memae_summary")})
+        summary = load_builtin("judge_memory_agent_bench_summary", __package__)
+        return joined("judge_memory_agent_bench", {**templates(), SUMMARY: summary})
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
@@ -54,7 +61,9 @@ class MemoryAgentBenchJudge(YesNoJudge):
             return await self._says_yes(_kind_of(question), question, answer, tried)
         if metric == SUMMARY:
             return await self._summary(question, answer, tried)
-        raise UserError(f"judge=memae knows no metric for the sub-data set '{question.category}'")
+        raise UserError(
+            f"judge=memory_agent_bench has no metric for the sub-data set '{question.category}'"
+        )
 
     async def _summary(self, question: EvalQuestion, answer: str, tried: int) -> Verdict:
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
@@ -72,7 +81,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
 
 
 def _kind_of(question: EvalQuestion) -> str:
-    """The words under which a question about chats is judged."""
+    """The kind of prompt template that judges a question about chats."""
     if not question.answerable:
         return ABSTENTION
     return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
@@ -91,8 +100,11 @@ def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] 
 
 
 def summary_score(fluent: int, conveyed: int, points: int, supported: int, sentences: int) -> float:
-    """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 where the summary is not fluent."""
+    """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 where the
+    summary is not fluent.
+    """
     if not fluent or not conveyed or not supported:
         return 0.0
-    # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p = supported/sentences.
+    # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p =
+    # supported/sentences.
     return 2 * conveyed * supported / (conveyed * sentences + supported * points)

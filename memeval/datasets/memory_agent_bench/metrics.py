@@ -1,4 +1,6 @@
-"""MemoryAgentBench's answer metrics (Hu et al., 2025): which sub-data set has which, and what they are."""
+"""MemoryAgentBench's answer metrics (Hu et al., 2025): which sub-data set has which, and what they
+are.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ METRIC_OF = {
     "longmemeval": CHAT,
     "infbench": SUMMARY,
 }
-"""Metric of each sub-data set, by how its name begins. `longmemeval` and `summary` are judged by a model."""
+"""Metric of each sub-data set, by how its name begins. `longmemeval` and `summary` are judged by a
+model.
+"""
 JUDGED = frozenset({CHAT, SUMMARY})
 
 
@@ -44,12 +48,17 @@ def metric_of(source: str) -> str | None:
 
 
 def normalise(text: str) -> str:
-    """Lower case without ASCII punctuation and the words a, an, the; runs of white space become one space."""
+    """Lower case without ASCII punctuation and the words a, an, the; runs of white space become one
+    space.
+    """
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
-    """1.0 where a normalised gold occurs in the normalised prediction, else 0.0. A gold of which nothing is left occurs nowhere."""
+    """1.0 where a normalised gold occurs in the normalised prediction, else 0.0.
+
+    A gold of which nothing is left occurs nowhere.
+    """
     found = normalise(prediction)
     return float(any(gold and gold in found for gold in map(normalise, golds)))
 
@@ -77,14 +86,20 @@ def _unrepeated(answer: str) -> str:
 
 
 def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
-    """Share of the golds among the first five items of the prediction, in [0, 1]. Golds are all wanted, they are no alternatives."""
+    """Share of the golds among the first five items of the prediction, in [0, 1].
+
+    Golds are all wanted, they are no alternatives.
+    """
     found = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
     wanted = {normalise(_without_year(gold)) for gold in golds}
     return len(found & wanted) / len(wanted) if wanted else 0.0
 
 
 def items(prediction: str) -> list[str]:
-    """The items of a list: a line each, numbers and bullets left out; those of a single line are divided by semicolons, else by commas."""
+    """The items of a list: one per line, without numbers and bullets.
+
+    A single line is divided at semicolons, else at commas.
+    """
     lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
     if len(lines) == 1:
         lines = lines[0].split(";" if ";" in lines[0] else ",")

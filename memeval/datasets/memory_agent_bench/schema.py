@@ -1,4 +1,6 @@
-"""MemoryAgentBench's schema: a row with a long context becomes one case with all the questions about it."""
+"""MemoryAgentBench's schema: a row with a long context becomes one case with all the questions
+about it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ class Row:
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """The rows of a file, a JSON list or JSON lines, one after the other. Raises `UserError` naming record and field."""
+    """The rows of a file, a JSON list or JSON lines, one after the other.
+
+    Raises `UserError` naming record and field.
+    """
     for index, value in enumerate(_values(path)):
         yield _row(index, Fields.of(path, f"record {index}", value))
 
@@ -86,7 +91,14 @@ def _row(index: int, row: Fields) -> Row:
             "answers", f"holds {len(row.items('answers'))} lists of golds for {count} questions"
         )
     content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
-    return Row(index, row, source, metric, tuple(_listed(metadata, "qa_pair_ids", count)), content)
+    return Row(
+        index=index,
+        fields=row,
+        source=source,
+        metric=metric,
+        ids=tuple(_listed(metadata, "qa_pair_ids", count)),
+        content_sha256=content,
+    )
 
 
 def read_case(
@@ -98,15 +110,27 @@ def read_case(
     instruction: bool,
     titles: Mapping[str, str],
 ) -> EvalCase:
-    """The case of a row. `titles` are those of the numbers that stand for them in golds of recommendations."""
+    """The case of a row.
+
+    `titles` are those of the numbers that stand for them in golds of recommendations.
+    """
     parts = list(chunks(row.fields.text("context"), chunk_tokens))
     if not parts:
         raise row.fields.wrong("context", "is empty")
     turns = tuple(
-        Turn(f"t{number}", SPEAKER, part, None) for number, part in enumerate(parts, start=1)
+        Turn(turn_id=f"t{number}", speaker=SPEAKER, text=part, time=None)
+        for number, part in enumerate(parts, start=1)
     )
-    questions = tuple(_questions(row, question_ids, split, instruction, titles))
-    return EvalCase(f"c{row.index + 1}", (Session("s1", None, turns),), questions)
+    questions = tuple(
+        _questions(
+            row=row, question_ids=question_ids, split=split, instruction=instruction, titles=titles
+        )
+    )
+    return EvalCase(
+        case_id=f"c{row.index + 1}",
+        sessions=(Session(session_id="s1", started_at=None, turns=turns),),
+        questions=questions,
+    )
 
 
 def _questions(
@@ -173,22 +197,23 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     if not golds:
         raise row.fields.wrong(field, "is empty")
     listed = Fields(
-        row.fields.path,
-        row.fields.record,
-        {f"{field}[{index}]": gold for index, gold in enumerate(golds)},
+        path=row.fields.path,
+        record=row.fields.record,
+        values={f"{field}[{index}]": gold for index, gold in enumerate(golds)},
     )
     texts = tuple(
         titles.get(text, text) for text in (listed.answer(name).strip() for name in listed.values)
     )
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
-            field, f"holds a number of a title that no {TITLES} beside the file explains"
+            field, f"holds the number of a title that no {TITLES} beside the file explains"
         )
     return texts
 
 
 def read_titles(path: Path) -> Mapping[str, str]:
-    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their numbers; empty where there is none.
+    """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their
+    numbers; empty where there is none.
 
     The title is the address' last part, without what stands in brackets at its end.
     """
@@ -196,7 +221,7 @@ def read_titles(path: Path) -> Mapping[str, str]:
         return {}
     table = Fields.of(path, "the table", parse_json(path.read_bytes(), path))
     return {
-        str(table.get(address, "a text or a number")): _title(address) for address in table.values
+        str(table.get(address, "a string or a number")): _title(address) for address in table.values
     }
 
 
@@ -206,7 +231,9 @@ def _title(address: str) -> str:
 
 
 def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
-    """A field of the metadata with an entry for each question; None for each where it is absent, null or empty."""
+    """A field of the metadata with an entry for each question; None for each where it is absent,
+    null or empty.
+    """
     values = metadata.values.get(name)
     if not values:
         yield from (None for _ in range(count))
@@ -217,8 +244,8 @@ def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     if len(items) != count:
         raise metadata.wrong(name, f"has {len(items)} entries for {count} questions")
     for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
-        if item is not None and not isinstance(item, KINDS["a text or a number"]):
-            raise metadata.wrong(name, f"holds {kind_of(item)}, not text")
+        if item is not None and not isinstance(item, KINDS["a string or a number"]):
+            raise metadata.wrong(name, f"holds {kind_of(item)}, not a string")
         yield item if item is None else str(item).strip() or None
 
 
@@ -228,6 +255,6 @@ def _date(metadata: Fields, text: str | None) -> datetime | None:
     date = parse_date(text)
     if date is None:
         raise metadata.wrong(
-            "question_dates", f"holds {quoted(text)}, no date like 2023/05/20 (Sat) 02:21"
+            "question_dates", f"holds {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
         )
     return date

@@ -1,4 +1,6 @@
-"""Cuts a long text at the ends of its sentences into chunks of at most so many tokens; nothing but white space is lost."""
+"""Cuts a long text at the ends of its sentences into pieces of limited length; nothing but white
+space is lost.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
 def chunks(text: str, tokens: int) -> Iterator[str]:
     """Runs of whole sentences of at most `tokens` tokens, stripped.
 
-    A sentence that is longer than that is cut between its words, and a word that is (a run of marks) between its tokens.
+    A sentence that is longer than that is cut between its words, and a word that is (a run of
+    marks) between its tokens.
     """
     chunk, count = "", 0
     for part in (part for sentence in sentences(text) for part in _parts(sentence, tokens)):
@@ -32,7 +35,10 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text with the white space around them; joined they are the text. The end of a line ends a sentence."""
+    """The sentences of a text with the white space around them; joined they are the text.
+
+    The end of a line ends a sentence.
+    """
     for line in text.splitlines(keepends=True):
         if NUMBERED.match(line):
             yield line

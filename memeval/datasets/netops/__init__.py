@@ -1,1 +1,1 @@
-"""What the NetOps data sets share."""
+"""What the data sets of network operations share."""

@@ -1,4 +1,6 @@
-"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or over what others of them explain."""
+"""OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or
+over what others of them explain.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.metrics import character_f1
 from memeval.datasets.opseval.schema import FILES, REPAIRS, Item, Rows, read_file_of
 from memeval.errors import UserError, unknown
+from memeval.metrics.answer import answer_metrics
 from memeval.metrics.letters import exact_set, jaccard
 from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label, Session, Turn
@@ -37,7 +41,9 @@ class OpsEvalSettings(DatasetSettings):
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
     folds: int = at(PREPARE, 5)
-    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of the others in memory."""
+    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of
+    the others in memory.
+    """
     fold_seed: int = at(PREPARE, 0)
     """Deals the items to the folds."""
 
@@ -53,7 +59,6 @@ class OpsEval(Dataset):
     """Reads the four files of a split. A question's id is its row's."""
 
     settings_type = OpsEvalSettings
-    scorer: ClassVar[str] = "characters"
     judges: ClassVar[tuple[str, ...]] = ("token_f1", "keyword", "exact_match", "llm", "mem0")
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
     chooses: ClassVar[bool] = True
@@ -67,11 +72,16 @@ class OpsEval(Dataset):
     def facet_names(self) -> Mapping[str, str]:
         return {"kind": "Kind of question", "language": "Language", "topic": "Topic"}
 
+    def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
+        return answer_metrics(answer, question, official_f1=character_f1)
+
     def open(self) -> LoadedDataset:
-        loaded = LoadedDataset(self.info, self.path, self._content.sha256, self._content.pinned)
+        loaded = LoadedDataset(
+            info=self.info, path=self.path, sha256=self._content.sha256, pinned=self._content.pinned
+        )
         if next(self.cases(), None) is None:
             raise UserError(
-                f"data set '{self.info.name}': no question is left by the settings framing, categories, language and topics"
+                f"data set '{self.info.name}': no questions are left after filtering (framing, categories, language, topics)"
             )
         return loaded
 
@@ -84,7 +94,7 @@ class OpsEval(Dataset):
     def _rows(self) -> Rows:
         rows = Rows()
         for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
-            read_file_of(domain, content, self.path / name, rows)
+            read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
         topics = sorted({topic for item in rows.items for topic in item.topics})
         for topic in self.settings.topics or ():
             if topic not in topics:
@@ -97,18 +107,24 @@ class OpsEval(Dataset):
         return rows
 
     def read(self) -> Iterator[EvalCase]:
-        """Closed-book, a case is a group of items that belong together, without memory; else the items of a domain, language and fold."""
+        """Closed-book, a case is a group of items that belong together, without memory; else the
+        items of a domain, language and fold.
+        """
         return self._closed_book() if self.settings.framing == "closed_book" else self._knowledge()
 
     def _closed_book(self) -> Iterator[EvalCase]:
         items = self._rows.items
         for number, group in enumerate(groups(items), start=1):
             yield EvalCase(
-                f"c{number}", (), tuple(self._question(items[position]) for position in group)
+                case_id=f"c{number}",
+                sessions=(),
+                questions=tuple(self._question(items[position]) for position in group),
             )
 
     def _knowledge(self) -> Iterator[EvalCase]:
-        """Memory and questions of a case are of one language, so that no item is helped by a twin; repeats of an item share its fold."""
+        """Memory and questions of a case are of one language, so that no item is helped by a twin;
+        repeats of an item share its fold.
+        """
         items, number = self._rows.items, 0
         fold = {
             position: self._fold(items[group[0]]) for group in groups(items) for position in group
@@ -127,11 +143,11 @@ class OpsEval(Dataset):
                     if asked:
                         number += 1
                         yield EvalCase(
-                            f"c{number}",
-                            tuple(
+                            case_id=f"c{number}",
+                            sessions=tuple(
                                 _sessions([items[place] for place in own if fold[place] != part])
                             ),
-                            asked,
+                            questions=asked,
                         )
 
     def _fold(self, item: Item) -> int:
@@ -146,7 +162,7 @@ class OpsEval(Dataset):
         if not found:
             raise UserError(
                 f"dataset.framing=knowledge: no item of {self.path} has a solution.",
-                "take:  dataset.framing=closed_book",
+                "use:  dataset.framing=closed_book",
             )
         return tuple(domain for domain in FILES if domain in found)
 
@@ -169,7 +185,9 @@ class OpsEval(Dataset):
         )
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category, language and topic; a question has the facet `topic` only where its topic was chosen."""
+        """By category, language and topic; a question has the facet `topic` only where its topic
+        was chosen.
+        """
         language = self.settings.language in ("all", question.facets["language"])
         return (
             super().asks(question)
@@ -229,14 +247,14 @@ def _label(record: Record) -> Label | None:
 
 
 def _sessions(items: Iterable[Item]) -> Iterator[Session]:
-    """The solutions, a session a topic, in the order in which the topics first come."""
+    """The solutions, one session per topic, in the order in which the topics first occur."""
     by_topic: dict[str, dict[str, None]] = defaultdict(dict)
     for item in items:
         if item.solution:
             by_topic[item.topics[0] if item.topics else NAMELESS][item.solution] = None
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
         turns = tuple(
-            Turn(f"s{number}t{place}", topic, text, None)
+            Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
             for place, text in enumerate(solutions, start=1)
         )
-        yield Session(f"s{number}", None, turns)
+        yield Session(session_id=f"s{number}", started_at=None, turns=turns)

@@ -1,8 +1,10 @@
-"""Items of OpsEval that must not help each other: repeated ones, those that share a solution, and twins in English and Chinese.
+"""Items of OpsEval that must not help each other: repeated ones, those that share a solution, and
+twins in English and Chinese.
 
-The files name no twins: English rows come first, Chinese ones after them in another order, and not every row has a twin. Two items are
-taken as twins if they have the same right letters and equally many choices, and each is the nearest to the other by the words of Latin
-letters and digits that translation keeps (`NEAR` or nearer). A wrong pair costs nothing: its items lie on the same side.
+The files name no twins: English rows come first, Chinese ones after them in another order, and not
+every row has a twin. Two items are taken as twins if they have the same right letters and equally
+many choices, and each is the nearest to the other by the words of Latin letters and digits that
+translation keeps (`NEAR` or nearer). A wrong pair costs nothing: its items lie on the same side.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from collections.abc import Hashable, Iterator, Sequence
 from memeval.datasets.opseval.schema import Item
 
 NEAR = 0.2
-"""Least cosine of two twins' words, each weighed by the logarithm of its rarity among the Chinese items."""
+"""Least cosine of two twins' words, each weighed by the logarithm of its rarity among the Chinese
+items.
+"""
 WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./:_+-]*[A-Za-z0-9])?")
 
 
 def groups(items: Sequence[Item]) -> list[list[int]]:
-    """Positions of the items, those that belong together in one list; groups and members in the order of the items."""
+    """Positions of the items, those that belong together in one list; groups and members in the
+    order of the items.
+    """
     leaders = list(range(len(items)))
 
     def leader(position: int) -> int:

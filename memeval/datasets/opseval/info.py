@@ -59,18 +59,11 @@ OPSEVAL = DatasetInfo(
     citation="Liu et al., OpsEval: A Comprehensive IT Operations Benchmark Suite for Large Language Models, 2024, arXiv 2310.07637",
     counts={"questions": 2_596},
     files=tuple(
-        FileInfo(name, f"{_ADDRESS}/{name.replace(' ', '%20')}", digest, size)
+        FileInfo(
+            name=name, url=f"{_ADDRESS}/{name.replace(' ', '%20')}", sha256=digest, size_bytes=size
+        )
         for name, digest, size in _FILES
     ),
 )
 
-DEMO_OPSEVAL = DatasetInfo(
-    name="demo_opseval",
-    title="Demonstration: invented questions in the four schemas of OpsEval, some of them dirty",
-    file="demo/opseval",
-    url=None,
-    sha256=None,
-    size_bytes=None,
-    licence="CC0 1.0",
-    citation="memeval",
-)
+INFOS = (OPSEVAL,)

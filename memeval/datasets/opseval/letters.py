@@ -26,13 +26,17 @@ class Lettered:
     question: str
     choices: tuple[str, ...]
     odd: tuple[str, ...] = ()
-    """Labels that are not written at the start of a line before a point, bracket, colon or comma; how each is written."""
+    """Labels that are not written at the start of a line before a point, bracket, colon or comma;
+    how each is written.
+    """
 
 
 def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
-    """Positions that a gold names among `count` choices, those out of range left out; None where it is no letters at all.
+    """Positions that a gold names among `count` choices, those out of range left out; None where it
+    is no letters at all.
 
-    Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A single digit n is the n-th choice.
+    Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
+    single digit n is the n-th choice.
     """
     plain = unicodedata.normalize("NFKC", text).strip(" \t\r\n,.;、。")
     if NUMBER.fullmatch(plain):
@@ -51,7 +55,9 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
 
 
 def without_answer(question: str) -> str:
-    """The question without an answer that it gives away: from `答案：` on, or from a sentence that begins with `答案是`."""
+    """The question without an answer that it gives away: from `答案：` on, or from a sentence that
+    begins with `答案是`.
+    """
     match = TOLD.search(question.replace("：", ":").replace("？", "?").replace("！", "!"))
     return question[: match.start()] if match else question
 
@@ -59,9 +65,10 @@ def without_answer(question: str) -> str:
 def split_choices(text: str) -> Lettered | None:
     """Cuts a text into a question and two or more lettered choices; None where there are none.
 
-    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label stands at the start of a line before a point,
-    bracket, colon or comma. Where one is not there, it is taken within a line, else at the start of a line without any mark, else, where
-    the next label follows, from a line with another letter in its place.
+    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label stands at
+    the start of a line before a point, bracket, colon or comma. Where one is not there, it is taken
+    within a line, else at the start of a line without any mark, else, where the next label follows,
+    from a line with another letter in its place.
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
@@ -71,7 +78,11 @@ def split_choices(text: str) -> Lettered | None:
     ends = [start for start, _, _ in best[1:]] + [len(body)]
     choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
     odd = tuple(how for _, _, how in best if how)
-    return Lettered(body[: best[0][0]].strip(), choices, odd) if all(choices) else None
+    return (
+        Lettered(question=body[: best[0][0]].strip(), choices=choices, odd=odd)
+        if all(choices)
+        else None
+    )
 
 
 _Mark = tuple[int, int, str]

@@ -1,4 +1,6 @@
-"""OpsEval's four schemas: a row of one of its files becomes an item, and whatever was dirty in it a repair by name."""
+"""OpsEval's four schemas: a row of one of its files becomes an item, and whatever was dirty in it a
+repair by name.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ FILES: Mapping[str, str] = {
 }
 """File of each domain, below the folder of its split."""
 STATEMENT = ("正确", "错误")
-"""What a statement without choices is called, A true and B false, as in nearly all other rows with two choices."""
+"""What a statement without choices is called, A true and B false, as in nearly all other rows with
+two choices.
+"""
 CHINESE_SHARE = 0.01
 """Share of Chinese characters among the letters from which on a row is Chinese."""
 REPAIRS: Mapping[str, str] = {
@@ -50,7 +54,9 @@ class Item:
     choices: tuple[str, ...]
     right: tuple[int, ...]
     multi_select: bool
-    """Whether more than one may be chosen: by the row's type, and where the schema has none, always."""
+    """Whether more than one may be chosen: by the row's type, and where the schema has none,
+    always.
+    """
     gold: tuple[str, ...]
     """The answer in words, or the texts of the right choices."""
     topics: tuple[str, ...] = ()
@@ -63,7 +69,9 @@ class Item:
 
     @property
     def language(self) -> str:
-        """`zh` where Chinese characters are at least 1 % of all letters of question and choices, else `en`."""
+        """`zh` where Chinese characters are at least 1 % of all letters of question and choices,
+        else `en`.
+        """
         text = " ".join((self.question, *self.choices))
         chinese, latin = len(re.findall("[\u4e00-\u9fff]", text)), len(re.findall("[A-Za-z]", text))
         return "zh" if chinese and chinese >= CHINESE_SHARE * (chinese + latin) else "en"
@@ -89,11 +97,14 @@ class Rows:
     """Rows of each domain, those left out included."""
 
     def repair(self, row_id: str, kind: str, what: str) -> None:
-        self.repairs.append(Repair(row_id, kind, what))
+        self.repairs.append(Repair(row_id=row_id, kind=kind, what=what))
 
 
 def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
-    """Adds the rows of a domain's file. Raises `UserError` naming file, record and field where one is not as its schema says."""
+    """Adds the rows of a domain's file.
+
+    Raises `UserError` naming file, record and field where one is not as its schema says.
+    """
     values = parse_json(content, path)
     if not isinstance(values, list):
         raise UserError(f"{path} holds {kind_of(values)}, not a list of questions.")
@@ -119,15 +130,15 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
         row.text("solution").strip(),
     )
     item = Item(
-        row_id,
-        "wired_network",
-        row.text("question"),
-        _choices(row),
-        (),
-        _several(row, "type"),
-        (),
-        topics,
-        solution,
+        row_id=row_id,
+        domain="wired_network",
+        question=row.text("question"),
+        choices=_choices(row),
+        right=(),
+        multi_select=_several(row, "type"),
+        gold=(),
+        topics=topics,
+        solution=solution,
     )
     if not item.choices:
         rows.repair(row_id, "left_out", "there are no choices")
@@ -145,31 +156,41 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
         row,
         rows,
         Item(
-            row_id,
-            "5g_communication",
-            question,
-            shown,
-            (),
-            several,
-            (),
-            (),
-            row.text("solution").strip(),
+            row_id=row_id,
+            domain="5g_communication",
+            question=question,
+            choices=shown,
+            right=(),
+            multi_select=several,
+            gold=(),
+            topics=(),
+            solution=row.text("solution").strip(),
         ),
     )
 
 
 def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
     """Choices inside the question's text."""
-    return _inside(row, row_id, rows, "oracle_database")
+    return _inside(row=row, row_id=row_id, rows=rows, domain="oracle_database")
 
 
 def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices inside the question's text where there are some and the answer is letters; else an answer in words."""
+    """Choices inside the question's text where there are some and the answer is letters; else an
+    answer in words.
+    """
     found = split_choices(row.text("question"))
     if found and gold_letters(row.answer("answer"), len(found.choices)):
-        return _inside(row, row_id, rows, "log_analysis")
+        return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
     question = _told(row.text("question"), row_id, rows)
-    return Item(row_id, "log_analysis", question, (), (), False, (row.answer("answer").strip(),))
+    return Item(
+        row_id=row_id,
+        domain="log_analysis",
+        question=question,
+        choices=(),
+        right=(),
+        multi_select=False,
+        gold=(row.answer("answer").strip(),),
+    )
 
 
 _READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
@@ -181,7 +202,10 @@ _READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
 
 
 def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
-    """A row whose choices are in its text. The schema does not say how many are right, so that several may always be chosen."""
+    """A row whose choices are in its text.
+
+    The schema does not say how many are right, so that several may always be chosen.
+    """
     found = split_choices(row.text("question"))
     if not found:
         rows.repair(row_id, "left_out", "no choices can be found in the question")
@@ -190,7 +214,19 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         rows.repair(row_id, "labels", f"labels of choices: {', '.join(found.odd)}")
     solution = row.text("solution").strip() if "solution" in row.values else ""
     return _choosing(
-        row, rows, Item(row_id, domain, found.question, found.choices, (), True, (), (), solution)
+        row,
+        rows,
+        Item(
+            row_id=row_id,
+            domain=domain,
+            question=found.question,
+            choices=found.choices,
+            right=(),
+            multi_select=True,
+            gold=(),
+            topics=(),
+            solution=solution,
+        ),
     )
 
 
@@ -199,7 +235,7 @@ def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:
         rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")
-    right = _gold(row, item.row_id, rows, len(shown))
+    right = _gold(row=row, row_id=item.row_id, rows=rows, count=len(shown))
     if right is None:
         return None
     gold = tuple(shown[place] for place in right)
@@ -217,7 +253,7 @@ def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] |
     right = gold_letters(written, count)
     if right is None:
         rows.repair(
-            row_id, "left_out", f"the answer '{written.strip()}' names none of the {count} choices"
+            row_id, "left_out", f"the answer '{written.strip()}' is not one of the {count} choices"
         )
         return None
     read, named = (
@@ -246,7 +282,7 @@ def _told(question: str, row_id: str, rows: Rows) -> str:
 def _choices(row: Fields) -> tuple[str, ...]:
     choices = tuple(choice.strip() for choice in row.texts("choices"))
     if not all(choices) or len(choices) == 1 or len(choices) > 26:
-        raise row.wrong("choices", "must be empty or hold two to 26 texts, none of them empty")
+        raise row.wrong("choices", "must be empty or a list of 2 to 26 strings, none of them empty")
     return choices
 
 

@@ -1,4 +1,6 @@
-"""Synthetic conversations of any length, with planted facts, updates, contradictions and questions without an answer."""
+"""Synthetic conversations of any length, with planted facts, updates, contradictions and questions
+without an answer.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,16 @@ from typing import IO, Any, ClassVar
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
-from memeval.datasets.registry import SYNTHETIC
 from memeval.datasets.synthetic.case import Size, make_case
 from memeval.datasets.synthetic.file import read_cases, write_cases
+from memeval.datasets.synthetic.info import SYNTHETIC
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
 GENERATOR = 1
-"""Version of what is generated: another one for every change of the words, the templates or the order of draws."""
+"""Version of what is generated: another one for every change of the words, the templates or the
+order of draws.
+"""
 
 FEWEST_TOKENS, MOST_TOKENS, MOST_QUESTIONS, MOST_DISTRACTORS = 10, 10_000_000, 200, 0.5
 
@@ -28,27 +32,33 @@ class SyntheticSettings(DatasetSettings):
     """What is generated."""
 
     tokens: int = at(PREPARE, 20_000)
-    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its turns."""
+    """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its
+    turns.
+    """
     n_cases: int = at(PREPARE, 4)
     questions_per_case: int = at(PREPARE, 30)
     """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
     turns_per_session: int = at(PREPARE, 20)
     distractors: float = at(PREPARE, 0.1)
-    """Share of the chat's turns that tell the like of the planted facts of other people, or name what is asked about; 0 to 0.5."""
+    """Share of the chat's turns that tell the like of the planted facts of other people, or name
+    what is asked about; 0 to 0.5.
+    """
     seed: int = at(PREPARE, 0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _within("tokens", self.tokens, FEWEST_TOKENS, MOST_TOKENS)
+        _within(name="tokens", value=self.tokens, least=FEWEST_TOKENS, most=MOST_TOKENS)
         _within("n_cases", self.n_cases, 1)
-        _within("questions_per_case", self.questions_per_case, 1, MOST_QUESTIONS)
+        _within(
+            name="questions_per_case", value=self.questions_per_case, least=1, most=MOST_QUESTIONS
+        )
         _within("turns_per_session", self.turns_per_session, 1)
-        _within("distractors", self.distractors, 0, MOST_DISTRACTORS)
+        _within(name="distractors", value=self.distractors, least=0, most=MOST_DISTRACTORS)
         changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
         if self.path and changed:
             raise UserError(
-                f"dataset.{changed[0]} says what is generated, and dataset.path={self.path} reads what is there.",
-                "give one of the two",
+                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads a file.",
+                "leave one of them out",
             )
 
     @property
@@ -74,7 +84,9 @@ class Synthetic(Dataset):
     settings_type = SyntheticSettings
     settings: SyntheticSettings
     judges: ClassVar[tuple[str, ...]] = ("exact_match", "keyword", "token_f1", "llm", "mem0")
-    """Golds are exact, and half of them are dates and figures, with which overlap of words is forgiving."""
+    """Golds are exact, and half of them are dates and figures, with which overlap of words is
+    forgiving.
+    """
 
     def __init__(
         self, path: Path, info: DatasetInfo = SYNTHETIC, settings: DatasetSettings | None = None
@@ -102,9 +114,13 @@ class Synthetic(Dataset):
             content = read_file(self.info, self.path)
             for _ in read_cases(content, self.path):
                 pass
-            return LoadedDataset(self.info, self.path, digest_of(content), pinned=False)
+            return LoadedDataset(
+                info=self.info, path=self.path, sha256=digest_of(content), pinned=False
+            )
         decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
-        return LoadedDataset(self.info, self.path, digest_of(decides.encode()), pinned=True)
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
+        )
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.path:
@@ -112,7 +128,10 @@ class Synthetic(Dataset):
             return
         chosen = self.settings
         size = Size(
-            chosen.tokens, chosen.questions_per_case, chosen.turns_per_session, chosen.distractors
+            tokens=chosen.tokens,
+            questions=chosen.questions_per_case,
+            turns_per_session=chosen.turns_per_session,
+            distractors=chosen.distractors,
         )
         for number in range(1, chosen.n_cases + 1):
             case = make_case(number, chosen.seed, size)
@@ -124,7 +143,7 @@ class Synthetic(Dataset):
         """As a JSON list in LoCoMo's schema."""
         if self.settings.path:
             raise UserError(
-                "data make writes what is generated, and dataset.path reads what is there.",
+                "data make writes generated data, but dataset.path reads a file.",
                 "leave dataset.path out",
             )
         return write_cases(self.cases(), file)

@@ -1,4 +1,6 @@
-"""Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with talk, and settles the golds."""
+"""Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with
+talk, and settles the golds.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 ACQUAINTANCES = 24
 """People that the speakers know."""
 DAYS_BETWEEN, LONGEST_YEARS = 2.5, 3
-"""Days from session to session, and years over which a conversation stretches at most: longer ones have their sessions closer."""
+"""Days from session to session, and years over which a conversation stretches at most: longer ones
+have their sessions closer.
+"""
 TOKENS_A_TURN = 24
-"""About so many tokens has a turn, for the calendar alone."""
+"""Tokens of an average turn, for the calendar alone."""
 
 BUCKETS = 5
-"""SystemContext of the haystack by which depths are told apart."""
+"""Parts of the haystack by which depths are distinguished."""
 OVERHEAD = 2
 """Tokens of a speaker's name and the colon."""
 SHORTEST = 4
@@ -56,15 +60,23 @@ class Said:
 
 
 def make_case(number: int, seed: int, size: Size) -> EvalCase:
-    """The case of a number, from 1, under a seed. The same arguments give the same case in any process."""
+    """The case of a number, from 1, under a seed.
+
+    The same arguments give the same case in any process.
+    """
     case_id, rng = f"synthetic-{number}", Random(f"{seed}/{number}")
     speakers = (rng.choice(words.SPEAKERS[::2]), rng.choice(words.SPEAKERS[1::2]))
-    planner = Planner(rng, speakers, tuple(rng.sample(words.PEOPLE, ACQUAINTANCES)), number)
+    planner = Planner(
+        rng=rng,
+        speakers=speakers,
+        people=tuple(rng.sample(words.PEOPLE, ACQUAINTANCES)),
+        number=number,
+    )
     plants = planner.plants(
         size.questions, size.tokens, lambda statement: spoken(speakers, statement)
     )
     talk = Talk(rng, planner.people, planner.taken, planner.values, size.distractors)
-    haystack = Haystack(rng, speakers, size, talk)
+    haystack = Haystack(rng=rng, speakers=speakers, size=size, talk=talk)
     said = haystack.build(
         (told, (index, nth))
         for index, plant in enumerate(plants)
@@ -72,14 +84,16 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
     )
     questions = tuple(
         settled(
-            plant,
-            [said[index, nth] for nth in range(len(plant.statements))],
-            f"{case_id}/q{index}",
-            haystack.position,
+            plant=plant,
+            said=[said[index, nth] for nth in range(len(plant.statements))],
+            question_id=f"{case_id}/q{index}",
+            total=haystack.position,
         )
         for index, plant in enumerate(plants)
     )
-    return EvalCase(case_id, tuple(haystack.sessions), questions, speakers)
+    return EvalCase(
+        case_id=case_id, sessions=tuple(haystack.sessions), questions=questions, speakers=speakers
+    )
 
 
 @dataclass
@@ -102,7 +116,8 @@ class Haystack:
     def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
         """Fills the sessions, and tells where each statement came to stand.
 
-        A statement is made at its depth, or sooner where what is left to say would not fit otherwise; the talk is cut to the size.
+        A statement is made at its depth, or sooner where what is left to say would not fit
+        otherwise; the talk is cut to the size.
         """
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
         self._owed = sum(spoken(self.speakers, statement) for statement, _ in self._waiting)
@@ -112,9 +127,19 @@ class Haystack:
             while self._unfinished and len(turns) < self.size.turns_per_session:
                 turn_id = f"D{len(self.sessions) + 1}:{len(turns) + 1}"
                 speaker, text = self._next(speaker, turn_id, started_at)
-                turns.append(Turn(turn_id, self.speakers[speaker], text, started_at))
+                turns.append(
+                    Turn(
+                        turn_id=turn_id, speaker=self.speakers[speaker], text=text, time=started_at
+                    )
+                )
                 speaker = 1 - speaker
-            self.sessions.append(Session(f"s{len(self.sessions) + 1}", started_at, tuple(turns)))
+            self.sessions.append(
+                Session(
+                    session_id=f"s{len(self.sessions) + 1}",
+                    started_at=started_at,
+                    turns=tuple(turns),
+                )
+            )
         return self._said
 
     @property
@@ -135,7 +160,7 @@ class Haystack:
                 spoken(self.speakers, statement),
             )
             self._owed -= cost
-            self._said[place] = Said(turn_id, time, self.position)
+            self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
         elif cost > room:
             text, cost = cut(text, room - OVERHEAD), room
         self.position += cost
@@ -152,7 +177,9 @@ class Haystack:
 
 
 def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) -> EvalQuestion:
-    """The question of a plant, once it is known where and when its statements were made; `total` are the haystack's tokens."""
+    """The question of a plant, once it is known where and when its statements were made; `total`
+    are the haystack's tokens.
+    """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [
         (one.time - timedelta(days=told.days_ago)).date()
@@ -166,11 +193,11 @@ def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) ->
         gold = dated(days[-1])
     chosen = [said[place] for place in evidence]
     return EvalQuestion(
-        question_id,
-        text,
-        plant.ability,
-        gold,
-        tuple(one.turn_id for one in chosen),
+        question_id=question_id,
+        text=text,
+        category=plant.ability,
+        gold=gold,
+        evidence=tuple(one.turn_id for one in chosen),
         answerable=plant.ability != ABS,
         facets={"depth": bucket(max(one.position for one in chosen), total)} if chosen else {},
     )
@@ -195,7 +222,7 @@ def spoken(speakers: Sequence[str], statement: Statement) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """The first so many tokens of a text."""
+    """The first `count` tokens of a text."""
     end = next(
         match.end() for index, match in enumerate(PIECE.finditer(text), start=1) if index == tokens
     )

@@ -1,7 +1,7 @@
 """Synthetic cases as a file in LoCoMo's schema, and back.
 
-Besides LoCoMo's own fields each question carries `ability` and `answers`, which readers of LoCoMo pass over: they see the category ids of
-`LOCOMO_IDS` and the first of the golds.
+Besides LoCoMo's own fields each question carries `ability` and `answers`, which readers of LoCoMo
+pass over: they see the category ids of `LOCOMO_IDS` and the first of the golds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from memeval.datasets.io.fields import SHOWN, Fields, kind_of, parse_json, quoted
-from memeval.datasets.locomo.schema import ADVERSARIAL, read_case
+from memeval.datasets.locomo.names import ADVERSARIAL
+from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.synthetic.case import bucket
 from memeval.datasets.synthetic.plan import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.errors import UserError
@@ -24,11 +25,13 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 from memeval.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
-"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop twice more, adversarial."""
+"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop twice more,
+adversarial.
+"""
 
 
 def write_cases(cases: Iterable[EvalCase], file: IO[str]) -> tuple[int, int]:
-    """Writes a JSON list, a case at a time; returns how many cases and questions there were."""
+    """Writes a JSON list case by case; returns the numbers of cases and questions."""
     written = questions = 0
     for case in cases:
         file.write(",\n" if written else "[\n")
@@ -75,7 +78,10 @@ def _qa(question: EvalQuestion) -> dict[str, Any]:
 
 
 def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
-    """The cases of such a file. Raises `UserError` naming file, record and field where one does not parse."""
+    """The cases of such a file.
+
+    Raises `UserError` naming file, record and field where one does not parse.
+    """
     samples = parse_json(content, path)
     if not isinstance(samples, list):
         raise UserError(f"{path} holds {kind_of(samples)}, not a list of conversations.")
@@ -107,7 +113,7 @@ def _read_case(fields: Fields) -> EvalCase:
     total = max(1, starts.pop(""))
     records = fields.objects("qa", f"{case.case_id} qa[{{}}]")
     questions = tuple(
-        _question(qa, question, starts, total)
+        _question(qa=qa, question=question, starts=starts, total=total)
         for qa, question in zip(records, case.questions, strict=True)
     )
     return replace(case, questions=questions)

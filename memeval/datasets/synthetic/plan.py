@@ -1,4 +1,6 @@
-"""What is planted into a synthetic haystack: facts, updates, contradictions, and the questions whose golds they decide."""
+"""What is planted into a synthetic haystack: facts, updates, contradictions, and the questions
+whose golds they decide.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A question with the statements that it stands on, in the order in which they are made."""
+    """A question with the statements that it rests on, in the order in which they are made."""
 
     ability: str
     question: str
@@ -60,9 +62,11 @@ class Planner:
     """Values that no other fact may take."""
 
     def plants(self, count: int, budget: int, cost: Callable[[Statement], int]) -> list[Plant]:
-        """At most `count` plants whose statements cost at most half of `budget` tokens, the first one aside, in random order.
+        """At most `count` plants whose statements cost at most half of `budget` tokens, the first
+        one aside, in random order.
 
-        A sixth of them has no answer. The evidence of the others is due at evenly spread depths, the abilities in turn.
+        A sixth of them has no answer. The evidence of the others is due at evenly spread depths,
+        the abilities in turn.
         """
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
@@ -82,7 +86,10 @@ class Planner:
         return chosen
 
     def plant(self, ability: str, depth: float, turn: int) -> Plant:
-        """A plant whose last statement is due at a depth. The kinds of an ability take turns over depths and cases."""
+        """A plant whose last statement is due at a depth.
+
+        The kinds of an ability take turns over depths and cases.
+        """
         kinds: dict[str, Sequence[Callable[[float], Plant]]] = {
             IE: (self.fact,),
             MR: (self.counting, self.summing, self.comparison),
@@ -94,7 +101,9 @@ class Planner:
         return kinds[ability][(self.number + turn) % len(kinds[ability])](depth)
 
     def plain_fact(self, depth: float) -> Plant:
-        """The shortest fact there is, at most 10 tokens with its speaker: something of the speaker's own."""
+        """The shortest fact there is, at most 10 tokens with its speaker: something of the
+        speaker's own.
+        """
         speaker = self.rng.randrange(2)
         owner, (attribute, kind) = (
             self.speakers[speaker],
@@ -102,18 +111,24 @@ class Planner:
         )
         self.taken.add(("has", owner, attribute))
         value = self.value(kind)
-        told = Statement(depth, speaker, f"My {attribute} is {value}.")
-        return Plant(IE, asked(owner, attribute, kind), (value,), (told,), (0,))
+        told = Statement(depth=depth, speaker=speaker, text=f"My {attribute} is {value}.")
+        return Plant(
+            ability=IE,
+            question=asked(owner, attribute, kind),
+            gold=(value,),
+            statements=(told,),
+            evidence=(0,),
+        )
 
     def fact(self, depth: float) -> Plant:
         owner, attribute, kind = self.attribute((*self.people, *self.speakers))
         value = self.value(kind)
         return Plant(
-            IE,
-            asked(owner, attribute, kind),
-            (value,),
-            (self.told(depth, owner, attribute, kind, value),),
-            (0,),
+            ability=IE,
+            question=asked(owner, attribute, kind),
+            gold=(value,),
+            statements=(self.told(depth, owner, attribute, kind, value),),
+            evidence=(0,),
         )
 
     def update(self, depth: float) -> Plant:
@@ -125,9 +140,15 @@ class Planner:
         statements = [self.told(first, owner, attribute, kind, values[0], speaker=speaker)]
         for when, value in zip(later, values[1:], strict=True):
             news = words.NEWS.format(self.whose(owner, speaker), attribute, copula(kind), value)
-            statements.append(Statement(when, speaker, news))
+            statements.append(Statement(depth=when, speaker=speaker, text=news))
         question = asked(owner, attribute, kind).replace("?", " now?")
-        return Plant(KU, question, (values[-1],), tuple(statements), (len(values) - 1,))
+        return Plant(
+            ability=KU,
+            question=question,
+            gold=(values[-1],),
+            statements=tuple(statements),
+            evidence=(len(values) - 1,),
+        )
 
     def contradiction(self, depth: float) -> Plant:
         """The speakers disagree about somebody; the question says whose word counts."""
@@ -136,16 +157,16 @@ class Planner:
         early, late = self.depths(depth, 2)
         told = (f"{owner}'s", attribute, copula(kind))
         said = (
-            Statement(early, 1 - source, words.HEARD.format(*told, values[1])),
-            Statement(late, source, words.SURE.format(*told, values[0])),
+            Statement(depth=early, speaker=1 - source, text=words.HEARD.format(*told, values[1])),
+            Statement(depth=late, speaker=source, text=words.SURE.format(*told, values[0])),
         )
         question = asked(owner, attribute, kind)
         return Plant(
-            CR,
-            f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
-            values[:1],
-            said,
-            (1,),
+            ability=CR,
+            question=f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
+            gold=values[:1],
+            statements=said,
+            evidence=(1,),
         )
 
     def correction(self, depth: float) -> Plant:
@@ -156,15 +177,17 @@ class Planner:
         statements = (
             self.told(early, owner, attribute, kind, wrong, speaker=speaker),
             Statement(
-                late, speaker, words.CORRECTED.format(f"{owner}'s", attribute, copula(kind), right)
+                depth=late,
+                speaker=speaker,
+                text=words.CORRECTED.format(f"{owner}'s", attribute, copula(kind), right),
             ),
         )
         return Plant(
-            CR,
-            f"{asked(owner, attribute, kind)} The last correction counts.",
-            (right,),
-            statements,
-            (1,),
+            ability=CR,
+            question=f"{asked(owner, attribute, kind)} The last correction counts.",
+            gold=(right,),
+            statements=statements,
+            evidence=(1,),
         )
 
     def counting(self, depth: float) -> Plant:
@@ -176,16 +199,16 @@ class Planner:
             for piece in pieces
         ]
         statements = tuple(
-            Statement(when, speaker, text)
+            Statement(depth=when, speaker=speaker, text=text)
             for when, text in zip(self.depths(depth, len(told)), told, strict=True)
         )
         gold = (str(len(told)), words.COUNTED[len(told)])
         return Plant(
-            MR,
-            f"How many pieces has {who} bought for the {what} collection?",
-            gold,
-            statements,
-            tuple(range(len(told))),
+            ability=MR,
+            question=f"How many pieces has {who} bought for the {what} collection?",
+            gold=gold,
+            statements=statements,
+            evidence=tuple(range(len(told))),
         )
 
     def summing(self, depth: float) -> Plant:
@@ -194,16 +217,16 @@ class Planner:
         speaker = self.speaker_of(who)
         told = [f"{self.me(who, speaker)} spent {amount} crowns on the {what}." for amount in sums]
         statements = tuple(
-            Statement(when, speaker, text)
+            Statement(depth=when, speaker=speaker, text=text)
             for when, text in zip(self.depths(depth, len(told)), told, strict=True)
         )
         gold = (str(sum(sums)), f"{sum(sums)} crowns")
         return Plant(
-            MR,
-            f"How many crowns has {who} spent on the {what} in all?",
-            gold,
-            statements,
-            tuple(range(len(told))),
+            ability=MR,
+            question=f"How many crowns has {who} spent on the {what} in all?",
+            gold=gold,
+            statements=statements,
+            evidence=tuple(range(len(told))),
         )
 
     def comparison(self, depth: float) -> Plant:
@@ -220,16 +243,16 @@ class Planner:
         )
         gold = (runners[miles.index(max(miles))],)
         return Plant(
-            MR,
-            f"Who ran more miles at the {what}, {runners[0]} or {runners[1]}?",
-            gold,
-            statements,
-            (0, 1),
+            ability=MR,
+            question=f"Who ran more miles at the {what}, {runners[0]} or {runners[1]}?",
+            gold=gold,
+            statements=statements,
+            evidence=(0, 1),
         )
 
     def date(self, depth: float) -> Plant:
         statement, question, _ = self.event(depth)
-        return Plant(TR, question, (), (statement,), (0,))
+        return Plant(ability=TR, question=question, gold=(), statements=(statement,), evidence=(0,))
 
     def order(self, depth: float) -> Plant:
         """Which of two things came first, by the days on which they happened."""
@@ -238,7 +261,13 @@ class Planner:
         )
         choice = f"Which happened first: {first[1]} or {second[1]}?"
         return Plant(
-            TR, choice, (), (one, two), (0, 1), rivals=(first, second), else_asked=question
+            ability=TR,
+            question=choice,
+            gold=(),
+            statements=(one, two),
+            evidence=(0, 1),
+            rivals=(first, second),
+            else_asked=question,
         )
 
     def unanswerable(self, depth: float) -> Plant:
@@ -266,14 +295,21 @@ class Planner:
                 return who, what
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
-        """A thing that happened: the turn that tells it, the question when it did, and who did what."""
+        """A thing that happened: the turn that tells it, the question when it did, and who did
+        what.
+        """
         events = {told: base for base, told in words.EVENTS}
         who, what = self.subject("did", tuple(events))
         days, ago = self.rng.choice(words.AGO)
         speaker = self.speaker_of(who)
         base = f"{events[what]} {what.split(' ', 1)[1]}"
         return (
-            Statement(depth, speaker, f"{self.me(who, speaker)} {what} {ago}.", days),
+            Statement(
+                depth=depth,
+                speaker=speaker,
+                text=f"{self.me(who, speaker)} {what} {ago}.",
+                days_ago=days,
+            ),
             f"When did {who} {base}?",
             (who, f"{who} {what}"),
         )
@@ -291,9 +327,11 @@ class Planner:
         """The turn that tells an attribute."""
         speaker = self.speaker_of(owner) if speaker is None else speaker
         return Statement(
-            depth,
-            speaker,
-            opened(self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."),
+            depth=depth,
+            speaker=speaker,
+            text=opened(
+                self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."
+            ),
         )
 
     def take(self, key: Key) -> bool:
@@ -310,7 +348,7 @@ class Planner:
         return value
 
     def depths(self, last: float, count: int) -> list[float]:
-        """Where so many statements are due, ascending, the last one at `last`."""
+        """Positions of `count` statements, ascending, the last one at `last`."""
         return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
 
     def speaker_of(self, who: str) -> int:

@@ -13,7 +13,9 @@ Part = str | tuple[str, ...]
 """Text as it stands, or what one is picked of."""
 
 PLAIN = 0.6
-"""Share of the attributes of others that are told as facts are; the rest is told as updates and disputed ones are."""
+"""Share of the attributes of others that are told as facts are; the rest is told as updates and
+disputed ones are.
+"""
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -29,9 +31,11 @@ class Talk:
         values: Collection[str],
         distractors: float,
     ) -> None:
-        """`taken` and `values` are the planner's: of those keys nothing is told here, and no such value is used.
+        """`taken` and `values` are the planner's: of those keys nothing is told here, and no such
+        value is used.
 
-        `distractors` is the share of turns that tell the like of the planted facts of other people, or name what is asked about.
+        `distractors` is the share of turns that tell the like of the planted facts of other people,
+        or name what is asked about.
         """
         self._rng, self._people, self._taken, self._values, self._share = (
             rng,
@@ -121,7 +125,9 @@ class Talk:
 
 
 def parts(template: str, slots: dict[str, tuple[str, ...]]) -> tuple[Part, ...]:
-    """A template as what stands and what is picked: filling it so is several times quicker than formatting."""
+    """A template as what stands and what is picked: filling it so is several times quicker than
+    formatting.
+    """
     pieces = _SLOT.split(template)
     return tuple(
         slots[piece] if index % 2 else piece for index, piece in enumerate(pieces) if piece

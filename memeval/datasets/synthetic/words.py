@@ -1,4 +1,5 @@
-"""The words that synthetic conversations are made of: invented people, places and things, and the chat between the facts.
+"""The words that synthetic conversations are made of: invented people, places and things, and the
+chat between the facts.
 
 What stands here decides what is generated: a change of it needs a new `synthetic.GENERATOR`.
 """

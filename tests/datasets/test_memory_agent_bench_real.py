@@ -24,7 +24,7 @@ SOURCES = [
 
 @pytest.fixture(scope="module")
 def cases(data_dir: Path) -> list[EvalCase]:
-    dataset = build("memae", data_dir)
+    dataset = build("memory_agent_bench", data_dir)
     assert dataset.open().pinned
     return list(dataset.cases())
 
@@ -66,7 +66,7 @@ def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
     [(512, [11, 56, 111, 445, 11, 56, 111, 445]), (4096, [2, 7, 14, 55, 2, 7, 14, 55])],
 )
 def test_no_fact_is_torn_and_none_is_lost(data_dir: Path, size: int, turns: list[int]) -> None:
-    found = list(build("memae", data_dir, chunk_tokens=size).cases())
+    found = list(build("memory_agent_bench", data_dir, chunk_tokens=size).cases())
     assert [len(case.sessions[0].turns) for case in found] == turns
     for case, facts in zip(found, (455, 2_310, 4_580, 18_332) * 2, strict=True):
         texts = [turn.text for turn in case.sessions[0].turns]

@@ -9,7 +9,7 @@ import pytest
 
 from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
-from memeval.judges.registry import build_judge, template_of
+from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Limits, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
@@ -26,16 +26,22 @@ class Replies(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.asked.append("\n".join(message["content"] for message in prompt.messages()))
         self.given.append(prompt.limits())
-        return Completion(self.reply, Usage(role, "replies", "offline", 1, 1), 0.0)
+        return Completion(
+            self.reply,
+            Usage(
+                role=role, model="replies", provider="offline", prompt_tokens=1, completion_tokens=1
+            ),
+            0.0,
+        )
 
 
 def judged(
     question: EvalQuestion, answer: str, model: Replies, prompt_file: str | None = None
 ) -> Verdict:
     judge = build_judge(
-        "memae",
+        "memory_agent_bench",
         threshold=None,
-        template=template_of("memae", prompt_file),
+        template=judge_type("memory_agent_bench").template(prompt_file),
         model=lambda: model,
         seed=0,
     )
@@ -43,7 +49,14 @@ def judged(
 
 
 def question(source: str, *gold: str, answerable: bool = True, **facets: str) -> EvalQuestion:
-    return EvalQuestion("q", "What?", source, gold, answerable=answerable, facets=facets)
+    return EvalQuestion(
+        question_id="q",
+        text="What?",
+        category=source,
+        gold=gold,
+        answerable=answerable,
+        facets=facets,
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +78,12 @@ def test_rules_ask_no_model(
 ) -> None:
     model = Replies("yes")
     found = judged(question(source, *gold), answer, model)
-    assert (found.judge, found.label, found.score, model.asked) == ("memae", label, score, [])
+    assert (found.judge, found.label, found.score, model.asked) == (
+        "memory_agent_bench",
+        label,
+        score,
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,4 +168,4 @@ def test_a_wording_of_ones_own_has_a_section_for_each_kind(tmp_path: Path) -> No
     assert "summary: What? x y" in model.asked[0]
     path.write_text("=== fact ===\n{question} {gold} {answer}\n", encoding="utf-8")
     with pytest.raises(UserError, match="lacks the section 'temporal'"):
-        template_of("memae", str(path))
+        judge_type("memory_agent_bench").template(str(path))

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memae_samples import memae, row, write
+from memory_agent_bench_samples import memory_agent_bench, row, write
 
 from memeval.errors import UserError
 
 
 def failure(folder: Path, content: Any) -> str:
-    dataset = memae(write(folder, content))
+    dataset = memory_agent_bench(write(folder, content))
     with pytest.raises(UserError) as caught:
         dataset.open()
         list(dataset.cases())
@@ -38,30 +38,36 @@ def failure(folder: Path, content: Any) -> str:
             [row("webqa")],
             "record 0 metadata: field 'source' is 'webqa', a sub-data set without a known metric",
         ),
-        ([row(metadata__source=3)], "record 0 metadata: field 'source' is an integer, not text"),
+        (
+            [row(metadata__source=3)],
+            "record 0 metadata: field 'source' is an integer, not a string",
+        ),
         ([row(questions=[])], "record 0: field 'questions' is empty"),
-        ([row(questions="x")], "record 0: field 'questions' is text, not a list"),
+        ([row(questions="x")], "record 0: field 'questions' is a string, not a list"),
         (
             [row(answers=[["x"]])],
             "record 0: field 'answers' holds 1 lists of golds for 2 questions",
         ),
-        ([row(answers=["x", ["y"]])], "record 0: field 'answers[0]' is text, not a list of golds"),
+        (
+            [row(answers=["x", ["y"]])],
+            "record 0: field 'answers[0]' is a string, not a list of golds",
+        ),
         ([row(answers=[["x"], []])], "record 0: field 'answers[1]' is empty"),
         ([row(answers=[["x"], ["y", " "]])], "record 0: field 'answers[1][1]' is empty"),
         ([row(answers=[["x"], [None]])], "record 0: field 'answers[1][0]' is null"),
         ([row(context=" ")], "record 0: field 'context' is empty"),
-        ([row(context=None)], "record 0: field 'context' is null, not text"),
+        ([row(context=None)], "record 0: field 'context' is null, not a string"),
         (
             [row(metadata__qa_pair_ids=["x"])],
             "record 0 metadata: field 'qa_pair_ids' has 1 entries for 2 questions",
         ),
         (
             [row(metadata__qa_pair_ids=["x", {}])],
-            "record 0 metadata: field 'qa_pair_ids' holds an object, not text",
+            "record 0 metadata: field 'qa_pair_ids' holds an object, not a string",
         ),
         (
             [row(metadata__question_dates=["May", "June"])],
-            "record 0 metadata: field 'question_dates' holds 'May', no date like",
+            "record 0 metadata: field 'question_dates' holds 'May', not a date like",
         ),
     ],
 )
@@ -79,4 +85,4 @@ def test_a_damaged_table_of_titles_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, [row()])
     write(tmp_path, "[]", "entity2id.json")
     with pytest.raises(UserError, match=r"entity2id.json: the table is a list, not an object"):
-        list(memae(path).cases())
+        list(memory_agent_bench(path).cases())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memae_samples import FACTS, memae, row, write
+from memory_agent_bench_samples import FACTS, memory_agent_bench, row, write
 from sample_records import record, verdict
 
 from memeval.datasets.locate import build
@@ -19,11 +19,15 @@ from memeval.results import Record
 
 
 def questions(path: Path, **settings: Any) -> list[EvalQuestion]:
-    return [question for case in memae(path, **settings).read() for question in case.questions]
+    return [
+        question
+        for case in memory_agent_bench(path, **settings).read()
+        for question in case.questions
+    ]
 
 
 def test_a_row_is_a_case_of_one_session_without_times(tmp_path: Path) -> None:
-    (case,) = memae(write(tmp_path, [row()])).read()
+    (case,) = memory_agent_bench(write(tmp_path, [row()])).read()
     (session,) = case.sessions
     assert (case.case_id, session.session_id, session.started_at) == ("c1", "s1", None)
     assert [(turn.turn_id, turn.speaker, turn.time) for turn in session.turns] == [
@@ -83,7 +87,7 @@ def test_a_subset_is_a_name_or_its_beginning(
     tmp_path: Path, subset: str | None, expected: list[str]
 ) -> None:
     path = write(tmp_path, [row(), row("factconsolidation_sh_32k"), row("longmemeval_s*")])
-    dataset = memae(path, subset=subset)
+    dataset = memory_agent_bench(path, subset=subset)
     dataset.open()
     assert [case.questions[0].category for case in dataset.cases()] == expected
 
@@ -94,15 +98,15 @@ def test_unknown_names_get_the_nearest_one(tmp_path: Path) -> None:
         UserError,
         match=r"dataset.subset 'factconsolidation_s'. Did you mean: factconsolidation_sh_6k",
     ):
-        memae(path, subset="factconsolidation_s").open()
+        memory_agent_bench(path, subset="factconsolidation_s").open()
     with pytest.raises(UserError, match=r"dataset.categories 'ruler'"):
-        memae(path, categories=("ruler",)).open()
+        memory_agent_bench(path, categories=("ruler",)).open()
 
 
 def test_a_choice_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("ruler_qa1")])
-    with pytest.raises(UserError, match=r"nothing is asked"):
-        memae(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
+    with pytest.raises(UserError, match=r"no questions are left"):
+        memory_agent_bench(path, subset="ruler", categories=("factconsolidation_sh_6k",)).open()
 
 
 def test_chunks_hold_at_most_so_many_tokens(tmp_path: Path) -> None:
@@ -110,13 +114,13 @@ def test_chunks_hold_at_most_so_many_tokens(tmp_path: Path) -> None:
     path = write(tmp_path, [row(context=context)])
     counts = []
     for size in (512, 4096):
-        (case,) = memae(path, chunk_tokens=size).read()
+        (case,) = memory_agent_bench(path, chunk_tokens=size).read()
         texts = [turn.text for turn in case.sessions[0].turns]
         assert "\n".join(texts) == context.strip()
         counts.append(len(texts))
     assert counts == [14, 2]
     with pytest.raises(UserError, match=r"dataset.chunk_tokens"):
-        memae(path, chunk_tokens=1000)
+        memory_agent_bench(path, chunk_tokens=1000)
 
 
 def test_questions_about_chats_have_dates_types_and_refusals(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     path = write(tmp_path, [row("recsys_redial", answers=[[7], ["12"]])])
     with pytest.raises(
         UserError,
-        match=r"record 0: field 'answers\[0\]' holds a number of a title that no entity2id.json beside the file explains",
+        match=r"record 0: field 'answers\[0\]' holds the number of a title that no entity2id.json beside the file explains",
     ):
         questions(path)
     write(
@@ -169,13 +173,13 @@ def test_the_files_of_the_splits_lie_in_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "memoryagentbench"
     folder.mkdir()
     write(folder, [row("ruler_qa1")], "Accurate_Retrieval.json")
-    dataset = build("memae", tmp_path, split="accurate_retrieval")
+    dataset = build("memory_agent_bench", tmp_path, split="accurate_retrieval")
     dataset.open()
     assert [
         question.facets["split"] for case in dataset.cases() for question in case.questions
     ] == ["accurate_retrieval"] * 2
     with pytest.raises(UserError, match=r"Test_Time_Learning.json is missing") as caught:
-        build("memae", tmp_path, split="test_time_learning").open()
+        build("memory_agent_bench", tmp_path, split="test_time_learning").open()
     assert "huggingface.co/datasets/ai-hyz/MemoryAgentBench" in caught.value.hints[0]
 
 
@@ -184,16 +188,26 @@ def test_another_file_than_the_registered_one_is_refused(tmp_path: Path) -> None
     folder.mkdir()
     write(folder, [row()])
     with pytest.raises(UserError, match=r"is not the registered file"):
-        build("memae", tmp_path).open()
-    assert not build("memae", tmp_path, allow_unpinned=True).open().pinned
+        build("memory_agent_bench", tmp_path).open()
+    assert not build("memory_agent_bench", tmp_path, allow_unpinned=True).open().pinned
 
 
 def test_which_questions_the_own_judge_asks_a_model_for(tmp_path: Path) -> None:
     path = write(tmp_path, [row(), row("longmemeval_s*"), row("infbench_sum")])
-    assert memae(path).judged_by_model("memae") == ("longmemeval_s*", "infbench_sum")
-    assert memae(path).judged_by_model("keyword") == ()
-    assert memae(path, subset="factconsolidation_sh").judged_by_model("memae") == ()
-    assert memae(path, categories=("infbench_sum",)).judged_by_model("memae") == ("infbench_sum",)
+    assert memory_agent_bench(path).judged_by_model("memory_agent_bench") == (
+        "longmemeval_s*",
+        "infbench_sum",
+    )
+    assert memory_agent_bench(path).judged_by_model("keyword") == ()
+    assert (
+        memory_agent_bench(path, subset="factconsolidation_sh").judged_by_model(
+            "memory_agent_bench"
+        )
+        == ()
+    )
+    assert memory_agent_bench(path, categories=("infbench_sum",)).judged_by_model(
+        "memory_agent_bench"
+    ) == ("infbench_sum",)
 
 
 def test_measures_hold_the_metrics_of_what_was_asked() -> None:
@@ -212,7 +226,7 @@ def test_measures_hold_the_metrics_of_what_was_asked() -> None:
             verdict=replace(verdict(), score=score),
         )
 
-    dataset = build("demo_memae", Path("/nowhere"))
+    dataset = build("demo_memory_agent_bench", Path("/nowhere"))
     records = [
         answered("factconsolidation_sh_6k", "It is Milo.", ["Milo"], hops="sh"),
         answered("factconsolidation_mh_6k", "Greta", ["Milo"], hops="mh"),

@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memeval.metrics.locomo import token_f1
+from memeval.metrics.tokens import token_f1
 
 IDEOGRAPH = re.compile("([\u3400-\u4dbf\u4e00-\u9fff])")
 PUNCTUATION = re.compile("[、。《》「」『』【】〈〉“”‘’…—·]")
 
 
 def character_f1(prediction: str, gold: str) -> float:
-    """Token-overlap F1 in which each Chinese character is a token, in [0, 1]; for texts without any it is `token_f1`.
+    """Token-overlap F1 in which each Chinese character is a token, in [0, 1]; for texts without any
+    it is `token_f1`.
 
-    Chinese is written without blanks: by words between blanks, two sentences share nothing unless they are equal.
+    Chinese is written without blanks: by words between blanks, two sentences share nothing unless
+    they are equal.
     """
     return token_f1(spaced(prediction), spaced(gold))
 
 
 def spaced(text: str) -> str:
-    """The text with full-width letters and marks made plain, Chinese punctuation gone, and a blank at each side of a Chinese character."""
+    """The text with full-width letters and marks made plain, Chinese punctuation gone, and a blank
+    at each side of a Chinese character.
+    """
     plain = PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text))
     return " ".join(IDEOGRAPH.split(plain))  # the pattern's group keeps each character as a part

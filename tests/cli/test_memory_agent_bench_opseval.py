@@ -1,4 +1,4 @@
-"""The demonstrations of memae and opseval by the real command line, offline."""
+"""The demonstrations of memory_agent_bench and opseval by the real command line, offline."""
 
 from __future__ import annotations
 
@@ -12,31 +12,39 @@ from command_line import memeval
 QUIET = "tracking=none"
 
 
-def test_the_demonstration_of_memae_runs_on_what_needs_no_model(tmp_path: Path) -> None:
-    done = memeval(tmp_path, "dataset=demo_memae", "system=bm25", QUIET)
+def test_the_demonstration_of_memory_agent_bench_runs_on_what_needs_no_model(
+    tmp_path: Path,
+) -> None:
+    done = memeval(tmp_path, "dataset=demo_memory_agent_bench", "system=bm25", QUIET)
     assert done.status == 0 and "12/12" in done.err + done.out
-    refused = memeval(tmp_path, "dataset=demo_memae", "dataset.categories=null", QUIET)
+    refused = memeval(tmp_path, "dataset=demo_memory_agent_bench", "dataset.categories=null", QUIET)
     assert refused.status == 2
     assert (
-        refused.told == "memeval: judge=memae needs a language model for longmemeval_demo, "
-        "infbench_sum_demo, but llm=extractive is not one"
+        refused.told == "memeval: judge=memory_agent_bench needs a language model for "
+        "longmemeval_demo, infbench_sum_demo, but llm=extractive is not one"
     )
     whole = memeval(
-        tmp_path, "dataset=demo_memae", "dataset.categories=null", "judge=keyword", QUIET
+        tmp_path,
+        "dataset=demo_memory_agent_bench",
+        "dataset.categories=null",
+        "judge=keyword",
+        QUIET,
     )
     assert whole.status == 0 and "15/15" in whole.err + whole.out
 
 
-def test_what_memae_refuses(tmp_path: Path) -> None:
+def test_what_memory_agent_bench_refuses(tmp_path: Path) -> None:
     assert (
-        "granularity=session does not apply to dataset=demo_memae"
-        in memeval(tmp_path, "dataset=demo_memae", "granularity=session", QUIET).told
+        "granularity=session does not apply to dataset=demo_memory_agent_bench"
+        in memeval(tmp_path, "dataset=demo_memory_agent_bench", "granularity=session", QUIET).told
     )
     assert (
         "Did you mean: ruler_qa1_2k"
-        in memeval(tmp_path, "dataset=demo_memae", "dataset.subset=ruler_qa1_2", QUIET).told
+        in memeval(
+            tmp_path, "dataset=demo_memory_agent_bench", "dataset.subset=ruler_qa1_2", QUIET
+        ).told
     )
-    fetched = memeval(tmp_path, "data", "fetch", "memae")
+    fetched = memeval(tmp_path, "data", "fetch", "memory_agent_bench")
     assert (
         fetched.status == 2
         and "can't be fetched as it is" in fetched.told

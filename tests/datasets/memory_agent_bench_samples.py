@@ -46,7 +46,7 @@ def write(folder: Path, content: Any, name: str = "Conflict_Resolution.json") ->
     return path
 
 
-def memae(path: Path, **settings: Any) -> MemoryAgentBench:
-    dataset = build("demo_memae", Path("/nowhere"), path=str(path), **settings)
+def memory_agent_bench(path: Path, **settings: Any) -> MemoryAgentBench:
+    dataset = build("demo_memory_agent_bench", Path("/nowhere"), path=str(path), **settings)
     assert isinstance(dataset, MemoryAgentBench)
     return dataset

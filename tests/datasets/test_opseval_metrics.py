@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.locate import build
+from memeval.datasets.opseval.metrics import character_f1
 from memeval.metrics.answer import answer_metrics
-from memeval.metrics.characters import character_f1
-from memeval.metrics.locomo import token_f1
+from memeval.metrics.tokens import token_f1
 from memeval.records import EvalQuestion
 
 
@@ -32,7 +35,11 @@ def test_without_chinese_it_is_the_plain_metric(prediction: str, gold: str) -> N
     assert character_f1(prediction, gold) == token_f1(prediction, gold)
 
 
-def test_a_data_set_chooses_it_by_its_scorer() -> None:
-    question = EvalQuestion("q", "什么？", "log_analysis", ("日志级别",))
-    assert answer_metrics("日志", question, scorer="characters")["token_f1"] == pytest.approx(2 / 3)
+def test_it_is_the_token_f1_of_the_data_set() -> None:
+    question = EvalQuestion(
+        question_id="q", text="什么？", category="log_analysis", gold=("日志级别",)
+    )
+    assert build("opseval", Path("x")).answer_metrics("日志", question)[
+        "token_f1"
+    ] == pytest.approx(2 / 3)
     assert answer_metrics("日志", question)["token_f1"] == 0.0

@@ -1,0 +1,74 @@
+"""What is registered of the demonstration sets, each in the schema of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memeval.datasets.contract import DatasetInfo
+
+
+def _shipped(
+    name: str, *, file: str, title: str, counts: Mapping[str, int] | None = None
+) -> DatasetInfo:
+    """A set that ships: it has no address, and its file is compared with the one that shipped."""
+    return DatasetInfo(
+        name=name,
+        title=title,
+        file=f"demo/{file}",
+        url=None,
+        sha256=None,
+        size_bytes=None,
+        licence="CC0 1.0",
+        citation="memeval",
+        counts=counts or {},
+    )
+
+
+DEMO = _shipped(
+    "demo",
+    file="demo.json",
+    title="Demonstration: invented conversations in LoCoMo's schema, made to be small",
+)
+
+DEMO_LOCOMO_MC10 = _shipped(
+    "demo_locomo_mc10",
+    file="locomo_mc10.jsonl",
+    title=(
+        "Demonstration: questions with ten choices about the beginnings of two invented "
+        "conversations, in LoCoMo-MC10's schema"
+    ),
+)
+
+DEMO_LONGMEMEVAL = _shipped(
+    "demo_longmemeval",
+    file="longmemeval.json",
+    title="Demonstration: invented chat histories in LongMemEval's schema, made to be small",
+    counts={"cases": 8, "questions": 8},
+)
+
+DEMO_INCIDENTS = _shipped(
+    "demo_incidents",
+    file="incidents.csv",
+    title="Demonstration of incidents: two invented systems, in the normalized schema",
+)
+
+DEMO_MEMORY_AGENT_BENCH = _shipped(
+    "demo_memory_agent_bench",
+    file="memae.json",
+    title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
+)
+
+DEMO_OPSEVAL = _shipped(
+    "demo_opseval",
+    file="opseval",
+    title="Demonstration: invented questions in the four schemas of OpsEval, some of them dirty",
+)
+
+INFOS = (
+    DEMO,
+    DEMO_LOCOMO_MC10,
+    DEMO_LONGMEMEVAL,
+    DEMO_INCIDENTS,
+    DEMO_MEMORY_AGENT_BENCH,
+    DEMO_OPSEVAL,
+)

@@ -1,0 +1,103 @@
+"""What the data sets of network operations share: abilities as categories, and questions that are
+drafted by template and chosen evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+from memeval.datasets.contract import Dataset
+from memeval.datasets.netops.chance import draw
+from memeval.records import CategoryId, EvalQuestion
+
+ABILITIES: Mapping[CategoryId, str] = {
+    "IE": "information_extraction",
+    "MR": "multi_session_reasoning",
+    "TR": "temporal_reasoning",
+    "KU": "knowledge_update",
+    "CR": "conflict_resolution",
+    "ABS": "abstention",
+}
+"""Abilities as categories, in the order of tables."""
+
+ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
+"""The headline. Abstention rewards refusal and is reported apart."""
+
+
+class NetOps(Dataset):
+    """Questions by ability, and a facet that names the question's template."""
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return ABILITIES
+
+    @property
+    def headline(self) -> frozenset[CategoryId]:
+        return ANSWERABLE
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"task": "Task"}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question before it has an id."""
+
+    ability: str
+    task: str
+    """Which template it comes from; a facet of the question."""
+    text: str
+    gold: tuple[str, ...]
+    """Empty where the right answer is a refusal."""
+    evidence: tuple[str, ...]
+    asked_at: datetime
+    instruction: str = ""
+    """In which form the answer is wanted."""
+
+
+def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
+    """At most `count` drafts: by turns one of each ability, and within an ability one of each task,
+    as long as there are any.
+
+    A text occurs once.
+    """
+    unique = list({draft.text: draft for draft in drafts}.values())
+    queues = [
+        _by_turns(rng, [draft for draft in unique if draft.ability == ability])
+        for ability in ABILITIES
+    ]
+    return _interleaved(queues)[:count]
+
+
+def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
+    tasks = dict.fromkeys(draft.task for draft in drafts)
+    return _interleaved(
+        [draw(rng, [draft for draft in drafts if draft.task == task]) for task in tasks]
+    )
+
+
+def _interleaved(queues: Sequence[Sequence[Draft]]) -> list[Draft]:
+    longest = max(map(len, queues), default=0)
+    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+
+
+def questions(case_id: str, drafts: Sequence[Draft]) -> tuple[EvalQuestion, ...]:
+    """The drafts as questions `{case_id}/q0`, `{case_id}/q1` …"""
+    return tuple(
+        EvalQuestion(
+            question_id=f"{case_id}/q{number}",
+            text=draft.text,
+            category=draft.ability,
+            gold=draft.gold,
+            evidence=draft.evidence,
+            asked_at=draft.asked_at,
+            answerable=bool(draft.gold),
+            instruction=draft.instruction,
+            facets={"task": draft.task},
+        )
+        for number, draft in enumerate(drafts)
+    )

@@ -1,0 +1,35 @@
+"""Seeded choice, the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def seeded(*parts: object) -> Random:
+    """A generator of random numbers from whatever its seed is made of.
+
+    Only its `random()` is used, whose sequence is the same in every version of Python and on every
+    machine.
+    """
+    text = "/".join(map(str, parts))
+    return Random(int.from_bytes(sha256(text.encode()).digest()[:8]))
+
+
+def pick(rng: Random, items: Sequence[T]) -> T:
+    """One of the items."""
+    return items[int(rng.random() * len(items))]
+
+
+def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
+    """`count` of the items, or all, in random order."""
+    left = list(items)
+    size = len(left) if count is None else min(count, len(left))
+    for place in range(size):
+        other = place + int(rng.random() * (len(left) - place))
+        left[place], left[other] = left[other], left[place]
+    return left[:size]

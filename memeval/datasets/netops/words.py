@@ -1,0 +1,50 @@
+"""Names, numbers and dates in words that judges can compare."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
+HIDDEN = frozenset({1, 10})
+"""Numbers whose words stand within common others ("none", "often"), where a judge that looks for
+the gold in the answer would find them.
+"""
+
+IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
+"""Instruction for counts."""
+ALL_OF_THEM = "Name all of them."
+
+
+def one_word(name: str) -> str:
+    """A name of a component or a fault as the data sets show it: each run of other characters than
+    letters and digits is one `_`.
+
+    Judges that compare words would else take `node-4` for `node-6`: single characters are no words
+    to them, and parts of names count each.
+    """
+    return re.sub(r"[\W_]+", "_", name).strip("_")
+
+
+def amount(count: int, noun: str) -> str:
+    """`three incidents`, `38 incidents`, `one incident`."""
+    number = WORDS[count] if count < len(WORDS) else str(count)
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
+
+
+def counted(count: int, noun: str) -> tuple[str, ...]:
+    """Golds for a count: the number with and without what is counted; the first alone where the
+    bare word is part of common others.
+    """
+    phrase = amount(count, noun)
+    return (phrase,) if count in HIDDEN else (phrase, phrase.partition(" ")[0])
+
+
+def day(time: datetime) -> str:
+    """`2021-03-04`."""
+    return time.date().isoformat()
+
+
+def minute(time: datetime) -> str:
+    """`14:57`."""
+    return f"{time.hour:02d}:{time.minute:02d}"

@@ -1,0 +1,58 @@
+"""Overlap and equality of tokens, as LoCoMo's official scorer counts them.
+
+Source: Maharana et al., ACL 2024, task_eval/evaluation.py.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+
+from memeval.metrics.porter import stem
+
+ARTICLES = re.compile(r"\b(a|an|the|and)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text: str) -> str:
+    """Lower case without ASCII punctuation and the words a, an, the, and.
+
+    Runs of white space become one space.
+    """
+    bare = text.lower().translate(PUNCTUATION)
+    return " ".join(ARTICLES.sub(" ", bare).split())
+
+
+def stems(text: str) -> list[str]:
+    """Porter stems of the normalised text's words."""
+    return [stem(word) for word in normalise(text).split()]
+
+
+def token_f1(prediction: str, gold: str) -> float:
+    """F1 of the stems of both texts, in [0, 1]; overlap is counted with multiplicity.
+
+    Returns 0.0 where nothing overlaps, empty texts included.
+    """
+    return f1(Counter(stems(prediction)), Counter(stems(gold)))
+
+
+def f1(predicted: Counter[str], expected: Counter[str]) -> float:
+    """F1 of two counts of tokens, in [0, 1]; 0.0 where nothing overlaps.
+
+    By integers, `2 · common / (predicted + expected)`: by way of precision and recall, exact halves
+    fall below 0.5 by rounding, and an answer below a threshold.
+    """
+    common = (predicted & expected).total()
+    return 2 * common / (predicted.total() + expected.total()) if common else 0.0
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """1.0 where both texts are equal after `normalise`, without stemming.
+
+    Where nothing is left of either text, they must be equal as they are, but for case.
+    """
+    predicted, expected = normalise(prediction), normalise(gold)
+    if not predicted and not expected:
+        return float(prediction.strip().lower() == gold.strip().lower())
+    return float(predicted == expected)

@@ -1,0 +1,140 @@
+"""Judges of one's own: by a class path, by an entry point, and what is said where neither leads to
+one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.config import classes
+from memeval.errors import UserError
+from memeval.judges.registry import build_judge, judge_type
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "tests" / "judges_example"
+PAGE = (ROOT / "docs" / "adding_a_judge.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+
+
+def test_an_entry_point_brings_a_judge_and_a_built_in_name_wins(
+    example: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [
+        EntryPoint(name, "my_judges:Contains", "memeval.judges") for name in ("contains", "keyword")
+    ]
+    monkeypatch.setattr(
+        classes, "entry_points", lambda group: points if group == "memeval.judges" else []
+    )
+    assert judge_type("contains").name == "contains"
+    assert judge_type("keyword").__module__ == "memeval.judges.keyword"
+    with pytest.raises(UserError, match=r"unknown judge 'contans'\. Did you mean: contains"):
+        judge_type("contans")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("my_judges", "judge.class must read package.module:Class, but is 'my_judges'"),
+        ("no_such:Judge", "judge 'mine': no module named 'no_such'"),
+        ("my_judges:Nothing", "judge 'mine': module 'my_judges' has no class 'Nothing'"),
+        ("my_judges:Path", "my_judges:Path is "),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused(example: None, path: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        judge_type("mine", path)
+
+
+def test_a_judge_that_cannot_be_built_is_refused(
+    example: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any) -> None:
+        raise ValueError("no dictionary")
+
+    monkeypatch.setattr(judge_type("x", "my_judges:Contains"), "__init__", broken)
+    message = "judge 'x': my_judges:Contains can't be built: ValueError: no dictionary"
+    with pytest.raises(UserError, match=re.escape(message)):
+        build_judge(
+            "x",
+            threshold=None,
+            template=None,
+            model=lambda: pytest.fail("no model is needed"),
+            seed=0,
+            class_path="my_judges:Contains",
+        )
+
+
+def test_the_example_is_printed_as_it_is_tested() -> None:
+    for fence, path in (
+        ("python", "my_judges.py"),
+        ("text", "patient.txt"),
+        ("yaml", "my_conf/judge/patient.yaml"),
+    ):
+        assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in PAGE
+
+
+def run(command: str, home: Path, folder: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    few = ["dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"]
+    environment = {**os.environ, "MEMEVAL_HOME": str(home)}
+    return subprocess.run(
+        [*words, *few],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", re.findall(r"^python -m .*$", PAGE, re.MULTILINE))
+def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    (summary,) = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in tmp_path.glob("outputs/runs/*/run.json")
+    )
+    judge = "patient" if "patient" in command else "contains"
+    assert summary["params"]["judge"] == judge
+    assert f"judge={judge}@my_judges:{judge.capitalize()}" in summary["tags"]["protocol"]
+
+
+def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path: Path) -> None:
+    folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
+    command = "python -m memeval judge.class=my_judges:Contains"
+    assert run(command, home, folder).returncode == 0
+    assert "finished before" in run(command, home, folder).stderr
+
+    module = folder / "my_judges.py"
+    edited = module.read_text(encoding="utf-8").replace("looked for", "searched for")
+    module.write_text(edited, encoding="utf-8")
+    again = run(command, home, folder)
+    assert again.returncode == 0, again.stderr
+    assert "answer 5/5 (5 reused)" in again.stderr
+    assert "judge 5/5" in again.stderr and "judge 5/5 (" not in again.stderr
+
+
+def test_a_judge_of_answers_in_words_does_not_apply_to_choices(tmp_path: Path) -> None:
+    done = run(
+        "python -m memeval judge.class=my_judges:Contains dataset=demo_locomo_mc10", tmp_path
+    )
+    assert done.returncode == 2
+    assert "judge=contains does not apply to dataset=demo_locomo_mc10" in done.stderr
