@@ -87,6 +87,17 @@ def build_reranker(
     )
 
 
+async def reorder_best(
+    reranker: Reranker, query: str, ranked: Sequence[tuple[int, float]], count: int
+) -> list[tuple[int, float | None]]:
+    """The ranking with its best `count` positions reordered.
+
+    Those below lose their scores, which can't be compared with the new ones.
+    """
+    best = await reranker.reorder(query, ranked[:count])
+    return [*best, *((position, None) for position, _ in ranked[count:])]
+
+
 class LexicalReranker:
     """Mixes the similarity of a first ranking with how much of the question a text holds.
 

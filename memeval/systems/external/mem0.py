@@ -33,7 +33,7 @@ from memeval.records import (
     format_time,
 )
 from memeval.shown import one_line
-from memeval.systems.asking import asked
+from memeval.systems.asking import ask_for
 from memeval.systems.base import (
     ANSWER,
     INGEST,
@@ -352,7 +352,7 @@ class _Bridge:
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
         prompt = ChatPrompt(tuple(self._dated(message) for message in messages), options)
         reply: str | None = self._parts.run_sync(
-            asked(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
+            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
         )
         if reply is None:
             self.unparsed += 1
