@@ -21,7 +21,7 @@ from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.datasets.registry import ADAPTERS, DATASETS
-from memeval.systems.registry import BUILT_IN, settings_of
+from memeval.systems.registry import built_in, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
 ROOT = Path(__file__).parents[1]
@@ -71,14 +71,14 @@ def described(field: str, option: str) -> tuple[str, str] | None:
 
 def stages(option: str = "") -> dict[str, str | None]:
     """Stage of each field by the code; of a data set's option, the stages of its own fields."""
-    known = field_stages(RunConfig) | {"system.name": "run"}
+    known = field_stages(RunConfig) | {"system.name": "run", "system.class": "run"}
     for name in [option] if option in ADAPTERS else ADAPTERS:
         known |= {
             path: stage or "prepare"
             for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()
         }
     known["dataset.name"] = "prepare"
-    for name in BUILT_IN:
+    for name in built_in():
         known |= {
             path: stage or "prepare"
             for path, stage in field_stages(settings_of(name), "system.").items()
@@ -104,7 +104,11 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
             continue
         for field, value in flatten(lines).items():
             if group not in VALUES:
-                yield f"{group}.{field}", option, NAME if field == "name" else written(value)
+                yield (
+                    f"{group}.{field}",
+                    option,
+                    NAME if field in ("name", "class") else written(value),
+                )
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     for field, value in top.items():
         if field not in ("defaults", "hydra"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.config.identity import IdentityInputs, Keys, field_stages, keys, run_key
+from memeval.config.options import class_path
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
 from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
@@ -101,8 +102,8 @@ class Cell:
 
 def open_cell(config: RunConfig, command: str) -> Cell:
     """Opens what the config names. Raises `UserError` for anything that the user has to mend before a run can start."""
-    system_name, class_path = config.system["name"], config.system.get("class")
-    kind = system_class(system_name, class_path)
+    system_name = config.system["name"]
+    kind = system_class(system_name, config.system.get("class"))
     settings = read_settings(kind.settings_type, config.system)
     declared = Declared(kind, settings)
     dataset = open_dataset(config)
@@ -159,8 +160,16 @@ def open_cell(config: RunConfig, command: str) -> Cell:
 
 
 def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system's YAML says, without what all systems share and nobody set."""
-    return {name: value for name, value in system.items() if name != TIMEOUT or value is not None}
+    """What a system's YAML says, without what its name or a default already says.
+
+    The class of a built-in system is found by its name, so it is no difference between two runs.
+    """
+    implied = {"class": class_path("system", system["name"]), TIMEOUT: None}
+    return {
+        name: value
+        for name, value in system.items()
+        if name not in implied or value != implied[name]
+    }
 
 
 def answer_template(

@@ -20,7 +20,6 @@ from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
-from memeval.systems import registry
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.letta import Letta, Settings
@@ -37,7 +36,6 @@ REAL = os.environ.get("LETTA_BASE_URL")
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.external.letta:Letta")
     monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
 
 
