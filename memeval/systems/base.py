@@ -24,6 +24,12 @@ holds a key.
 RANKING_DEPTH = 20
 """Chunks that are ranked at least, so that recall@20 can be reported at any `top_k`."""
 
+RENAMED_METHODS = {
+    "thinks_at_ingest": "uses_llm_at_ingest",
+    "ingest_wordings": "ingest_templates",
+}
+"""Class methods of `MemorySystem` by their names in 0.1, which are still honoured."""
+
 DumpItem = Mapping[str, Any]
 """One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
 
@@ -102,6 +108,13 @@ class MemorySystem(ABC):
     """True for a system that answers under a prompt of its own instead of the reader's. Every table
     says so.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Lets a class written for 0.1 keep the names that its methods had there."""
+        super().__init_subclass__(**options)
+        for old, new in RENAMED_METHODS.items():
+            if old in vars(cls) and new not in vars(cls):
+                setattr(cls, new, vars(cls)[old])
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         self.settings = settings

@@ -106,7 +106,10 @@ class Artifact:
 
 def _fields(artifact: Artifact) -> dict[str, Any]:
     """The artifact's fields as JSON holds them."""
-    row = {entry.name: getattr(artifact, entry.name) for entry in fields(Artifact)}
+    row: dict[str, Any] = {}
+    for entry in fields(Artifact):
+        value = getattr(artifact, entry.name)
+        row[entry.name] = list(value) if isinstance(value, tuple) else value
     row["time"] = artifact.time.isoformat() if artifact.time else None
     return row
 

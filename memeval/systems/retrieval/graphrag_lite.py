@@ -9,6 +9,7 @@ from memeval.records import Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.entities import content_words, entities
 from memeval.retrieval.entity_graph import EntityGraph
+from memeval.systems.base import DumpItem
 from memeval.systems.indexed import IndexedSystem, Ranked
 
 SIMILAR = 0.3
@@ -41,6 +42,14 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         contents = [chunk.content for chunk in self.chunks]
         self._graph = await asyncio.to_thread(EntityGraph, contents)
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+
+    def dump(self) -> list[DumpItem]:
+        """The entities, each with the turns of the chunks that hold it."""
+        items: list[DumpItem] = []
+        for key, positions in self._graph.holders().items():
+            turn_ids = [turn for position in positions for turn in self.chunks[position].turn_ids]
+            items.append({"kind": "entity", "text": self._graph.names[key], "turn_ids": turn_ids})
+        return items
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         weights = self._graph.one_hop(await self._seeds(index, query.text))
