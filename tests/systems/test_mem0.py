@@ -99,7 +99,7 @@ def test_inferred_memories_are_dumped(build: Builder, folder: Path) -> None:
     items = driver.call("dump")
     assert items[0] == {
         "kind": "fact",
-        "text": "It is known that a puppy called Biscuit yesterday",
+        "text": "It is known that puppy called Biscuit yesterday",
         "turn_ids": ["D1:1"],
         "time": DATES[0].isoformat(),
     }
