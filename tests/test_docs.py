@@ -72,6 +72,7 @@ def described(field: str, option: str) -> tuple[str, str] | None:
 def stages(option: str = "") -> dict[str, str | None]:
     """Stage of each field by the code; of a data set's option, the stages of its own fields."""
     known = field_stages(RunConfig) | {"system.name": "run", "system.class": "run"}
+    known["embedder.class"] = known.pop("embedder.class_path")
     for name in [option] if option in ADAPTERS else ADAPTERS:
         known |= {
             path: stage or "prepare"

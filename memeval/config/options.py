@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from memeval.config.paths import conf_dir
+from memeval.errors import unknown
 
 
 def options(group: str) -> list[str]:
@@ -35,6 +37,24 @@ def _class_path(folder: Path, option: str) -> str | None:
     bases = [str(name) for name in values.get("defaults", ()) if name != "_self_"]
     inherited = (_class_path(folder, base) for base in reversed(bases))
     return next((named for named in inherited if named), None)
+
+
+def available(group: str, entry_point_group: str) -> list[str]:
+    """Names of the options that ship and of those that installed packages add, sorted."""
+    added = (point.name for point in entry_points(group=entry_point_group))
+    return sorted({*options(group), *added})
+
+
+def path_of(group: str, name: str, entry_point_group: str) -> str:
+    """The class path behind a name: of an option that ships, else of an installed package.
+
+    Raises `UserError` for an unknown name, with its neighbours.
+    """
+    if path := class_path(group, name):
+        return path
+    for point in entry_points(group=entry_point_group, name=name):
+        return point.value
+    raise unknown(group, name, available(group, entry_point_group))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, Omega
 from memeval.config.checks import check_address, check_headers, check_secrets
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
+from memeval.config.options import available, class_path
 from memeval.config.paths import conf_dir
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.settings import TIMEOUT
@@ -59,7 +60,6 @@ LONGEST_TIMEOUT_S = 86_400.0
 FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
-    "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
 }
@@ -82,6 +82,7 @@ def resolve(composed: DictConfig) -> RunConfig:
     except InterpolationResolutionError as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
+    _rename_class(container.get("embedder"))
     dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
@@ -91,6 +92,14 @@ def resolve(composed: DictConfig) -> RunConfig:
     if config.embedder.name == "openai":
         config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
     return config
+
+
+def _rename_class(embedder: Any) -> None:
+    """Moves `class`, which can't be the name of a field, to `class_path`; not for a built-in one."""
+    if isinstance(embedder, dict) and "class" in embedder:
+        path = embedder.pop("class")
+        if path != class_path("embedder", str(embedder.get("name"))):
+            embedder["class_path"] = path
 
 
 def _named(group: str, values: Any) -> dict[str, Any]:
@@ -170,6 +179,10 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
+    if config.embedder.class_path is None:
+        embedders = available("embedder", "memeval.embedders")
+        if config.embedder.name not in embedders:
+            raise unknown("embedder.name", config.embedder.name, embedders)
     if config.judge.repeats % 2 == 0:
         raise UserError(
             f"judge.repeats must be an odd number, so that there is a majority, not {config.judge.repeats}"

@@ -97,6 +97,8 @@ class EmbedderConfig:
     """What turns texts into vectors."""
 
     name: str = at(PREPARE, "tfidf")
+    class_path: str | None = at(RUNTIME)
+    """The `class` of an embedder of one's own; its name and its code are in the prepare key."""
     model: str | None = at(PREPARE)
     width: int | None = at(PREPARE)
     """Numbers per vector; None takes the model's own."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -17,15 +15,18 @@ from memeval.config.schema import PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
+from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.model import JudgeSettings, ModelJudge
 from memeval.judges.registry import judge_type, template_of
-from memeval.pipeline.code import stage_code
+from memeval.pipeline.code import class_identity, stage_code
 from memeval.pipeline.declared import Declared
 from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
+from memeval.systems.reranking import RerankedSettings
 
 IMPORTED = "imported"
 """Name of the system of a run whose answers another program gave."""
@@ -140,7 +141,14 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         dataset_stages={
             path: stage or PREPARE for path, stage in field_stages(dataset.settings_type).items()
         },
-        code=stage_code(config, kind, type(dataset), judge_type(config.judge.name)),
+        code=stage_code(
+            config,
+            system=kind,
+            dataset=type(dataset),
+            judge=judge_type(config.judge.name),
+            embedder=embedder_class(config.embedder.name, config.embedder.class_path),
+            reranker=_reranker(settings),
+        ),
         ingest_uses_model=declared.uses_llm_at_ingest,
     )
     granularity = Granularity(**asdict(config.granularity))
@@ -157,6 +165,13 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         facts,
         command,
     )
+
+
+def _reranker(settings: SystemSettings) -> type[Reranker] | None:
+    """The class of the reranker that a system's settings choose; None where they choose none."""
+    if not isinstance(settings, RerankedSettings) or settings.rerank == NONE:
+        return None
+    return reranker_class(settings.rerank)
 
 
 def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,21 +270,6 @@ def _data_identity(dataset: Dataset, loaded: LoadedDataset) -> str:
     """The sha256 of the data; for an adapter of the user's own with that of its code, which decides what is read from it."""
     adapter = class_identity(type(dataset))
     return f"{loaded.sha256} {adapter}" if "@" in adapter else loaded.sha256
-
-
-def class_identity(kind: type[Any]) -> str:
-    """`module:Class`; for a class of the user's own with the sha256 of its file, so that an edit makes its results anew.
-
-    What such a file imports is not looked at. Our own classes go by the version of memeval.
-    """
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if kind.__module__.split(".")[0] == "memeval":
-        return name
-    try:
-        source = Path(inspect.getfile(kind)).read_bytes()
-    except (OSError, TypeError):
-        return name
-    return f"{name}@{hashlib.sha256(source).hexdigest()}"
 
 
 def stages_of(kind: type[MemorySystem]) -> dict[str, str]:

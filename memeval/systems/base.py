@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 from memeval.embedding.contract import Embedder
 from memeval.llm.contract import LanguageModel
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
+from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
 
 INGEST = {"stage": "prepare"}
 """Metadata of a setting that changes what is stored: another value ingests again."""
@@ -88,6 +89,11 @@ class SystemContext:
     synchronously.
     """
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else; `origin` names the run."""
+    reranker: Callable[[RerankSettings], Reranker | None] = build_reranker
+    """Builds the reranker that a system's settings choose, None for `rerank=none`. In a run those at
+    an endpoint share its limit with the models; by default there are only those without one.
+    """
 
 
 class MemorySystem(ABC):

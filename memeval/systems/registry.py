@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Any
 
+from memeval.config import options
 from memeval.config.classes import class_at
-from memeval.config.options import class_path, options
 from memeval.config.settings import read_settings
-from memeval.errors import unknown
 from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 
 OPTIONS = "system"
@@ -20,21 +18,17 @@ GROUP = "memeval.systems"
 
 def built_in() -> list[str]:
     """The names of the systems that ship, sorted."""
-    return options(OPTIONS)
+    return options.options(OPTIONS)
 
 
 def available() -> list[str]:
     """The names of all systems, sorted."""
-    return sorted({*built_in(), *(point.name for point in entry_points(group=GROUP))})
+    return options.available(OPTIONS, GROUP)
 
 
 def path_of(name: str) -> str:
     """The class path behind a name. Raises `UserError` for an unknown one, with its neighbours."""
-    if path := class_path(OPTIONS, name):
-        return path
-    for point in entry_points(group=GROUP, name=name):
-        return point.value
-    raise unknown("system", name, available())
+    return options.path_of(OPTIONS, name, GROUP)
 
 
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:

@@ -19,12 +19,12 @@ import numpy as np
 from memeval.errors import UserError
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, Query, Retrieved
-from memeval.retrieval.rerank import Rerank, Reranker, build_reranker, check_rerank
-from memeval.systems.base import ANSWER, INGEST, RUNTIME, DumpItem, SystemContext, SystemSettings
+from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemContext
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.indexed import Ranked
+from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 TEMPLATE = "extract"
 NOTED = ("unreadable", "cut", "dropped")
@@ -32,7 +32,7 @@ NOTED = ("unreadable", "cut", "dropped")
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class Settings(RerankedSettings):
     """Settings of `cogcanvas` and of all its variants."""
 
     batch_units: int = field(default=10, metadata=INGEST)
@@ -53,20 +53,17 @@ class Settings(SystemSettings):
     """Whether edges between events in the order of time count."""
     retrieval: Literal["dense", "hybrid"] = field(default="hybrid", metadata=ANSWER)
     """What ranks artifacts: vectors, or 0.7 of vectors and 0.3 of BM25."""
-    rerank: Rerank = field(default="lexical", metadata=ANSWER)
+    rerank: str = field(default="lexical", metadata=ANSWER)
     """What reorders the best `rerank_candidates`."""
     rerank_candidates: int = field(default=30, metadata=ANSWER)
-    rerank_url: str | None = field(default=None, metadata=ANSWER)
-    """Address whose `/rerank` is called."""
-    rerank_model: str | None = field(default=None, metadata=ANSWER)
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key; an endpoint on this machine needs none."""
+    """Artifacts that a rerank reorders."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else briefly."""
     top_k: int | None = field(default=None, metadata=ANSWER)
     """Artifacts at most, where that is less than the cell's `top_k`."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in (
             "batch_units",
             "batch_tokens",
@@ -83,10 +80,9 @@ class Settings(SystemSettings):
                 "system.reference_threshold must be above 0 and at most 1, "
                 f"but is {self.reference_threshold}"
             )
-        check_rerank(self)
 
 
-class CogCanvas(IndexedSystem[CanvasIndex]):
+class CogCanvas(RerankingSystem[CanvasIndex]):
     """The nearest artifacts and their neighbours.
 
     After a compression, the agent's window is shown as well.
@@ -96,7 +92,6 @@ class CogCanvas(IndexedSystem[CanvasIndex]):
     shows_window = True
     saves_chunks = False
     settings: Settings
-    _reranker: Reranker | None = None
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
         top_k = min(parts.top_k, settings.top_k or parts.top_k)
@@ -130,9 +125,7 @@ class CogCanvas(IndexedSystem[CanvasIndex]):
         else:
             vectors = read_vectors(saved, len(artifacts))
 
-        self._reranker = build_reranker(
-            self.settings, texts, str(self.parts.extra.get("origin", ""))
-        )
+        await asyncio.to_thread(self.rerank_over, texts)
         return await asyncio.to_thread(
             CanvasIndex.over,
             artifacts,
@@ -188,9 +181,9 @@ class CogCanvas(IndexedSystem[CanvasIndex]):
 
         order = np.argsort(-scores, kind="stable")
         ranked = list(zip(order.tolist(), scores[order].tolist(), strict=True))
-        if self._reranker is not None:
+        if self.reordering is not None:
             count = settings.rerank_candidates
-            ranked = await self._reranker.reorder(query.text, ranked[:count]) + ranked[count:]
+            ranked = await self.reordering.reorder(query.text, ranked[:count]) + ranked[count:]
         return [*ranked[:depth], *((position, None) for position, _ in ranked[depth:])]
 
     async def answer(self, query: Query) -> Answer:
@@ -199,12 +192,6 @@ class CogCanvas(IndexedSystem[CanvasIndex]):
         counts = self.index.counts if self.index else {}
         lost = {name: counts[name] for name in NOTED if counts.get(name)}
         return replace(answer, notes={**answer.notes, "extraction": lost}) if lost else answer
-
-    def close(self) -> None:
-        super().close()
-        if self._reranker:
-            self._reranker.close()
-        self._reranker = None
 
 
 def _load_libraries() -> None:

@@ -10,21 +10,15 @@ from pathlib import Path
 
 from memeval.records import Query
 from memeval.retrieval.fusion import RRF_K, FusedIndex
-from memeval.retrieval.rerank import (
-    Rerank,
-    Reranker,
-    build_reranker,
-    check_rerank,
-    reorder_best,
-)
-from memeval.systems.base import ANSWER, INGEST, RUNTIME, SystemSettings
+from memeval.systems.base import ANSWER, INGEST
 from memeval.systems.chat.window import check_positive
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.indexed import Ranked
+from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
-    """Settings of `hybrid`."""
+class Settings(RerankedSettings):
+    """Settings of `hybrid`. A reranker reorders the best 2 * top_k chunks."""
 
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the chunks; they are shown either way, and never indexed by
@@ -32,50 +26,34 @@ class Settings(SystemSettings):
     """
     rrf_k: int = field(default=RRF_K, metadata=ANSWER)
     """Constant of the fusion: the larger, the less the first places weigh."""
-    rerank: Rerank = field(default="none", metadata=ANSWER)
-    """What reorders the best 2 * top_k chunks."""
-    rerank_url: str | None = field(default=None, metadata=ANSWER)
-    """Address whose `/rerank` is called."""
-    rerank_model: str | None = field(default=None, metadata=ANSWER)
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive(rrf_k=self.rrf_k)
-        check_rerank(self)
 
 
-class Hybrid(IndexedSystem[FusedIndex]):
+class Hybrid(RerankingSystem[FusedIndex]):
     """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; optionally reranks the best."""
 
     settings_type = Settings
     settings: Settings
-    _reranker: Reranker | None = None
 
     def texts(self) -> list[str]:
         return [chunk.indexed(date=self.settings.index_date) for chunk in self.chunks]
 
     async def build(self, saved: Path | None) -> FusedIndex:
         contents = [chunk.content for chunk in self.chunks]
-        self._reranker = build_reranker(
-            self.settings, contents, str(self.parts.extra.get("origin", ""))
-        )
+        self.rerank_over(contents)
         return await FusedIndex.open(self.parts.embedder, self.texts(), contents, saved)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> Ranked:
         candidates = 2 * self.parts.top_k
         ranked = await index.search(query.text, max(depth, candidates), self.settings.rrf_k)
-        if self._reranker is None or not ranked:
+        if self.reordering is None or not ranked:
             return ranked[:depth]
 
         # Fused scores are tiny: the first one counts as a similarity of 1.
         best = ranked[0][1]
         scaled = [(position, score / best) for position, score in ranked]
-        reordered = await reorder_best(self._reranker, query.text, scaled, candidates)
+        reordered = await self.reordering.reorder_best(query.text, scaled, candidates)
         return reordered[:depth]
-
-    def close(self) -> None:
-        super().close()
-        if self._reranker:
-            self._reranker.close()
-        self._reranker = None

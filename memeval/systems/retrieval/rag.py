@@ -12,20 +12,14 @@ from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.passages import passages
-from memeval.retrieval.rerank import (
-    Rerank,
-    Reranker,
-    build_reranker,
-    check_rerank,
-    reorder_best,
-)
-from memeval.systems.base import ANSWER, INGEST, RUNTIME, SystemSettings
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.base import INGEST
+from memeval.systems.indexed import Ranked
+from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
-    """Settings of `rag`."""
+class Settings(RerankedSettings):
+    """Settings of `rag`. A reranker reorders the best 2 * top_k passages."""
 
     chunk_size: int = field(default=512, metadata=INGEST)
     """Characters of a passage at most; it ends between words."""
@@ -33,15 +27,9 @@ class Settings(SystemSettings):
     """Characters that a passage shares with the one before, up to the next word."""
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the passages; they are shown either way."""
-    rerank: Rerank = field(default="none", metadata=ANSWER)
-    """What reorders the best 2 * top_k passages."""
-    rerank_url: str | None = field(default=None, metadata=ANSWER)
-    """Address whose `/rerank` is called."""
-    rerank_model: str | None = field(default=None, metadata=ANSWER)
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.chunk_size <= 0:
             raise UserError(f"system.chunk_size must be positive, but is {self.chunk_size}")
         if not 0 <= self.overlap < self.chunk_size:
@@ -49,28 +37,22 @@ class Settings(SystemSettings):
                 f"system.overlap must be at least 0 and below system.chunk_size "
                 f"({self.chunk_size}), but is {self.overlap}"
             )
-        check_rerank(self)
 
 
-class Rag(IndexedSystem[DenseIndex]):
+class Rag(RerankingSystem[DenseIndex]):
     """The nearest passages in Chroma; after a compression, the agent's window is shown as well."""
 
     settings_type = Settings
     shows_window = True
     settings: Settings
     _passages: Sequence[MemoryChunk] = ()
-    _reranker: Reranker | None = None
 
     def texts(self) -> list[str]:
         return [passage.indexed(date=self.settings.index_date) for passage in self._passages]
 
     async def build(self, saved: Path | None) -> DenseIndex:
         self._passages = passages(self.chunks, self.settings.chunk_size, self.settings.overlap)
-        self._reranker = build_reranker(
-            self.settings,
-            [passage.content for passage in self._passages],
-            str(self.parts.extra.get("origin", "")),
-        )
+        self.rerank_over([passage.content for passage in self._passages])
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 
     def entries(self) -> list[Retrieved]:
@@ -82,14 +64,8 @@ class Rag(IndexedSystem[DenseIndex]):
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         candidates = 2 * self.parts.top_k
         ranked = await index.search(query.text, max(depth, candidates))
-        if self._reranker is None:
+        if self.reordering is None:
             return ranked[:depth]
 
-        reordered = await reorder_best(self._reranker, query.text, ranked, candidates)
+        reordered = await self.reordering.reorder_best(query.text, ranked, candidates)
         return reordered[:depth]
-
-    def close(self) -> None:
-        super().close()
-        if self._reranker:
-            self._reranker.close()
-        self._reranker = None
