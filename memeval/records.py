@@ -153,6 +153,8 @@ class Retrieved:
     """Turns that the unit covers; empty where the system can't tell."""
     score: float | None = None
     """Higher is better; comparable within one query only."""
+    time: datetime | None = None
+    """When it was said; None where the system can't tell."""
 
 
 class Role(StrEnum):

@@ -233,7 +233,7 @@ def locomo() -> None:
             flush=True,
         )
 
-    for name in ("no_memory", "oracle", "long_context", "bm25", "embedding_only", "rag", "mem0"):
+    for name in ("no_memory", "oracle", "long_context", "bm25", "dense", "rag", "mem0"):
         asyncio.run(measure(name, {}))
     asyncio.run(measure("rag", {"rerank": "lexical"}))
     asyncio.run(measure("mem0", {"threshold": 0.0}))

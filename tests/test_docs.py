@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from memeval.config.classes import built_in_classes
 from memeval.config.identity import field_stages
+from memeval.config.options import built_in_classes
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.datasets.registry import DATASETS
-from memeval.systems.registry import BUILT_IN, settings_of
+from memeval.systems.registry import built_in, settings_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
 ROOT = Path(__file__).parents[1]
@@ -72,14 +72,14 @@ def described(field: str, option: str) -> tuple[str, str] | None:
 
 def stages(option: str = "") -> dict[str, str | None]:
     """Stage of each field by the code; of a data set's option, the stages of its own fields."""
-    known = field_stages(RunConfig) | {"system.name": "run"}
+    known = field_stages(RunConfig) | {"system.name": "run", "system.class": "run"}
     for name in [option] if option in built_in_classes("dataset") else built_in_classes("dataset"):
         known |= {
             path: stage or "prepare"
             for path, stage in field_stages(adapter_class(name).settings_type, "dataset.").items()
         }
     known |= {"dataset.name": "prepare", "dataset.class": "prepare"}
-    for name in BUILT_IN:
+    for name in built_in():
         known |= {
             path: stage or "prepare"
             for path, stage in field_stages(settings_of(name), "system.").items()
@@ -182,6 +182,8 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
         ("python", "my_recent.py"),
         ("yaml", "my_conf/system/recent.yaml"),
         ("python", "test_my_systems.py"),
+        ("python", "my_parts.py"),
+        ("yaml", "my_conf/embedder/word_hashes.yaml"),
     ):
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 

@@ -24,7 +24,7 @@ from memeval.metrics.tokens import exact_match, token_f1
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms
-from memeval.systems.chat.summarization import shortened
+from memeval.systems.chat.summarization import shorten
 from memeval.systems.cogcanvas.extraction import read_reply
 from memeval.systems.cogcanvas.quotes import nearest, verbatim
 
@@ -75,7 +75,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "quote": lambda text: (verbatim(text, UNIT), nearest(text, UNIT)),
     "unit of a quote": lambda text: nearest("I like dogs", unit(text)),
     "moments": lambda text: moments(text, None),
-    "shortened summary": lambda text: shortened(text, 50),
+    "shortened summary": lambda text: shorten(text, 50),
     "ranking of causes": lambda text: ranking(text, ["node_a", "db"]),
     "terms": terms,
     "parse_stamp": parse_stamp,

@@ -13,9 +13,8 @@ from memeval.cli.publish import PublishResult
 from memeval.cli.session import DoneCell, described, note_done, start_publisher
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
-from memeval.llm.keys import headers_of
+from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.models import key_for
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
 from memeval.pipeline.summary import Earlier, earlier, finish

@@ -64,7 +64,7 @@ def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
     fields = [
         line.replace(": ", "=", 1)
         for line in named
-        if line.split(":")[0] not in (*skip, "name", "defaults", "hydra")
+        if line.split(":")[0] not in (*skip, "name", "class", "defaults", "hydra")
     ]
     return [field for field in fields if "=" in field]
 

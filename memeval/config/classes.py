@@ -1,54 +1,16 @@
-"""Finds the class behind a name or a path: of a system, a data set or a judge.
-
-A built-in's YAML in conf/ names its class, `package.module:Class`; an installed package brings
-classes by entry points; a class of one's own is named on the command line or in a YAML.
-"""
+"""Finds the class behind a path `package.module:Class`."""
 
 from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from memeval.config.paths import conf_dir
 from memeval.errors import MemevalError, UserError, unknown
 from memeval.shown import one_line
 
 T = TypeVar("T")
-
-
-@cache
-def built_in_classes(group: str) -> Mapping[str, str]:
-    """Class path by option, of all options of conf/<group> whose YAML has a `class`."""
-    # Hydra is not at hand wherever names are looked up, and must not be imported for that.
-    from yaml import safe_load  # type: ignore[import-untyped]
-
-    classes: dict[str, str] = {}
-    for path in sorted((conf_dir() / group).glob("*.yaml")):
-        values: Any = safe_load(path.read_text(encoding="utf-8"))
-        if values and values.get("class"):
-            classes[path.stem] = values["class"]
-    return classes
-
-
-def class_path_of(group: str, name: str, what: str) -> str:
-    """The class path of a name: a built-in's, else that of an entry point `memeval.<group>s`.
-
-    Raises `UserError` with the nearest names for an unknown one; `what` is the thing as an error
-    calls it.
-    """
-    built_in = built_in_classes(group)
-    if name in built_in:
-        return built_in[name]
-
-    points = {point.name: point.value for point in entry_points(group=f"memeval.{group}s")}
-    if name not in points:
-        raise unknown(what, name, {*built_in, *points})
-    return points[name]
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:

@@ -14,9 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
 
 from memeval.config.checks import check_address, check_headers, check_secrets
-from memeval.config.classes import built_in_classes
 from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
+from memeval.config.options import available, class_path
 from memeval.config.paths import conf_dir
 from memeval.config.renamed import RENAMED, current_name
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
@@ -62,7 +62,6 @@ LONGEST_TIMEOUT_S = 86_400.0
 FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
 _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
-    "embedder.name": ("tfidf", "openai"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
 }
@@ -90,9 +89,10 @@ def resolve(composed: DictConfig) -> RunConfig:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(container, dict)
     _rename_options(container)
+    for group in ("judge", "embedder"):
+        if isinstance(container.get(group), dict):
+            container[group] = _typed_class(group, container[group])
     dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
-    if isinstance(container.get("judge"), dict):
-        container["judge"] = _judge(container["judge"])
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
@@ -118,9 +118,9 @@ def _named(group: str, values: Any) -> dict[str, Any]:
     return _without_built_in_class(group, {str(key): value for key, value in values.items()})
 
 
-def _judge(values: dict[Any, Any]) -> dict[str, Any]:
-    """The values of the group `judge` by the fields of `JudgeConfig`."""
-    own = _without_built_in_class("judge", {str(key): value for key, value in values.items()})
+def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
+    """The values of a group by its fields: `class`, which can't name a field, is `class_` there."""
+    own = _without_built_in_class(group, {str(key): value for key, value in values.items()})
     if "class" in own:
         own["class_"] = own.pop("class")
     return own
@@ -129,7 +129,7 @@ def _judge(values: dict[Any, Any]) -> dict[str, Any]:
 def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any]:
     """The values without the class that the option's own YAML names: that is no setting."""
     path = values.get("class")
-    built_in = path is not None and path == built_in_classes(group).get(str(values.get("name")))
+    built_in = path is not None and path == class_path(group, str(values.get("name")))
     return {key: value for key, value in values.items() if key != "class" or not built_in}
 
 
@@ -209,6 +209,10 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
+    if config.embedder.class_ is None:
+        embedders = available("embedder")
+        if config.embedder.name not in embedders:
+            raise unknown("embedder.name", config.embedder.name, embedders)
     if config.judge.repeats % 2 == 0:
         raise UserError(
             f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"

@@ -118,6 +118,8 @@ class EmbedderConfig:
     """What turns texts into vectors."""
 
     name: str = at(PREPARE, "tfidf")
+    class_: str | None = at(PREPARE)
+    """`embedder.class`: `package.module:Class` of an embedder of one's own."""
     model: str | None = at(PREPARE)
     width: int | None = at(PREPARE)
     """Numbers per vector; None takes the model's own."""

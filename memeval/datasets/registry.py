@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
 import memeval.datasets
-from memeval.config.classes import built_in_classes, class_at, class_path_of
+from memeval.config.classes import class_at
+from memeval.config.options import built_in_classes, path_of
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
 
@@ -50,7 +51,7 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
     Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
     adapter.
     """
-    path = class_path or class_path_of(GROUP, name, "data set")
+    path = class_path or path_of(GROUP, name, "data set")
     return class_at(path=path, base=Dataset, group=GROUP, what=f"data set '{name}'")  # type: ignore[type-abstract]
 
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memeval.config.schema import EmbedderConfig
+    from memeval.llm.network import Network
+
     Vectors = NDArray[np.float32]
 
 
@@ -21,8 +24,19 @@ class Embedder(ABC):
     width: int
     """Numbers per vector."""
 
+    @classmethod
+    def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
+        """The embedder under the settings `embedder.*`. Raises `UserError` for unusable ones.
+
+        `network` is for embedders that call an endpoint. Default: built without arguments.
+        """
+        return cls()
+
     def fitted(self, texts: Sequence[str]) -> Self:
-        """An embedder adapted to one case's own texts (document frequencies); the same one where nothing is learnt."""
+        """An embedder adapted to one case's own texts (document frequencies).
+
+        Default: the same one, for embedders that learn nothing.
+        """
         return self
 
     @abstractmethod

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
+from memeval.config.schema import EmbedderConfig
 from memeval.embedding.contract import Embedder
-from memeval.errors import MemevalError, ModelError
+from memeval.errors import ModelError, UserError
 from memeval.llm.cache import Cache, CachedEntry, content_key
-from memeval.llm.endpoint import MOST_BYTES, Endpoint
-from memeval.llm.flight import Claims, Flights, Pace
+from memeval.llm.cached_call import CachedBatches
+from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings
+from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger
+from memeval.llm.network import Network
 from memeval.llm.prices import provider_of
 from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
@@ -36,8 +37,6 @@ by one."""
 UNREADABLE = -1
 """Kept in place of a text's tokens where what the endpoint reported is no count."""
 
-Flight = Mapping[str, asyncio.Future[None]]
-
 
 class OpenAIEmbedder(Embedder):
     """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache.
@@ -54,21 +53,47 @@ class OpenAIEmbedder(Embedder):
         width."""
         self.name = f"{model}/{width}" if width else model
         self.width = width or 0
-        self._endpoint, self._model, self._cache, self._origin = endpoint, model, cache, origin
+        self._endpoint, self._model, self._origin = endpoint, model, origin
         self._requested = width
-        self._claims = Claims.beside(cache.path)
-        self._flights = Flights[CachedEntry](self._claims)
-        self._unsound: set[str] = set()
-        """Keys under which an unsound vector lies: what comes instead is written over it."""
-        self._turns = asyncio.Semaphore(max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency))
+        self._calls = CachedBatches(
+            cache,
+            origin,
+            size=BATCH,
+            at_once=max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency),
+            is_sound=self._sound,
+            call=self._ask,
+        )
         self._other_widths: Counter[int] = Counter()
+
+    @classmethod
+    def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
+        if not settings.model or not settings.base_url:
+            raise UserError("embedder=openai needs embedder.model and embedder.base_url")
+        reach = EndpointSettings(
+            base_url=settings.base_url,
+            api_key=key_for(
+                settings.api_key_env, settings.base_url, "embedder=openai", settings.headers
+            ),
+            max_concurrency=settings.max_concurrency,
+            timeout_s=settings.timeout_s,
+            patience_s=settings.patience_s,
+            max_retries=settings.max_retries,
+            headers=headers_of(settings.headers, "embedder.headers"),
+        )
+        return cls(
+            network.endpoint(reach),
+            settings.model,
+            settings.width,
+            network.cache("embeddings"),
+            network.origin,
+        )
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
         keys = {text: self._key(text) for text in texts if text.strip()}
         with current_ledger().calling():
-            entries = await self._entries(keys)
+            entries = await self._calls.entries(keys)
         self._meter(entries)
 
         found = {text: entry.value for text, entry in entries.items()}
@@ -90,91 +115,8 @@ class OpenAIEmbedder(Embedder):
             {"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text}
         )
 
-    async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """What the cache holds of the texts, or will hold when those under way have come; in the
-        order of the texts."""
-        found: dict[str, CachedEntry] = {}
-        while missing := [text for text in keys if text not in found]:
-            stored = self._found(keys[text] for text in missing)
-            found |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
-
-            open_texts = [text for text in missing if text not in found]
-            others = [flight for text in open_texts if (flight := self._flights.others(keys[text]))]
-            fresh = {
-                text: keys[text] for text in open_texts if not self._flights.others(keys[text])
-            }
-            found |= await self._ask_all(fresh)
-
-            began = time.perf_counter()
-            for flight in others:
-                await asyncio.shield(flight)
-            current_ledger().idle_s += time.perf_counter() - began if others else 0.0
-        return {text: found[text] for text in keys}
-
-    async def _ask_all(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """What comes for texts that nobody here has asked for yet; whoever wants one of them
-        meanwhile waits, and shares a failure.
-
-        The batches depend on the texts alone, and each is stored whole or not at all: after a crash
-        the rest falls into the same batches.
-        """
-        texts = list(keys)
-        batches = [
-            {text: keys[text] for text in texts[start : start + BATCH]}
-            for start in range(0, len(texts), BATCH)
-        ]
-        own = [self._flights.begin(batch.values()) for batch in batches]
-        outcomes = await asyncio.gather(*map(self._fly, batches, own), return_exceptions=True)
-
-        found: dict[str, CachedEntry] = {}
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            found |= outcome
-        return found
-
-    async def _fly(self, batch: Mapping[str, str], own: Flight) -> dict[str, CachedEntry]:
-        try:
-            async with self._turns:
-                return await self._claim(batch)
-        except MemevalError as error:
-            current_ledger().failed += isinstance(error, ModelError)
-            self._flights.end(own, error)
-            raise
-        finally:
-            self._flights.end(own)
-
-    async def _claim(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """What comes for a batch; texts that another process asks for are waited for, and asked for
-        where it fails."""
-        found: dict[str, CachedEntry] = {}
-        pace = Pace()
-        while missing := {text: key for text, key in batch.items() if text not in found}:
-            claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
-            try:
-                stored = self._found(
-                    missing.values()
-                )  # another process may have stored them before it let go
-                found |= {text: stored[key] for text, key in missing.items() if key in stored}
-                to_ask = {
-                    text: key
-                    for text, key in (missing if pace.over else claimed).items()
-                    if text not in found
-                }
-                if to_ask:
-                    found |= await self._ask(to_ask)
-            finally:
-                self._claims.give(claimed.values())
-
-            if len(found) < len(batch):
-                began = time.perf_counter()
-                await pace.wait()
-                current_ledger().idle_s += time.perf_counter() - began
-        return found
-
-    async def _ask(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """The vectors of texts in one request, stored with what it took."""
-        texts = list(batch)
+    async def _ask(self, texts: Sequence[str]) -> dict[str, tuple[bytes, int | None]]:
+        """The vectors of texts in one request, with their parts of the reported tokens."""
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
@@ -188,43 +130,26 @@ class OpenAIEmbedder(Embedder):
         parts = shares(reply.value.tokens, texts)
         if ODD_USAGE in reply.value.notes:
             parts = dict.fromkeys(texts, UNREADABLE)
-        packed = {
-            text: vector.tobytes() for text, vector in zip(texts, reply.value.vectors, strict=True)
-        }
-        self._keep(
-            {batch[text]: value for text, value in packed.items()},
-            {batch[text]: tokens for text, tokens in parts.items()},
-        )
         return {
-            text: CachedEntry(value, self._origin, parts.get(text))
-            for text, value in packed.items()
+            text: (vector.tobytes(), parts.get(text))
+            for text, vector in zip(texts, reply.value.vectors, strict=True)
         }
-
-    def _keep(self, vectors: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
-        """Stores the vectors by their keys, over those that are unsound."""
-        for key in self._unsound & vectors.keys():
-            self._cache.delete(key)
-            self._unsound.discard(key)
-        self._cache.put_all(vectors, self._origin, tokens)
-
-    def _found(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
-        """What the cache holds that may be used."""
-        stored = self._cache.get_all(keys)
-        sound = {key: entry for key, entry in stored.items() if self._sound(entry.value)}
-        self._unsound |= stored.keys() - sound.keys()
-        return sound
 
     def _sound(self, value: bytes) -> bool:
-        """Whether a stored vector may be used; the first one that is tells the model's width, as a reply does."""
+        """Whether a stored vector may be used. The first one that may tells the model's width, as a
+        reply does.
+        """
         if not sound_vector(value, self.width):
             return False
         self.width = self.width or len(value) // 4
         return True
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
-        """The vectors of a reply. The first sound one tells the model's width, which all others then have.
+        """The vectors of a reply. The first sound one tells the model's width, which all others then
+        have.
 
-        Where reply after reply has another, the first was the odd one: what it brought is then asked for again.
+        Where reply after reply has another width, the first reply was the odd one: what it brought
+        is then asked for again.
         """
         sound = read_vectors(reply, count, self._requested)
         width = sound.vectors.shape[1]

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from memeval.embedding.contract import Embedder
 
 if TYPE_CHECKING:
+    from memeval.config.schema import EmbedderConfig
     from memeval.embedding.contract import Vectors
+    from memeval.llm.network import Network
 
 Hashes = NDArray[np.uint32]
 
@@ -48,6 +50,10 @@ class CharTfidfEmbedder(Embedder):
         self._hashes: Hashes | None = None
         self._idf: NDArray[np.float32] | None = None
         self.name = self._spell()
+
+    @classmethod
+    def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
+        return cls(width=settings.width or DEFAULT_WIDTH)
 
     def fitted(self, texts: Sequence[str]) -> Self:
         """A new embedder with the document frequencies of `texts`; idf = ln((1 + n) / (1 + df)) + 1."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memeval.config.classes import class_at, class_path_of
+from memeval.config.classes import class_at
+from memeval.config.options import path_of
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
 from memeval.llm.contract import LanguageModel
@@ -20,7 +21,7 @@ def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
     Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
     judge.
     """
-    path = class_path or class_path_of(GROUP, name, GROUP)
+    path = class_path or path_of(GROUP, name, GROUP)
     return class_at(path=path, base=Judge, group=GROUP, what=f"judge '{name}'")  # type: ignore[type-abstract]
 
 

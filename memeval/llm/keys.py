@@ -12,6 +12,9 @@ from memeval.redaction import keep_secret
 NO_KEY = "none"
 """Sent to an endpoint on this very machine where no key is set."""
 
+OFFLINE = "or offline:  llm=extractive embedder=tfidf"
+"""What to type without a key."""
+
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     """The key in an environment variable.
@@ -28,6 +31,16 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
         f"set it:      export {variable}=...",
         *hints,
     )
+
+
+def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
+    """The key that is sent to an address.
+
+    Where further headers are sent, one of them may hold the gateway's key: no other is needed.
+    """
+    if headers and not os.environ.get(variable):
+        return NO_KEY
+    return key_of(variable, address, option, OFFLINE)
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memeval.llm.cache import Cache, content_key
+from memeval.llm.cached_call import CachedCalls
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.llm.endpoint import Endpoint
-from memeval.llm.flight import Claims, Flights
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
 from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
 from memeval.redaction import without_known
-
-_Entry = tuple[dict[str, Any], bool]
-"""A reply as the cache keeps it, and whether another run paid for it."""
 
 _REASONING = re.compile(r"^(o\d|gpt-5)")
 
@@ -44,14 +40,9 @@ class OpenAIModel(LanguageModel):
         """`origin` names the run: replies that this very run paid for earlier, before a crash,
         still count as billed to it."""
         self.name = sampling.model
-        self._endpoint, self._sampling, self._cache, self._origin = (
-            endpoint,
-            sampling,
-            cache,
-            origin,
-        )
+        self._endpoint, self._sampling = endpoint, sampling
         self._provider = provider_of(endpoint.settings.base_url)
-        self._flights = Flights[_Entry](Claims.beside(cache.path))
+        self._calls = CachedCalls(cache, origin)
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         ledger = current_ledger()
@@ -64,15 +55,16 @@ class OpenAIModel(LanguageModel):
                 **body,
             }
         )
-        entry, cached = await self._flights.once(
+        # A filtered reply is not kept: it is asked for again.
+        entry, cached = await self._calls.once(
             key,
-            look=lambda: self._stored(key),
-            ask=lambda: self._asked(key, body),
+            read=stored_chat,
+            call=lambda: self._ask(body),
+            is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
         usage = Usage(
             role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"]
         )
-        ledger.wait_s += 0.0 if cached else entry["wait_s"]
         return Completion(
             text=entry["text"],
             usage=usage,
@@ -83,30 +75,6 @@ class OpenAIModel(LanguageModel):
             notes=tuple(entry["notes"]),
             key=key,
         )
-
-    def _stored(self, key: str) -> _Entry | None:
-        """The sound reply in the cache, and whether another run paid for it."""
-        stored = self._cache.get(key)
-        entry = stored_chat(stored.value) if stored is not None else None
-        if stored is None or entry is None:
-            return None
-
-        current_ledger().replayed_s += entry["latency_s"]
-        return entry, stored.origin != self._origin
-
-    async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
-        """The reply of the endpoint, kept in the cache.
-
-        A filtered one is not kept: it is asked for again.
-        """
-        entry = await self._ask(body)
-        if entry["finish_reason"] == "content_filter":
-            return entry, False
-
-        # What lies there already is unsound, else it had been taken.
-        put = self._cache.put if self._cache.get(key) is None else self._cache.replace
-        put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
-        return entry, False
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
@@ -147,7 +115,7 @@ class OpenAIModel(LanguageModel):
 
     def forget(self, completion: Completion) -> None:
         if completion.key:
-            self._cache.delete(completion.key)
+            self._calls.forget(completion.key)
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()

@@ -54,6 +54,7 @@ class Builder:
             ),
             model=models.reader,
             embedder=models.embedder(),
+            reranker=models.reranker,
             top_k=cell.config.top_k,
             seed=seed,
             case_id=case.case_id,

@@ -22,6 +22,7 @@ from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
+from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError
 from memeval.granularity import Granularity
 from memeval.judges.accuracy import AccuracyJudge
@@ -31,8 +32,10 @@ from memeval.judges.registry import judge_type
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared
 from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.registry import system_class
+from memeval.systems.reranking import RerankedSettings
 
 IMPORTED = "imported"
 """Name of the system of a run whose answers another program gave."""
@@ -111,8 +114,8 @@ class Cell:
 
 def open_cell(config: RunConfig, command: str) -> Cell:
     """Opens what the config names. Raises `UserError` for anything that the user has to mend before a run can start."""
-    system_name, class_path = config.system["name"], config.system.get("class")
-    kind = system_class(system_name, class_path)
+    system_name = config.system["name"]
+    kind = system_class(system_name, config.system.get("class"))
     settings = read_settings(kind.settings_type, config.system)
     declared = Declared(kind, settings)
     dataset = open_dataset(config)
@@ -136,10 +139,21 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
+    embedder = embedder_class(config.embedder.name, config.embedder.class_)
+    reranker = _reranker(settings)
     loaded = dataset.open()
     identity = IdentityInputs(
         digests=join_digests(
-            stage_code(config, kind, type(dataset), judge_class),
+            stage_code(
+                config,
+                system=kind,
+                dataset=type(dataset),
+                judge=judge_class,
+                embedder=embedder,
+                reranker=reranker,
+            ),
+            class_digests(PREPARE, "embedder", embedder),
+            class_digests(ANSWER, "reranker", reranker),
             {PREPARE: {"data": loaded.sha256}},
             class_digests(PREPARE, "data set", type(dataset)),
             declared.digests(),
@@ -179,6 +193,13 @@ def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> 
     """What a judge contributes to the keys: its prompt template, and a class of the user's own."""
     prompt = {} if template is None else {"prompt": template.sha256}
     return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
+
+
+def _reranker(settings: SystemSettings) -> type[Reranker] | None:
+    """The class of the reranker that a system's settings choose; None where they choose none."""
+    if not isinstance(settings, RerankedSettings) or settings.rerank == NONE:
+        return None
+    return reranker_class(settings.rerank)
 
 
 def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:

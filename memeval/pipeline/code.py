@@ -19,7 +19,6 @@ _MODELS = {
     "openai": "memeval.llm.openai",
     "mock": "memeval.llm.mock",
 }
-_EMBEDDERS = {"tfidf": "memeval.embedding.tfidf", "openai": "memeval.embedding.openai"}
 
 _MEMORY_PACKAGES = (
     "memeval.systems",
@@ -41,14 +40,23 @@ _LOOK_UPS = (
     "memeval.datasets.locomo.names",
     "memeval.datasets.registry",
     "memeval.judges.registry",
+    "memeval.embedding.registry",
     "memeval.systems.registry",
 )
 """Modules that find others by name: an entry for one data set changes nothing of another."""
 
 
-def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> Digests:
+def stage_code(
+    config: RunConfig,
+    *,
+    system: type,
+    dataset: type,
+    judge: type,
+    embedder: type,
+    reranker: type | None = None,
+) -> Digests:
     """The identity of the code behind each stage."""
-    embedder = _EMBEDDERS.get(config.embedder.name, "")
+    rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
     builds = ("memeval.granularity", "memeval.pipeline.builder", "memeval.pipeline.memory")
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
@@ -57,7 +65,7 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> D
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
 
     prepare = code_identity(
-        [*builds, system.__module__, dataset.__module__, embedder],
+        [*builds, system.__module__, dataset.__module__, embedder.__module__, *rerankers],
         within=_MEMORY_PACKAGES,
         outside=no_memory,
     )
@@ -104,9 +112,12 @@ def class_identity(identified: type[Any]) -> str:
     return f"{name}@{hashlib.sha256(source).hexdigest()}"
 
 
-def class_digests(stage: str, name: str, identified: type[Any]) -> Digests:
+def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:
     """A class of the user's own, as a contribution to the keys. Ours are in the code's digest."""
-    return {} if is_built_in(identified) else {stage: {name: class_identity(identified)}}
+    if identified is None or is_built_in(identified):
+        return {}
+
+    return {stage: {name: class_identity(identified)}}
 
 
 def is_built_in(identified: type[Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import logging
+from functools import cache
 from typing import Any
 
 from memeval.config.identity import Digests
@@ -12,7 +14,9 @@ from memeval.pipeline.code import class_identity
 from memeval.pipeline.places import fault, source_of
 from memeval.prompts import load_builtin
 from memeval.shown import one_line
-from memeval.systems.base import MemorySystem, SystemSettings
+from memeval.systems.base import RENAMED_METHODS, MemorySystem, SystemSettings
+
+_log = logging.getLogger(__name__)
 
 
 class Declared:
@@ -21,6 +25,7 @@ class Declared:
     def __init__(self, kind: type[MemorySystem], settings: SystemSettings) -> None:
         self._kind, self._settings = kind, settings
         _check_constructor(kind)
+        _warn_of_old_names(kind)
         self.answer_style = self._style()
         self.needs_language_model = bool(self._said("needs_language_model"))
         self.ingest_templates = self._wordings()
@@ -67,6 +72,16 @@ class Declared:
 
     def _of(self, method: str) -> str:
         return f"{self._kind.__module__}:{self._kind.__qualname__}.{method}()"
+
+
+@cache
+def _warn_of_old_names(system_class: type[MemorySystem]) -> None:
+    """Warns once, on one line, of methods that still have their names of 0.1."""
+    defined = {name for base in system_class.__mro__ for name in vars(base)}
+    renamed = [f"{old} is now {new}" for old, new in RENAMED_METHODS.items() if old in defined]
+    if renamed:
+        name = f"{system_class.__module__}:{system_class.__qualname__}"
+        _log.warning("%s uses names of memeval 0.1: %s", name, ", ".join(renamed))
 
 
 def _check_constructor(kind: type[MemorySystem]) -> None:

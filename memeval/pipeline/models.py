@@ -1,34 +1,27 @@
-"""Builds the models and embedders that a config names: one endpoint per address, shared by all that call it."""
+"""Builds the models, embedders and rerankers that a config names: one endpoint per address, shared by
+all that call it.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.embedding.contract import Embedder
+from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError, unknown
 from memeval.llm.cache import Cache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.flight import lock_folder
-from memeval.llm.keys import NO_KEY, headers_of, key_of
+from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import MeteredModel
 from memeval.llm.places import Places
-
-OFFLINE = "or offline:  llm=extractive embedder=tfidf"
-"""What to type without a key."""
+from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
 
 JUDGE_TEMPERATURE = 0.0
 """Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
-
-
-def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
-    """The key that is sent to an address. Where further headers are, one of them may be the gateway's key: none is asked for besides."""
-    if headers and not os.environ.get(variable):
-        return NO_KEY
-    return key_of(variable, address, option, OFFLINE)
 
 
 class Models:
@@ -38,10 +31,12 @@ class Models:
         self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None
     ) -> None:
         """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage of the caches and what was kept."""
-        self._config, self._origin, self._say = config, origin, say
+        self.origin = origin
+        self._config, self._say = config, say
         self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
+        self._rerankers: dict[tuple[str | None, ...], Reranker | None] = {}
         self._warn()
         self.reader = self._model(config.llm.model, config.llm.temperature)
 
@@ -58,42 +53,28 @@ class Models:
         )
 
     def embedder(self) -> Embedder:
-        """The embedder of a case: what it learns of the case's texts stays there, and a text that cases share is embedded once."""
-        settings = self._config.embedder
-        if settings.name == "tfidf":
-            from memeval.embedding.tfidf import CharTfidfEmbedder
+        """The embedder of all cases.
 
-            return (
-                CharTfidfEmbedder(width=settings.width) if settings.width else CharTfidfEmbedder()
-            )
-        if settings.name != "openai":
-            raise unknown("embedder", settings.name, ("tfidf", "openai"))
+        What it learns of a case's texts stays with the case (`fitted`), and a text that cases share
+        is embedded once.
+        """
         if self._embedder is None:
-            self._embedder = self._embedding_endpoint()
+            settings = self._config.embedder
+            embedder = embedder_class(settings.name, settings.class_)
+            self._embedder = embedder.from_settings(settings, self)
         return self._embedder
 
-    def _embedding_endpoint(self) -> Embedder:
-        from memeval.embedding.openai import OpenAIEmbedder
-
-        settings = self._config.embedder
-        if not settings.model or not settings.base_url:
-            raise UserError("embedder=openai needs embedder.model and embedder.base_url")
-        reach = EndpointSettings(
-            settings.base_url,
-            key_for(settings.api_key_env, settings.base_url, "embedder=openai", settings.headers),
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.patience_s,
-            settings.max_retries,
-            headers_of(settings.headers, "embedder.headers"),
+    def reranker(self, settings: RerankSettings) -> Reranker | None:
+        """The reranker that a system's settings choose, shared by all cases; None for `none`."""
+        chosen = (
+            settings.rerank,
+            settings.rerank_url,
+            settings.rerank_model,
+            settings.rerank_key_env,
         )
-        return OpenAIEmbedder(
-            self._endpoint(reach),
-            settings.model,
-            settings.width,
-            self._cache("embeddings"),
-            self._origin,
-        )
+        if chosen not in self._rerankers:
+            self._rerankers[chosen] = build_reranker(settings, self)
+        return self._rerankers[chosen]
 
     def _model(self, model: str | None, temperature: float | None) -> LanguageModel:
         settings = self._config.llm
@@ -122,10 +103,10 @@ class Models:
         )
         sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
         return MeteredModel(
-            OpenAIModel(self._endpoint(reach), sampling, self._cache("responses"), self._origin)
+            OpenAIModel(self.endpoint(reach), sampling, self.cache("responses"), self.origin)
         )
 
-    def _endpoint(self, settings: EndpointSettings) -> Endpoint:
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address under a key and headers; where two parts ask for one with different limits, the lower limit
         holds for both.
 
@@ -141,7 +122,7 @@ class Models:
             known.limit(settings.max_concurrency)
         return known
 
-    def _cache(self, name: str) -> Cache:
+    def cache(self, name: str) -> Cache:
         if name not in self._caches:
             self._caches[name] = Cache(cache_dir() / f"{name}.sqlite", self._say)
         return self._caches[name]

@@ -105,6 +105,7 @@ def _units(units: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
             _text(unit.text, "retrieved.text"),
             _turns(unit.turn_ids, "retrieved.turn_ids", turns),
             _score(unit.score),
+            time=_time(unit.time),
         )
 
 
@@ -142,6 +143,12 @@ def _score(value: Any) -> float | None:
     if not math.isfinite(score):
         raise NotAnAnswerError(f"Retrieved.score must be a finite number, but is {score}")
     return score
+
+
+def _time(value: Any) -> datetime | None:
+    if value is None or isinstance(value, datetime):
+        return value
+    raise NotAnAnswerError(f"Retrieved.time must be a datetime, but is {_kind(value)}")
 
 
 def _members(value: Any, name: str) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -93,3 +94,9 @@ class Bm25Index:
             np.argsort(-scores, kind="stable") if ties == "position" else np.argsort(scores)[::-1]
         )
         return order.tolist(), scores[order].tolist()
+
+    def save(self, folder: Path) -> None:
+        """Writes nothing: the index is quickly made again from the texts."""
+
+    def close(self) -> None:
+        """Holds nothing that must be given back."""

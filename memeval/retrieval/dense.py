@@ -35,6 +35,13 @@ class DenseIndex:
         self._index = index
 
     @classmethod
+    async def open(cls, embedder: Embedder, texts: Sequence[str], saved: Path | None) -> Self:
+        """The index over the texts: read from the folder `saved`, or built where that is None."""
+        if saved is None:
+            return await cls.build(embedder, texts)
+        return await cls.load(saved, embedder, texts)
+
+    @classmethod
     async def build(cls, embedder: Embedder, texts: Sequence[str]) -> Self:
         """Fits the embedder on the texts, embeds them and indexes the vectors."""
         fitted = await _fitted(embedder, texts)

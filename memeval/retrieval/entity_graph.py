@@ -1,4 +1,4 @@
-"""Which entities are spoken of together, and which units a question's entities lead to."""
+"""Which entities are mentioned together, and which chunks a question's entities lead to."""
 
 from __future__ import annotations
 
@@ -20,38 +20,48 @@ Weights = Mapping[str, float]
 
 
 class EntityGraph:
-    """Entities joined to the lines that speak of them: two entities co-occur as often as they share a line.
+    """Entities joined to the lines that mention them.
 
-    A networkx graph between entities (keys) and lines (numbers). The co-occurrence graph is its projection on the entities, read off where
-    it is needed: kept whole, its edges grow with the square of a line's length.
+    Two entities co-occur as often as they share a line. This is a networkx graph between entities
+    (keys) and lines (numbers). The co-occurrence graph is its projection on the entities, computed
+    where it is needed: kept whole, its edges grow with the square of a line's length.
     """
 
-    def __init__(self, units: Sequence[str]) -> None:
-        """`units` hold `speaker: text` lines, one a turn."""
+    def __init__(self, chunks: Sequence[str]) -> None:
+        """`chunks` hold `speaker: text` lines, one per turn."""
         import networkx as nx
 
         self._graph: nx.Graph = nx.Graph()
-        self._units: list[set[str]] = [set() for _ in units]
+        self._chunks: list[set[str]] = [set() for _ in chunks]
         self.names: dict[str, str] = {}
         """The name under which each entity was first met, by its key."""
         self._lines = 0
-        for number, unit in enumerate(units):
-            for line in unit.split("\n"):
-                self._add(number, line)
+        for position, chunk in enumerate(chunks):
+            for line in chunk.split("\n"):
+                self._add(position, line)
 
-    def _add(self, unit: int, line: str) -> None:
-        found = entities(line)
-        self._graph.add_edges_from((key, self._lines) for key in found)
+    def _add(self, position: int, line: str) -> None:
+        mentioned = entities(line)
+        self._graph.add_edges_from((key, self._lines) for key in mentioned)
         self._lines += 1
-        self._units[unit].update(found)
-        for key, name in found.items():
+        self._chunks[position].update(mentioned)
+        for key, name in mentioned.items():
             self.names.setdefault(key, name)
 
-    def one_hop(self, seeds: Weights) -> dict[str, float]:
-        """The seeds and the entities that share a line with one of them.
+    def holders(self) -> dict[str, list[int]]:
+        """Positions of the chunks that hold each entity, by its key."""
+        positions: dict[str, list[int]] = {key: [] for key in self.names}
+        for position, held in enumerate(self._chunks):
+            for key in held:
+                positions[key].append(position)
+        return positions
 
-        weight(n) = 0.5 * max over the seeds s of weight(s) * c(s, n) / sqrt(l(s) * l(n)), where c counts the lines that two entities share
-        and l those of one; a seed that weighs more by itself keeps that.
+    def one_hop(self, seeds: Weights) -> dict[str, float]:
+        """Weights of the seeds and of the entities that share a line with one of them.
+
+        weight(n) = 0.5 * max over the seeds s of weight(s) * c(s, n) / sqrt(l(s) * l(n)), where c
+        counts the lines that two entities share and l those of one. A seed whose own weight is
+        larger keeps it.
         """
         weights = dict(seeds)
         for seed, weight in seeds.items():
@@ -63,14 +73,15 @@ class EntityGraph:
         return weights
 
     def ranking(self, weights: Weights) -> list[tuple[int, float]]:
-        """Units that hold a weighted entity, best first and ties by position.
+        """Chunks that hold a weighted entity, best first and ties by position.
 
-        score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all: names that are everywhere say little.
+        score(u) = sum over the entities e of u of weight(e) * ln(1 + L / l(e)), L lines in all:
+        names that are everywhere say little.
         """
         rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
         scores = [
             sum(weights[key] * rarity[key] for key in sorted(held & weights.keys()))
-            for held in self._units
+            for held in self._chunks
         ]
         ranked = [(position, score) for position, score in enumerate(scores) if score > 0]
         return sorted(ranked, key=lambda pair: -pair[1])

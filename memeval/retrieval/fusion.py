@@ -39,16 +39,19 @@ class FusedIndex:
         self._words = words
 
     @classmethod
-    async def build(cls, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]) -> Self:
-        """`texts` are embedded, dates included; `contents` are indexed by their words, as `system=bm25` does."""
-        return cls(await DenseIndex.build(embedder, texts), Bm25Index(contents))
-
-    @classmethod
-    async def load(
-        cls, folder: Path, embedder: Embedder, texts: Sequence[str], contents: Sequence[str]
+    async def open(
+        cls,
+        embedder: Embedder,
+        texts: Sequence[str],
+        contents: Sequence[str],
+        saved: Path | None = None,
     ) -> Self:
-        """What `save` wrote for the same embedder and units. Raises where the folder is damaged."""
-        return cls(await DenseIndex.load(folder, embedder, texts), Bm25Index(contents))
+        """The index over the chunks: built, or its vectors read from the folder `saved`.
+
+        `texts` are embedded, dates included; `contents` are indexed by their words, as
+        `system=bm25` does. Raises where the folder is damaged.
+        """
+        return cls(await DenseIndex.open(embedder, texts, saved), Bm25Index(contents))
 
     def save(self, folder: Path) -> None:
         """Writes the vectors into `folder`; the units are the caller's to keep."""

@@ -117,7 +117,12 @@ class ChromaIndex:
         return rows
 
     def save(self, path: Path) -> None:
-        """Writes the rows to a `.npy` file, from which `load` builds an index that answers identically."""
+        """Writes the rows to a `.npy` file, from which `load` builds an index that answers
+        identically.
+
+        Chroma's own folder is not used: to open one and query it changes its files, and those of a
+        saved memory are sealed (docs/adding_a_system.md).
+        """
         np.save(path, self.vectors(), allow_pickle=False)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Asking a model while memory is built: a reply of no use is asked for once more, and never kept in the cache."""
+"""Asking a model while memory is built."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ T = TypeVar("T")
 TRIES = 2
 
 
-async def asked(
+async def ask_for(
     model: LanguageModel, prompt: Prompt, *, seed: int, read: Callable[[Completion], T | None]
 ) -> T | None:
-    """What `read` makes of the model's reply; where that is None, of a second one; None where neither is of any use.
+    """What `read` makes of the model's reply.
 
-    A model that always says the same is asked once. Raises `ModelError` where a call failed for good.
+    Where that is None, the reply is dropped from the cache and the model is asked a second time,
+    unless it always replies the same. None where no reply is of use. Raises `ModelError` where a
+    call failed for good.
     """
     for _ in range(1 if model.deterministic else TRIES):
         completion = await model.complete(prompt, role=Role.INGEST, seed=seed)
-        found = read(completion)
-        if found is not None:
-            return found
+        value = read(completion)
+        if value is not None:
+            return value
         model.forget(completion)
     return None

@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from memeval.embedding.contract import Embedder
 from memeval.llm.contract import LanguageModel
-from memeval.records import Answer, MemoryChunk, Query, Retrieved
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
+from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
 
 INGEST = {"stage": "prepare"}
 """Metadata of a setting that changes what is stored: another value ingests again."""
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
-"""Metadata of a setting that changes nothing that is stored, such as the name of the variable that holds a key."""
+"""Metadata of a setting that changes nothing that is stored, such as the name of the variable that
+holds a key.
+"""
+
+RANKING_DEPTH = 20
+"""Chunks that are ranked at least, so that recall@20 can be reported at any `top_k`."""
+
+RENAMED_METHODS = {
+    "thinks_at_ingest": "uses_llm_at_ingest",
+    "ingest_wordings": "ingest_templates",
+}
+"""Class methods of `MemorySystem` by their names in 0.1, which are still honoured."""
+
+DumpItem = Mapping[str, Any]
+"""One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
 
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """Base of a system's settings; each field's metadata is `INGEST` or `ANSWER`. Subclasses are built from the YAML of `system=`."""
+    """Base of a system's settings. Subclasses are built from the YAML of `system=`.
+
+    The metadata of each field is `INGEST`, `ANSWER` or `RUNTIME`.
+    """
 
 
 class Reader(Protocol):
-    """Answers a query from units of context under the cell's one answer prompt, so that all systems answer under the same words."""
+    """Answers a query from a context under the cell's prompt template, which all systems share."""
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         """Raises `ModelError` where the model's call failed for good."""
@@ -47,29 +65,44 @@ class ReaderReply:
 
 @dataclass(frozen=True)
 class SystemContext:
-    """What a system is built from. The parts do the metering, caching and retrying: no system counts tokens itself."""
+    """What a system is built from.
+
+    These parts meter, cache and retry: no system counts tokens itself.
+    """
 
     reader: Reader
-    """Answers under the cell's one template, or under the style that the system's `answer_style` names."""
+    """Answers under the cell's template, or under the style that `answer_style` names."""
     model: LanguageModel
-    """The cell's model, for systems that think at ingest."""
+    """The cell's model, for systems that call one while they ingest."""
     embedder: Embedder
+    """The cell's embedder."""
     top_k: int
-    """Units that may be put before the reader."""
+    """Chunks that may be put before the reader."""
     seed: int
     """Seed of this repeat."""
     case_id: str
-    """Names the case, for systems that keep one store for several; carries nothing about its questions."""
+    """Names the case, for systems that keep one store for several cases. It carries nothing about
+    the questions.
+    """
     run_sync: Callable[[Awaitable[Any]], Any]
-    """Waits for an async part from a worker thread: the bridge for third-party systems that call synchronously."""
+    """Waits for an async part from a worker thread: the bridge for libraries that call back
+    synchronously.
+    """
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else; `origin` names the run."""
+    reranker: Callable[[RerankSettings], Reranker | None] = build_reranker
+    """Builds the reranker that a system's settings choose, None for `rerank=none`. In a run those at
+    an endpoint share its limit with the models; by default there are only those without one.
+    """
 
 
 class MemorySystem(ABC):
-    """One memory of one case. `reset`, `ingest`, `consolidate`, `compress`, `answer`, `save` and `load` may be plain or `async` methods;
-    plain ones run in a worker thread when `in_thread` is set, else on the event loop.
+    """One memory of one case.
 
-    A failure is an exception: the engine makes it a status of the records that it hits.
+    Every method below `needs_language_model` may be plain or `async`. Plain methods run in a worker
+    thread where `in_thread` is set, else on the event loop.
+
+    A failure is an exception: the engine turns it into a status of the records that it hits.
     """
 
     settings_type: ClassVar[type[SystemSettings]] = SystemSettings
@@ -77,9 +110,17 @@ class MemorySystem(ABC):
     """False for systems whose plain methods are quick and hold no lock."""
     wants_evidence: ClassVar[bool] = False
     """True for the `oracle` control alone: it gets an `OracleQuery`."""
-
     own_prompt: ClassVar[bool] = False
-    """True for a system that answers under words wholly of its own and not through the reader; every table tells so."""
+    """True for a system that answers under a prompt of its own instead of the reader's. Every table
+    says so.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Lets a class written for 0.1 keep the names that its methods had there."""
+        super().__init_subclass__(**options)
+        for old, new in RENAMED_METHODS.items():
+            if old in vars(cls) and new not in vars(cls):
+                setattr(cls, new, vars(cls)[old])
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         self.settings = settings
@@ -87,89 +128,128 @@ class MemorySystem(ABC):
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        """Whether a model is called while memory is built: the model and the seed are then part of the memory's identity."""
+        """Whether a model is called while memory is built.
+
+        The model and the seed are then part of the memory's identity.
+        """
         return True
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        """Names of the templates (`memeval.prompts`) under which it thinks while it ingests; their text is part of its identity."""
+        """Names of the prompt templates (`memeval.prompts`) that it uses while it ingests.
+
+        Their text is part of the memory's identity.
+        """
         return ()
 
     @classmethod
     def answer_style(cls, settings: Any) -> str | None:
-        """The style (`short`, `cot`) in which it answers whatever the cell says; every table tells so. None keeps to the cell."""
+        """The style (`short`, `cot`) in which it answers whatever the cell's prompt is.
+
+        None, the default, keeps the cell's. Every table shows a style of a system's own.
+        """
         return None
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        """Whether it asks the cell's model in words of its own, which the offline reader can't answer."""
+        """Whether it sends prompts of its own to the model, which the offline reader can't answer."""
         return False
 
     @abstractmethod
-    def reset(self) -> Any:
+    def reset(self) -> Awaitable[None] | None:
         """Forgets everything."""
 
     @abstractmethod
-    def ingest(self, chunk: MemoryChunk) -> Any:
-        """Takes one unit in; units come in order of time."""
+    def ingest(self, chunk: MemoryChunk) -> Awaitable[None] | None:
+        """Stores one chunk. Chunks come in order of time."""
 
-    def consolidate(self) -> Any:
-        """Called once after the last unit and before the first question."""
+    def consolidate(self) -> Awaitable[None] | None:
+        """Called once, after the last chunk and before the first question."""
+        return None
 
-    def compress(self, retained: Sequence[MemoryChunk]) -> Any:
-        """Called when the compression turn is reached: the agent's window is cut down to `retained`. Default: nothing is lost."""
+    def compress(self, retained: Sequence[MemoryChunk]) -> Awaitable[None] | None:
+        """Called when the compression turn is reached: the agent's window is cut to `retained`.
 
-    def health(self) -> Any:
-        """The `IngestHealth` of what was ingested, for a system that can lose units and go on; asked after `consolidate`.
+        Default: nothing is lost.
+        """
+        return None
 
-        None (the default): the engine counts the units, and takes a model's call that failed or a reply that was cut for a unit lost.
+    def health(self) -> IngestHealth | Awaitable[IngestHealth | None] | None:
+        """What became of the chunks, for a system that can lose some and go on.
+
+        Called after `consolidate`. None, the default, leaves it to the engine: it counts the
+        chunks, and counts one as lost for each model call that failed or whose reply was cut.
+        """
+        return None
+
+    def dump(self) -> Iterable[DumpItem] | Awaitable[Iterable[DumpItem] | None] | None:
+        """What the system extracted or wrote, for people to read: facts, summaries, entities.
+
+        Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` where
+        they are known. Called after `consolidate` or `load`, with the same result. None, the
+        default: the system keeps what it was given, and nothing of its own.
         """
         return None
 
     @abstractmethod
-    def answer(self, query: Query) -> Any:
-        """Returns an `Answer`, or an awaitable of one."""
+    def answer(self, query: Query) -> Answer | Awaitable[Answer]:
+        """Answers one question. Questions of a case may overlap."""
 
-    def save(self, folder: Path) -> Any:
-        """Writes the memory into the existing empty `folder`, so that `load` in another process answers identically.
+    def save(self, folder: Path) -> Awaitable[None] | None:
+        """Writes the memory into the existing empty `folder`.
 
-        Raises `NotImplementedError` (the default) where the memory can't be saved; it is then built again.
+        `load` in another process must answer identically. Raises `NotImplementedError`, the
+        default, where the memory can't be saved: it is then built again.
         """
         raise NotImplementedError
 
-    def load(self, folder: Path) -> Any:
-        """Reads what `save` wrote into a fresh instance. Raises any error where the folder is damaged: the memory is then built again."""
+    def load(self, folder: Path) -> Awaitable[None] | None:
+        """Reads what `save` wrote into a fresh instance.
+
+        Raises any error where the folder is damaged: the memory is then built again.
+        """
         raise NotImplementedError
 
-    def close(self) -> Any:
-        """Gives back files, collections, connections."""
+    def close(self) -> Awaitable[None] | None:
+        """Gives back files, collections and connections."""
+        return None
 
 
 class RecallSystem(MemorySystem):
-    """A system that only chooses what to put before the reader: it ranks, the base cuts at top_k and asks the reader."""
+    """A system that only chooses what the reader is shown.
 
-    ranking_depth: ClassVar[int] = 20
-    """Units that `recall` is asked for at least, so that recall@20 can be told at any top_k."""
+    It ranks; the base class cuts the ranking at `top_k` and asks the reader.
+    """
+
+    ranking_depth: ClassVar[int] = RANKING_DEPTH
+    """Least depth that `recall` is asked for."""
 
     @abstractmethod
-    def recall(self, query: Query, depth: int) -> Any:
-        """Units for the query, best first, at most `depth` (all of them where the ranking is cheap); or an awaitable of them."""
+    def recall(
+        self, query: Query, depth: int
+    ) -> Sequence[Retrieved] | Awaitable[Sequence[Retrieved]]:
+        """Chunks for the query, best first: at most `depth`, or all where ranking is cheap."""
 
     def window(self) -> Sequence[MemoryChunk]:
-        """Units that are always before the reader besides the recalled ones; after a compression, its window."""
+        """Chunks that the reader always sees besides the recalled ones.
+
+        After a compression, that is the agent's window.
+        """
         return ()
 
     async def answer(self, query: Query) -> Answer:
-        ranked = self.recall(query, max(self.parts.top_k, self.ranking_depth))
-        units: Sequence[Retrieved] = await ranked if isinstance(ranked, Awaitable) else ranked
-        chosen = tuple(units[: self.parts.top_k])
-        shown = [unit.text for unit in chosen]
+        recalled = self.recall(query, max(self.parts.top_k, self.ranking_depth))
+        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        chosen = tuple(ranked[: self.parts.top_k])
+
+        shown = [chunk.text for chunk in chosen]
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
         reply = await self.parts.reader.answer(query, shown)
+
         return Answer(
             text=reply.text,
             raw=reply.raw,
             retrieved=chosen,
-            ranking=tuple(unit.turn_ids for unit in units),
+            ranking=tuple(chunk.turn_ids for chunk in ranked),
             context_tokens=reply.context_tokens,
         )

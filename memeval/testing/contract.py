@@ -8,6 +8,7 @@ class TestMine(MemorySystemContract):
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from memeval.pipeline.memory import called, ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, format_time
-from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.base import DumpItem, MemorySystem, SystemContext
 from memeval.testing.model import ScriptedModel
 from memeval.testing.sample import QUESTIONS, sample_case, sample_chunks
 
@@ -203,6 +204,32 @@ class MemorySystemContract:
         first, second, calls = run(play)
         assert [seen(answer) for answer in first] == [seen(answer) for answer in second]
         assert calls == 0, "loading asks no model"
+
+    def test_what_it_dumps_is_plain_and_the_same_after_a_load(self, tmp_path: Path) -> None:
+        async def play() -> tuple[list[DumpItem], list[DumpItem] | None]:
+            system = await self.filled(compress_after=(6,))
+            dumped = await self.dump(system)
+            try:
+                await called(system, system.save, tmp_path)
+            except NotImplementedError:
+                return dumped, None
+            other = self.build(self.parts(self.model()))
+            await called(other, other.load, tmp_path)
+            return dumped, await self.dump(other)
+
+        dumped, loaded = run(play)
+        turns = {turn for chunk in sample_chunks() for turn in chunk.turn_ids}
+        for item in dumped:
+            assert json.loads(json.dumps(item)) == item, "an item of a dump is plain JSON"
+            assert isinstance(item["kind"], str) and item["kind"]
+            assert isinstance(item["text"], str) and item["text"]
+            assert set(item.get("turn_ids", ())) <= turns, "a dump names turns of the case"
+        assert loaded in (None, dumped)
+
+    async def dump(self, system: MemorySystem) -> list[DumpItem]:
+        """What the system extracted or wrote; nothing where it says None."""
+        items: Iterable[DumpItem] | None = await called(system, system.dump)
+        return [dict(item) for item in items or ()]
 
     def test_a_truncated_memory_is_refused_or_answers_alike(self, tmp_path: Path) -> None:
         async def play() -> None:

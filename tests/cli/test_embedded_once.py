@@ -20,7 +20,7 @@ def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
         words = (
             "dataset=demo_longmemeval",
-            "system=embedding_only",
+            "system=dense",
             "embedder=openai",
             "granularity=session",
             "tracking=none",
@@ -47,7 +47,7 @@ def test_recurring_sessions_are_embedded_once_though_their_dates_differ(
 ) -> None:
     cases = list(build("longmemeval_s", data_dir).cases())
     units = [chunk.content for case in cases for chunk in chunks(case, Granularity("session"))]
-    words = ("dataset=longmemeval_s", "system=embedding_only", "embedder=openai", "tracking=none")
+    words = ("dataset=longmemeval_s", "system=dense", "embedder=openai", "tracking=none")
     with ScriptedEndpoint() as endpoint:
         reach = {
             "OPENAI_BASE_URL": endpoint.base_url,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import Ended, completed, runs
 
-from memeval.config.classes import built_in_classes
+from memeval.config.options import built_in_classes
 from memeval.datasets.registry import DATASETS
 
 SHIPPED = sorted(

@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.cli.evaluate import composed
-from memeval.config.classes import built_in_classes
 from memeval.config.identity import (
     IdentityInputs,
     digest,
@@ -30,6 +29,7 @@ from memeval.config.identity import (
     run_key,
 )
 from memeval.config.integers import options
+from memeval.config.options import built_in_classes
 from memeval.config.resolve import flatten
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class

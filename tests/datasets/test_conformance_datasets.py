@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memeval.config.classes import built_in_classes
+from memeval.config.options import built_in_classes
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build, locate
 from memeval.datasets.registry import DATASETS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from locomo_samples import sample, write
 
-from memeval.config.classes import built_in_classes
+from memeval.config.options import built_in_classes
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import Dataset
 from memeval.datasets.demo.info import DEMO

@@ -92,7 +92,7 @@ def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> Non
         limited = (
             "llm.max_concurrency=3",
             "judge=llm",
-            "system=embedding_only",
+            "system=dense",
             "embedder=openai",
             f"embedder.base_url={endpoint.base_url}",
         )

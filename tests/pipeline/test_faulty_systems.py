@@ -59,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     """Runs the demo set's first case on a faulty system; its summary and its records."""
-    cell = open_cell(composed([*WORDS, f"+system.class=faulty:{name}", *words]), "")
+    cell = open_cell(composed([*WORDS, f"system.class=faulty:{name}", *words]), "")
     summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
@@ -182,7 +182,7 @@ def test_a_class_that_is_none_is_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     words = ["+system.a=1"] if "hint" in path else []
     with pytest.raises(UserError) as error:
-        open_cell(composed([*WORDS, f"+system.class={path}", *words]), "")
+        open_cell(composed([*WORDS, f"system.class={path}", *words]), "")
     assert told in error.value.message
     assert "\n" not in error.value.message
 
@@ -194,7 +194,7 @@ def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() ->
 
 def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
     environ = environment(home) | {"PYTHONPATH": str(HERE)}
-    line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"+system.class=faulty:{name}", *words]
+    line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"system.class=faulty:{name}", *words]
     return subprocess.Popen(
         line,
         env=environ,

@@ -21,7 +21,7 @@ from memeval.pipeline.summary import finish
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
-from memeval.systems.asking import asked
+from memeval.systems.asking import ask_for
 from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.http import Request, send
 
@@ -276,7 +276,7 @@ def test_a_reply_of_no_use_is_asked_for_once_more(
 ) -> None:
     model = Repeating(*((text, None) for text in said), deterministic=deterministic)
     read = lambda completion: completion.text if completion.text == "fine" else None  # noqa: E731
-    assert asyncio.run(asked(model, ChatPrompt(()), seed=0, read=read)) == found
+    assert asyncio.run(ask_for(model, ChatPrompt(()), seed=0, read=read)) == found
     assert model.forgotten == forgotten
 
 

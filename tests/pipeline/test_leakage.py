@@ -13,12 +13,12 @@ from conftest_pipeline import Command, records
 
 from memeval.datasets.locomo.schema import parse_date
 from memeval.records import format_time
-from memeval.systems.registry import BUILT_IN
+from memeval.systems.registry import built_in
 from memeval.testing.endpoint import ScriptedEndpoint
 
 OUTSIDE = {"letta", "oracle"}
 """`letta` asks its own server; `oracle` is the control that is handed the evidence (as text, without its ids)."""
-SYSTEMS = ",".join(sorted(set(BUILT_IN) - OUTSIDE))
+SYSTEMS = ",".join(sorted(set(built_in()) - OUTSIDE))
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
 )

@@ -128,7 +128,7 @@ def test_unsound_vectors_are_asked_for_again_and_never_kept(
     def run(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
         memeval(
             *FEW,
-            "system=embedding_only",
+            "system=dense",
             "embedder=openai",
             f"embedder.base_url={endpoint.base_url}",
             home=home,

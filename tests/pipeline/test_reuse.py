@@ -45,7 +45,7 @@ def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> 
 def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         embedder = (
-            "system=embedding_only",
+            "system=dense",
             "embedder=openai",
             f"embedder.base_url={endpoint.base_url}",
         )

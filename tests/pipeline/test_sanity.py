@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command
 
-from memeval.systems.registry import BUILT_IN
+from memeval.systems.registry import built_in
 
-SYSTEMS = sorted(set(BUILT_IN) - {"letta"})
+SYSTEMS = sorted(set(built_in()) - {"letta"})
 
 
 def runs(home: Path) -> dict[str, dict[str, Any]]:
@@ -36,7 +36,7 @@ def check_order(found: dict[str, dict[str, Any]]) -> None:
     assert accuracy["long_context"] >= accuracy["no_memory"]
     assert all(
         accuracy["oracle"] >= accuracy[name]
-        for name in ("no_memory", "bm25", "embedding_only", "long_context")
+        for name in ("no_memory", "bm25", "dense", "long_context")
     )
 
 
@@ -50,7 +50,7 @@ def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
-    ladder = "no_memory,oracle,long_context,bm25,embedding_only,native,cogcanvas"
+    ladder = "no_memory,oracle,long_context,bm25,dense,native,cogcanvas"
     limits = ("dataset.limit_cases=2", "dataset.limit_questions=60")
     memeval(
         "-m",

@@ -9,11 +9,11 @@ import pytest
 from conftest_pipeline import Command, records, summary
 from omegaconf import OmegaConf
 
-from memeval.config.classes import built_in_classes
 from memeval.config.grids import cells
 from memeval.config.integers import options
+from memeval.config.options import built_in_classes
 from memeval.datasets.locate import adapter_class
-from memeval.systems.registry import BUILT_IN
+from memeval.systems.registry import built_in
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "smoke": ()}
@@ -44,7 +44,7 @@ def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, 
 def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
     grids = OmegaConf.load(SWEEPS / "smoke.yaml").grids
     chosen = [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
-    assert {cell["system"] for cell in chosen} == set(BUILT_IN) - SERVED
+    assert {cell["system"] for cell in chosen} == set(built_in()) - SERVED
     assert {built_in_classes("dataset")[cell["dataset"]] for cell in chosen} == set(
         built_in_classes("dataset").values()
     )

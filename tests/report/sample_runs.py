@@ -22,7 +22,7 @@ CONTEXT = {
     "bm25": 640,
     "rag": 910,
     "mem0": 410,
-    "embedding_only": 655,
+    "dense": 655,
     "long_context": 16300,
     "oracle": 85,
 }
@@ -31,7 +31,7 @@ SKILL = {
     "bm25": 0.31,
     "rag": 0.345,
     "mem0": 0.28,
-    "embedding_only": 0.29,
+    "dense": 0.29,
     "long_context": 0.37,
     "oracle": 0.62,
 }

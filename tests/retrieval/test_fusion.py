@@ -54,7 +54,7 @@ def test_one_ranking_stays_as_it_is(ranking: list[int]) -> None:
 
 def search(texts: list[str], query: str, depth: int) -> list[tuple[int, float]]:
     async def play() -> list[tuple[int, float]]:
-        index = await FusedIndex.build(CharTfidfEmbedder(width=512), texts, texts)
+        index = await FusedIndex.open(CharTfidfEmbedder(width=512), texts, texts)
         try:
             return await index.search(query, depth)
         finally:

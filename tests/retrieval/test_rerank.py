@@ -1,34 +1,52 @@
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 
-from memeval.retrieval.rerank import LexicalReranker
+import pytest
+
+from memeval.errors import ModelError, UserError
+from memeval.retrieval import rerank
+from memeval.retrieval.rerank import (
+    Candidate,
+    LexicalReranker,
+    Ranked,
+    Reordering,
+    Reranker,
+    build_reranker,
+)
 
 CORPUS = ["Ann went to Norway", "Ann likes tea", "Ann likes coffee", "Bob likes tea"]
+
+
+def lexical(query: str, ranked: Ranked) -> list[tuple[int, float]]:
+    return asyncio.run(Reordering(LexicalReranker(), CORPUS).reorder(query, ranked))
 
 
 def test_the_formula() -> None:
     def idf(held: int) -> float:
         return math.log(1 + (4 - held + 0.5) / (held + 0.5))
 
-    ((position, score),) = LexicalReranker(CORPUS).rerank("Does Ann like Norway tea?", [(0, 0.4)])
+    ((position, score),) = lexical("Does Ann like Norway tea?", [(0, 0.4)])
     coverage = (idf(3) + idf(1)) / (idf(3) + idf(1) + idf(2))
     assert position == 0
     assert math.isclose(score, 0.5 * 0.4 + 0.5 * coverage)
 
 
 def test_a_rare_word_of_the_question_outweighs_a_little_similarity() -> None:
-    assert [
-        position
-        for position, _ in LexicalReranker(CORPUS).rerank(
-            "Ann Norway", [(1, 0.5), (2, 0.5), (0, 0.4)]
-        )
-    ] == [0, 1, 2]
+    assert [position for position, _ in lexical("Ann Norway", [(1, 0.5), (2, 0.5), (0, 0.4)])] == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_without_a_known_word_the_first_order_stands() -> None:
     candidates = [(2, 0.3), (0, 0.3), (1, 0.1)]
-    assert [position for position, _ in LexicalReranker(CORPUS).rerank("zebra?", candidates)] == [
+    assert [position for position, _ in lexical("zebra?", candidates)] == [
         2,
         0,
         1,
@@ -36,4 +54,83 @@ def test_without_a_known_word_the_first_order_stands() -> None:
 
 
 def test_similarities_outside_the_unit_range_are_cut() -> None:
-    assert LexicalReranker(CORPUS).rerank("zebra", [(0, 1.7), (1, -0.2)]) == [(0, 0.5), (1, 0.0)]
+    assert lexical("zebra", [(0, 1.7), (1, -0.2)]) == [(0, 0.5), (1, 0.0)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    rerank: str
+    rerank_url: str | None = None
+    rerank_model: str | None = None
+    rerank_key_env: str = "RERANK_API_KEY"
+
+
+class Shortest(Reranker):
+    """A reranker of a user's own: the shorter, the better."""
+
+    async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        return [-float(len(candidate.text)) for candidate in candidates]
+
+
+class Broken(Reranker):
+    """Says what it was told to say."""
+
+    said: Sequence[float] = ()
+
+    async def scores(self, query: str, candidates: Sequence[Candidate]) -> Sequence[float]:
+        return self.said
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that adds the reranker `shortest`, and one under a built-in name."""
+    points = [
+        EntryPoint("shortest", f"{__name__}:Shortest", rerank.GROUP),
+        EntryPoint("lexical", f"{__name__}:Shortest", rerank.GROUP),
+    ]
+    monkeypatch.setattr(rerank, "entry_points", lambda group: points)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", [f"{__name__}:Shortest", "shortest"])
+def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
+    reranker = build_reranker(Choice(name))
+    assert isinstance(reranker, Shortest)
+    ranked = [(0, 0.9), (1, 0.5), (3, 0.1)]
+    reordered = asyncio.run(Reordering(reranker, CORPUS).reorder("tea", ranked))
+    assert reordered == [(1, -13.0), (3, -13.0), (0, -18.0)]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_built_in_name_wins() -> None:
+    assert isinstance(build_reranker(Choice("lexical")), LexicalReranker)
+    assert build_reranker(Choice("none")) is None
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("lexicol", r"unknown value of system\.rerank 'lexicol'\. Did you mean: lexical\?"),
+        ("shortes", "Did you mean: shortest"),
+        (f"{__name__}:Choice", "Choice"),
+        ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
+    ],
+)
+def test_a_wrong_reranker_is_named(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build_reranker(Choice(name))
+
+
+@pytest.mark.parametrize("said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf"))])
+def test_scores_that_do_not_fit_are_a_failed_call(said: tuple[float, ...]) -> None:
+    broken = Broken()
+    broken.said = said
+    with pytest.raises(ModelError, match="the reranker gave"):
+        asyncio.run(Reordering(broken, CORPUS).reorder("tea", [(0, 0.5), (1, 0.4)]))
+
+
+def test_only_the_best_are_reordered_and_the_rest_lose_their_scores() -> None:
+    ranked = [(0, 0.9), (3, 0.5), (1, 0.4)]
+    reordered = asyncio.run(Reordering(Shortest(), CORPUS).reorder_best("tea", ranked, 2))
+    assert reordered == [(3, -13.0), (0, -18.0), (1, None)]

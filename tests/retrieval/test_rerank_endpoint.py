@@ -10,18 +10,21 @@ from typing import Any, TypeVar
 
 import pytest
 
+from memeval.cli.compose import composed
+from memeval.config.paths import cache_dir
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
+from memeval.llm.cache import Cache
+from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
-from memeval.records import MemoryChunk, Query, Role
+from memeval.pipeline.models import Models
+from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval import rerank_endpoint
-from memeval.retrieval.rerank import LexicalReranker, Rerank, Reranker, build_reranker
+from memeval.retrieval.rerank import Reordering, RerankSettings, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
-from memeval.systems.retrieval.hybrid import Settings as HybridSettings
 from memeval.systems.retrieval.rag import Rag
-from memeval.systems.retrieval.rag import Settings as RagSettings
 from memeval.testing.rerank_double import RerankDouble
 
 T = TypeVar("T")
@@ -32,7 +35,7 @@ CANDIDATES = [(0, 0.9), (1, 0.5), (2, 0.4)]
 
 @dataclass(frozen=True)
 class Choice:
-    rerank: Rerank = "endpoint"
+    rerank: str = "endpoint"
     rerank_url: str | None = None
     rerank_model: str | None = "cross-encoder"
     rerank_key_env: str = "RERANK_API_KEY"
@@ -50,36 +53,60 @@ def server() -> Iterator[RerankDouble]:
         yield double
 
 
-def endpoint(server: RerankDouble, **settings: Any) -> Reranker:
-    reranker = build_reranker(Choice(rerank_url=server.base_url), CORPUS, **settings)
-    assert reranker is not None
-    return reranker
+class RunNetwork:
+    """The endpoints and caches of one run, as `Models` hands them out."""
+
+    def __init__(self, origin: str = "run") -> None:
+        self.origin = origin
+        self.endpoints: dict[str, Endpoint] = {}
+        self._caches: list[Cache] = []
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        return self.endpoints.setdefault(settings.base_url, Endpoint(settings))
+
+    def cache(self, name: str) -> Cache:
+        self._caches.append(Cache(cache_dir() / f"{name}.sqlite"))
+        return self._caches[-1]
+
+    async def aclose(self) -> None:
+        for endpoint in self.endpoints.values():
+            await endpoint.aclose()
+        for cache in self._caches:
+            cache.close()
 
 
 def run(
-    reranker: Reranker, work: Callable[[], Coroutine[Any, Any, T]], ledger: Ledger | None = None
+    settings: RerankSettings,
+    work: Callable[[Reordering], Coroutine[Any, Any, T]],
+    ledger: Ledger | None = None,
+    origin: str = "run",
 ) -> T:
     async def inside() -> T:
+        network = RunNetwork(origin)
         try:
+            reranker = build_reranker(settings, network)
+            assert reranker is not None
             with metered(ledger or Ledger()):
-                return await work()
+                return await work(Reordering(reranker, CORPUS))
         finally:
-            reranker.close()
+            await network.aclose()
 
     return asyncio.run(inside())
 
 
 def ask(
-    reranker: Reranker,
+    server: RerankDouble,
     query: str = "green tea",
     ledger: Ledger | None = None,
     candidates: Any = CANDIDATES,
+    origin: str = "run",
 ) -> list[Any]:
-    return run(reranker, lambda: reranker.reorder(query, candidates), ledger)
+    choice = Choice(rerank_url=server.base_url)
+    return run(choice, lambda fitted: fitted.reorder(query, candidates), ledger, origin)
 
 
 def test_the_request_and_what_is_made_of_the_reply(server: RerankDouble) -> None:
-    assert ask(endpoint(server)) == [(1, 1.0), (2, 0.5), (0, 0.0)]
+    assert ask(server) == [(1, 1.0), (2, 0.5), (0, 0.0)]
     (request,) = server.requests
     assert request.json() == {
         "model": "cross-encoder",
@@ -91,14 +118,13 @@ def test_the_request_and_what_is_made_of_the_reply(server: RerankDouble) -> None
 
 
 def test_only_the_candidates_are_sent_and_ties_keep_their_order(server: RerankDouble) -> None:
-    assert ask(endpoint(server), "zebra", candidates=[(2, 0.1), (0, 0.7)]) == [(2, 0.0), (0, 0.0)]
+    assert ask(server, "zebra", candidates=[(2, 0.1), (0, 0.7)]) == [(2, 0.0), (0, 0.0)]
     assert server.requests[0].json()["documents"] == [CORPUS[2], CORPUS[0]]
 
 
 def test_the_address_may_name_the_path(server: RerankDouble) -> None:
-    reranker = build_reranker(Choice(rerank_url=server.base_url + "/rerank/"), CORPUS)
-    assert reranker is not None
-    ask(reranker)
+    choice = Choice(rerank_url=server.base_url + "/rerank/")
+    run(choice, lambda fitted: fitted.reorder("green tea", CANDIDATES))
     assert server.requests[0].path == "/v1/rerank"
 
 
@@ -106,15 +132,15 @@ def test_the_address_may_name_the_path(server: RerankDouble) -> None:
 def test_nothing_to_rank_is_sent_nowhere(
     server: RerankDouble, query: str, candidates: list[Any]
 ) -> None:
-    assert ask(endpoint(server), query, candidates=candidates) == candidates
+    assert ask(server, query, candidates=candidates) == candidates
     assert server.requests == []
 
 
 def test_what_was_ranked_once_is_never_paid_for_again(server: RerankDouble) -> None:
     first, second = Ledger(scope="q1"), Ledger(scope="q2")
     answers = [
-        ask(endpoint(server, origin="run 1"), ledger=first),
-        ask(endpoint(server, origin="run 2"), ledger=second),
+        ask(server, ledger=first, origin="run 1"),
+        ask(server, ledger=second, origin="run 2"),
     ]
     assert answers[0] == answers[1]
     assert len(server.requests) == 1
@@ -125,7 +151,7 @@ def test_what_was_ranked_once_is_never_paid_for_again(server: RerankDouble) -> N
 def test_what_the_same_run_paid_for_stays_billed_to_it(server: RerankDouble) -> None:
     ledgers = [Ledger(), Ledger()]
     for ledger in ledgers:
-        ask(endpoint(server, origin="run 1"), ledger=ledger)
+        ask(server, ledger=ledger, origin="run 1")
     assert len(server.requests) == 1
     assert [ledger.cached for ledger in ledgers] == [False, False]
 
@@ -139,14 +165,14 @@ def test_what_the_same_run_paid_for_stays_billed_to_it(server: RerankDouble) -> 
     ],
 )
 def test_another_request_is_another_entry(server: RerankDouble, other: dict[str, Any]) -> None:
-    ask(endpoint(server))
-    ask(endpoint(server), **other)
+    ask(server)
+    ask(server, **other)
     assert len(server.requests) == 2
 
 
 def test_tokens_are_the_endpoints_own_where_it_tells_them(server: RerankDouble) -> None:
     ledger = Ledger()
-    ask(endpoint(server), ledger=ledger)
+    ask(server, ledger=ledger)
     (usage,) = ledger.usages
     assert (usage.role, usage.model, usage.prompt_tokens, usage.completion_tokens) == (
         Role.EMBED,
@@ -160,7 +186,7 @@ def test_tokens_are_the_endpoints_own_where_it_tells_them(server: RerankDouble) 
 def test_tokens_are_counted_where_it_does_not() -> None:
     ledger = Ledger()
     with RerankDouble(usage=False) as server:
-        ask(endpoint(server), ledger=ledger)
+        ask(server, ledger=ledger)
     (usage,) = ledger.usages
     assert (usage.prompt_tokens, usage.estimated) == (17, True)
 
@@ -168,15 +194,15 @@ def test_tokens_are_counted_where_it_does_not() -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_what_may_pass_is_tried_again(server: RerankDouble, status: int) -> None:
     server.failures = [("POST", "/rerank", status)] * 2
-    assert ask(endpoint(server))[0] == (1, 1.0)
+    assert ask(server)[0] == (1, 1.0)
     assert len(server.requests) == 3
 
 
 def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble) -> None:
     server.failures = [("POST", "/rerank", 401)]
     with pytest.raises(ModelError, match="HTTP 401"):
-        ask(endpoint(server))
-    assert ask(endpoint(server))[0] == (1, 1.0)
+        ask(server)
+    assert ask(server)[0] == (1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -206,35 +232,29 @@ def test_a_reply_without_a_whole_ranking_is_a_fault(
     monkeypatch.setattr(rerank_endpoint, "PATIENCE_S", 0.0)
     server.reply = reply
     with pytest.raises(ModelError, match=told):
-        ask(endpoint(server))
+        ask(server)
     server.reply = None
-    assert ask(endpoint(server))[0] == (1, 1.0)
+    assert ask(server)[0] == (1, 1.0)
 
 
-def test_rerankers_of_one_address_share_its_limit_and_close_on_their_own() -> None:
-    with RerankDouble() as server:
-        rerankers = [endpoint(server) for _ in range(3)]
-
-        async def work() -> list[Any]:
+def test_rerankers_of_one_run_share_the_limit_of_their_address() -> None:
+    async def work(server: RerankDouble) -> list[Any]:
+        network = RunNetwork()
+        rerankers = [build_reranker(Choice(rerank_url=server.base_url), network) for _ in range(3)]
+        fitted = [Reordering(reranker, CORPUS) for reranker in rerankers if reranker]
+        try:
             queries = [f"tea {number}" for number in range(60)]
             asked = (
-                rerankers[number % 3].reorder(query, CANDIDATES)
+                fitted[number % 3].reorder(query, CANDIDATES)
                 for number, query in enumerate(queries)
             )
-            replies = await asyncio.gather(*asked)
-            rerankers[1].close()
-            return [*replies, await rerankers[2].reorder("tea", CANDIDATES)]
+            return await asyncio.gather(*asked)
+        finally:
+            await network.aclose()
 
-        assert len(run(rerankers[0], work)) == 61
-        rerankers[2].close()
+    with RerankDouble() as server:
+        assert len(asyncio.run(work(server))) == 60
         assert server.connections <= MAX_CONCURRENCY
-
-
-def test_a_closed_reranker_opens_again(server: RerankDouble) -> None:
-    reranker = endpoint(server)
-    assert ask(reranker, "tea") != []
-    assert ask(reranker, "green") != []
-    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -256,20 +276,18 @@ def test_what_is_missing_is_named(
 ) -> None:
     monkeypatch.delenv("RERANK_API_KEY", raising=False)
     with pytest.raises(UserError, match=told):
-        build_reranker(choice, CORPUS)
+        build_reranker(choice, RunNetwork())
 
 
 def test_the_key_is_sent(monkeypatch: pytest.MonkeyPatch, server: RerankDouble) -> None:
     monkeypatch.setenv("RERANK_API_KEY", "secret")
-    ask(endpoint(server))
+    ask(server)
     assert server.requests[0].headers["authorization"] == "Bearer secret"
 
 
-def test_the_other_choices_need_no_address() -> None:
-    assert build_reranker(Choice("none"), CORPUS) is None
-    lexical = build_reranker(Choice("lexical"), CORPUS)
-    assert isinstance(lexical, LexicalReranker)
-    assert ask(lexical) == LexicalReranker(CORPUS).rerank("green tea", CANDIDATES)
+def test_outside_of_a_run_there_is_no_endpoint() -> None:
+    with pytest.raises(UserError, match="needs the endpoints of a run"):
+        build_reranker(Choice(rerank_url="http://localhost:9/v1"))
 
 
 class ContextReader:
@@ -277,47 +295,49 @@ class ContextReader:
         return ReaderReply(" | ".join(context), None, 0)
 
 
-def parts(top_k: int) -> SystemContext:
+def context(network: RunNetwork, top_k: int) -> SystemContext:
     return SystemContext(
-        ContextReader(), None, CharTfidfEmbedder(width=256), top_k, 0, "case", lambda _: None
-    )  # type: ignore[arg-type]
-
-
-def rag(server: RerankDouble, top_k: int) -> Rag:
-    return Rag(
-        RagSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"),
-        parts(top_k),
+        reader=ContextReader(),
+        model=None,  # type: ignore[arg-type]
+        embedder=CharTfidfEmbedder(width=256),
+        top_k=top_k,
+        seed=0,
+        case_id="case",
+        run_sync=lambda _: None,
+        reranker=lambda settings: build_reranker(settings, network),
     )
 
 
-def hybrid(server: RerankDouble, top_k: int) -> Hybrid:
-    return Hybrid(
-        HybridSettings(rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"),
-        parts(top_k),
-    )
+def answered(
+    system_class: type[Rag] | type[Hybrid], server: RerankDouble, top_k: int, question: str
+) -> Answer:
+    """The answer of a system that reranks at the double."""
 
-
-def remembered(system: Rag | Hybrid, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    async def inside() -> T:
+    async def inside() -> Answer:
+        network = RunNetwork()
+        settings = system_class.settings_type(
+            rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"
+        )
+        system = system_class(settings, context(network, top_k))
         try:
             for number, text in enumerate([*CORPUS, "Bob plays chess", "Ann sings"]):
                 system.ingest(
                     MemoryChunk(f"{number}", text, None, f"s{number}", (f"D1:{number}",), ())
                 )
             await system.consolidate()
-            return await work()
+            return await system.answer(Query(question))
         finally:
             system.close()
+            await network.aclose()
 
     return asyncio.run(inside())
 
 
-@pytest.mark.parametrize("build", [rag, hybrid])
+@pytest.mark.parametrize("system_class", [Rag, Hybrid])
 def test_it_reorders_twice_top_k_and_keeps_the_rest(
-    server: RerankDouble, build: Callable[[RerankDouble, int], Rag | Hybrid]
+    server: RerankDouble, system_class: type[Rag] | type[Hybrid]
 ) -> None:
-    system = build(server, 1)
-    answer = remembered(system, lambda: system.answer(Query("likes green tea")))
+    answer = answered(system_class, server, 1, "likes green tea")
     assert answer.text == CORPUS[1]
     assert [len(request.json()["documents"]) for request in server.requests] == [2]
     assert len(answer.ranking or ()) == 5
@@ -325,6 +345,32 @@ def test_it_reorders_twice_top_k_and_keeps_the_rest(
 
 def test_a_failing_endpoint_fails_the_question(server: RerankDouble) -> None:
     server.failures = [("POST", "/rerank", 400)]
-    system = rag(server, 2)
     with pytest.raises(ModelError, match="HTTP 400"):
-        remembered(system, lambda: system.answer(Query("likes green tea")))
+        answered(Rag, server, 2, "likes green tea")
+
+
+def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
+    config = composed(
+        [
+            "llm=openai",
+            f"llm.base_url={server.base_url}",
+            "llm.model=m",
+            "llm.max_concurrency=2",
+            "llm.api_key_env=RERANK_API_KEY",
+        ]
+    )
+
+    async def work() -> tuple[int, bool]:
+        models = Models(config, "run")
+        choice = Choice(rerank_url=server.base_url)
+        try:
+            reranker = models.reranker(choice)
+            assert reranker is not None and models.reranker(choice) is reranker
+            fitted = Reordering(reranker, CORPUS)
+            await asyncio.gather(*(fitted.reorder(f"tea {n}", CANDIDATES) for n in range(20)))
+            return server.connections, models.reranker(Choice("none")) is None
+        finally:
+            await models.aclose()
+
+    connections, is_none = asyncio.run(work())
+    assert connections <= 2 and is_none

@@ -15,7 +15,7 @@ from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
-from memeval.systems.chat.summarization import batches, shortened
+from memeval.systems.chat.summarization import batches, shorten
 from memeval.systems.registry import settings_of, system_class
 
 from .conftest import Builder, Driver, ScriptedModel, conversation
@@ -173,7 +173,7 @@ def test_a_unit_longer_than_a_batch_is_a_batch_of_its_own() -> None:
     ],
 )
 def test_a_text_is_shortened_at_its_sentences(text: str, tokens: int, expected: str) -> None:
-    assert shortened(text, tokens) == expected
+    assert shorten(text, tokens) == expected
 
 
 def test_a_loaded_summary_asks_no_model(build: Builder, folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from memeval.cli.compose import composed
 from memeval.config.settings import NOT_SETTINGS
 from memeval.systems.base import MemorySystem, SystemContext
-from memeval.systems.registry import BUILT_IN, build_system
+from memeval.systems.registry import build_system, built_in, path_of
 from memeval.testing.contract import MemorySystemContract
 
 ELSEWHERE = {"letta"}
@@ -33,10 +33,12 @@ def suite(name: str) -> type[MemorySystemContract]:
     return Suite
 
 
-for one in sorted(set(BUILT_IN) - ELSEWHERE):
+for one in sorted(set(built_in()) - ELSEWHERE):
     globals()[suite(one).__name__] = suite(one)
 
 
 def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:
-    settings = [(BUILT_IN[name], repr(sorted(settings_in_yaml(name).items()))) for name in BUILT_IN]
+    settings = [
+        (path_of(name), repr(sorted(settings_in_yaml(name).items()))) for name in built_in()
+    ]
     assert len(settings) == len(set(settings))

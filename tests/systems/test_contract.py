@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memeval.records import OracleQuery, Query, format_time
-from memeval.systems.registry import BUILT_IN
+from memeval.systems.registry import built_in
 
 from .conftest import DATES, Builder, by_session, conversation
 
 ALL = sorted(
-    set(BUILT_IN) - {"letta"}
+    set(built_in()) - {"letta"}
 )  # letta answers from a server: its own tests run against a double of it
 UNSEARCHED = [
     "full_history",

@@ -28,7 +28,7 @@ def test_scores_fall_and_ties_stand_in_order(build: Builder) -> None:
 
 def test_what_both_rankings_place_high_comes_first(build: Builder) -> None:
     query = Query("What will the bakery sell?")
-    drivers = {name: build(name) for name in ("bm25", "embedding_only", "hybrid")}
+    drivers = {name: build(name) for name in ("bm25", "dense", "hybrid")}
     for driver in drivers.values():
         driver.remember(conversation())
     first = {name: (driver.ask(query).ranking or ())[0] for name, driver in drivers.items()}

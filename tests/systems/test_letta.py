@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Query, Role, Usage
-from memeval.systems import registry
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.letta import Letta, Settings
@@ -37,7 +37,6 @@ REAL = os.environ.get("LETTA_BASE_URL")
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.BUILT_IN, "letta", "memeval.systems.external.letta:Letta")
     monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
 
 
@@ -174,12 +173,19 @@ def test_texts_that_read_alike_are_told_apart_by_their_order(
     assert driver.ask(Query("Bye")).ranking == (("D1:1",), ("D1:2",), ("D1:3",))
 
 
+def test_its_block_of_memory_is_dumped() -> None:
+    context = SimpleNamespace(top_k=4, case_id="case")
+    settings = Settings(base_url="http://127.0.0.1:9", persona="I look up {top_k}.")
+    (block,) = Letta(settings, context).dump()  # type: ignore[arg-type]
+    assert block == {"kind": "block", "label": "persona", "text": "I look up 4."}
+
+
 def test_what_two_searches_found_counts_once() -> None:
     system = Letta(Settings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
     for chunk in conversation():
         system.ingest(chunk)
     text, other = conversation()[3].text, conversation()[0].text
-    units = system._units(
+    units = system._retrieved(
         [Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")]
     )
     assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]
@@ -481,7 +487,7 @@ def test_the_yaml_holds_the_defaults() -> None:
     )
     given = yaml.safe_load(text)
     assert read_settings(Settings, given) == Settings()
-    assert set(given) - {"name"} == {entry.name for entry in fields(Settings)}
+    assert set(given) - {"name", "class"} == {entry.name for entry in fields(Settings)}
     assert all(entry.metadata in (INGEST, ANSWER, RUNTIME) for entry in fields(Settings))
 
 

@@ -14,7 +14,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import Query, Role
 
-from .conftest import Builder, ScriptedModel, conversation
+from .conftest import DATES, Builder, ScriptedModel, conversation
 
 
 def extraction(messages: list[dict[str, str]]) -> str:
@@ -91,6 +91,21 @@ def test_equal_runs_send_equal_prompts(build: Builder) -> None:
         build("mem0", infer=True, model=model).remember(conversation())
         sent.append([prompt.messages() for prompt, _, _ in model.calls])
     assert sent[0] == sent[1]
+
+
+def test_inferred_memories_are_dumped(build: Builder, folder: Path) -> None:
+    driver, loaded = (build("mem0", infer=True, model=ScriptedModel(extraction)) for _ in range(2))
+    driver.remember(conversation())
+    items = driver.call("dump")
+    assert items[0] == {
+        "kind": "fact",
+        "text": "It is known that puppy called Biscuit yesterday",
+        "turn_ids": ["D1:1"],
+        "time": DATES[0].isoformat(),
+    }
+    driver.call("save", folder)
+    loaded.call("load", folder)
+    assert loaded.call("dump") == items
 
 
 def test_inferred_memories_are_saved(build: Builder, folder: Path) -> None:

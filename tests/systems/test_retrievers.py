@@ -1,4 +1,4 @@
-"""bm25, embedding_only and rag: what is particular to each."""
+"""bm25, dense and rag: what is particular to each."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_bm25_indexes_dates_where_asked(build: Builder) -> None:
     assert (plain.ask(query).retrieved or ())[0].score == 0
 
 
-def test_embedding_only_finds_a_word_in_another_form(build: Builder) -> None:
-    driver = build("embedding_only", top_k=1)
+def test_dense_finds_a_word_in_another_form(build: Builder) -> None:
+    driver = build("dense", top_k=1)
     driver.remember(conversation())
     assert "hiking" in driver.ask(Query("Who hikes?")).text
 

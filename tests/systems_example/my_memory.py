@@ -3,7 +3,7 @@ from memeval.systems.base import RecallSystem
 
 
 class Overlap(RecallSystem):
-    """Ranks units by how many of the question's words they hold; among equals, the oldest comes first."""
+    """Ranks chunks by how many of the question's words they hold; of equals, the oldest is first."""
 
     def reset(self) -> None:
         self.chunks: list[MemoryChunk] = []

@@ -16,7 +16,7 @@ class Settings(SystemSettings):
     """Settings of `combined`."""
 
     last_messages: int = field(default=20, metadata=ANSWER)
-    """Newest messages of all sessions that are shown; top_k does not bind them."""
+    """Newest chunks of all sessions that are shown; top_k does not limit them."""
     recall: RecallSettings = field(
         default=RecallSettings(top_k=5, message_range=1), metadata=ANSWER
     )
@@ -29,7 +29,10 @@ class Settings(SystemSettings):
 
 
 class Combined(ChatMemory):
-    """Shows the form, what was recalled with its neighbours, and the last messages. Its retrieval is the hits alone."""
+    """Shows the form, the recalled chunks with their neighbours, and the last chunks.
+
+    Its retrieval is the hits alone.
+    """
 
     settings_type = Settings
 

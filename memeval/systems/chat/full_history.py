@@ -6,4 +6,4 @@ from memeval.systems.controls.long_context import LongContext
 
 
 class FullHistory(LongContext):
-    """`long_context` by the name that chat-memory frameworks give it: the newest messages that fit are shown, and a cut is noted."""
+    """`long_context` by the name that chat-memory frameworks give it."""

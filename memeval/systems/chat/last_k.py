@@ -14,14 +14,14 @@ class Settings(SystemSettings):
     """Settings of `last_k`."""
 
     last_messages: int = field(default=50, metadata=ANSWER)
-    """Newest messages of all sessions that are shown; top_k does not bind them."""
+    """Newest chunks of all sessions that are shown; top_k does not limit them."""
 
     def __post_init__(self) -> None:
         check_positive(last_messages=self.last_messages)
 
 
 class LastK(ChatMemory):
-    """Shows the last messages; it searches nothing, so that it shows no retrieval."""
+    """Shows the last chunks. It searches nothing, so it shows no retrieval."""
 
     settings_type = Settings
 

@@ -18,15 +18,18 @@ class Settings(SystemSettings):
     """Settings of `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
-    """The newest units of the window that fit into this many tokens, counted offline, are shown."""
+    """The newest chunks of the window that fit into this many tokens, counted offline, are shown."""
 
     def __post_init__(self) -> None:
         check_positive(max_context_tokens=self.max_context_tokens)
 
 
 class Native(MemorySystem):
-    """Shows its window: everything, until a compression leaves the retained units; later ones join them. It searches nothing, so that it
-    shows no retrieval, and no metric of retrieval is told of it."""
+    """Shows its window: everything, until a compression leaves the retained chunks.
+
+    Later chunks join them. It searches nothing, so it shows no retrieval, and no retrieval metric is
+    reported for it.
+    """
 
     settings_type = Settings
     in_thread = False
@@ -50,14 +53,14 @@ class Native(MemorySystem):
         self._window.cut(retained)
 
     async def answer(self, query: Query) -> Answer:
-        shown, notes = newest(self._window.units, self.settings.max_context_tokens)
-        reply = await self.parts.reader.answer(query, [unit.text for unit in shown])
+        shown, notes = newest(self._window.chunks, self.settings.max_context_tokens)
+        reply = await self.parts.reader.answer(query, [chunk.text for chunk in shown])
         return Answer(
             text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens, notes=notes
         )
 
     def save(self, folder: Path) -> None:
-        write_chunks(folder, self._window.units)
+        write_chunks(folder, self._window.chunks)
 
     def load(self, folder: Path) -> None:
         self._window = Window(read_chunks(folder))

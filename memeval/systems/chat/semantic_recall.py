@@ -17,7 +17,10 @@ class Settings(SystemSettings):
 
 
 class SemanticRecall(ChatMemory):
-    """Recalls messages by the cosine of their embeddings. Its retrieval is the hits; neighbours are context."""
+    """Recalls chunks by the cosine of their embeddings.
+
+    Its retrieval is the hits; neighbours are context.
+    """
 
     settings_type = Settings
 

@@ -1,4 +1,7 @@
-"""A running summary of what compressions drop from the window: extended at each of them, never overwritten."""
+"""A running summary of what compressions drop from the window.
+
+Each compression extends the summary; none overwrites it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
-from memeval.systems.asking import asked
-from memeval.systems.base import INGEST, MemorySystem, SystemContext, SystemSettings
+from memeval.systems.asking import ask_for
+from memeval.systems.base import INGEST, DumpItem, MemorySystem, SystemContext, SystemSettings
 from memeval.systems.chat.window import Window, check_positive
 from memeval.systems.chunk_file import read_chunks, write_chunks
 
+TEMPLATE = "summarise"
 SUMMARY_FILE = "summary.json"
 _WORD = re.compile(r"\S+(?=\s|$)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*(?=\s)|(?=\n)")
@@ -29,18 +33,21 @@ class Settings(SystemSettings):
     """Settings of `summarization`."""
 
     summary_tokens: int = field(default=512, metadata=INGEST)
-    """Tokens that the summary has at most, counted offline; a longer reply is cut at a sentence's end."""
+    """Tokens that the summary has at most, counted offline; a longer reply is cut at the end of a
+    sentence.
+    """
     batch_tokens: int = field(default=8000, metadata=INGEST)
-    """Tokens that are merged into the summary by one call; one unit is never split."""
+    """Tokens that one call merges into the summary; a chunk is never split."""
 
     def __post_init__(self) -> None:
         check_positive(summary_tokens=self.summary_tokens, batch_tokens=self.batch_tokens)
 
 
 class Summarization(MemorySystem):
-    """Shows the summary and the window. Each compression merges the units that leave the window into the summary so far.
+    """Shows the summary and the window.
 
-    A summary can't say which turns it stands on, so that no retrieval is shown.
+    Each compression merges the chunks that leave the window into the summary so far. A summary
+    can't say which turns it comes from, so no retrieval is shown.
     """
 
     settings_type = Settings
@@ -53,18 +60,18 @@ class Summarization(MemorySystem):
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        return ("summarise",)
+        return (TEMPLATE,)
 
     def reset(self) -> None:
         self._window = Window()
         self._summary = ""
         self._replies = 0
         self._overlong = 0
-        self._units = 0
+        self._ingested = 0
         self._lost = 0
 
     def ingest(self, chunk: MemoryChunk) -> None:
-        self._units += 1
+        self._ingested += 1
         self._window.add(chunk)
 
     async def compress(self, retained: Sequence[MemoryChunk]) -> None:
@@ -72,92 +79,100 @@ class Summarization(MemorySystem):
         for batch in batches(dropped, self.settings.batch_tokens):
             await self._merge(batch)
 
-    async def _merge(self, units: tuple[str, ...]) -> None:
-        template, budget = load_builtin("summarise"), self.settings.summary_tokens
-        prompt = SummarisePrompt(self._summary, units, budget, template.system, template.user)
-        reply = await asked(
+    async def _merge(self, texts: tuple[str, ...]) -> None:
+        """Extends the summary by texts; where no reply is of use, the summary so far stays."""
+        template, budget = load_builtin(TEMPLATE), self.settings.summary_tokens
+        prompt = SummarisePrompt(self._summary, texts, budget, template.system, template.user)
+        reply = await ask_for(
             self.parts.model,
             prompt,
             seed=self.parts.seed,
-            read=lambda completion: _whole(completion, budget),
+            read=lambda completion: _read_summary(completion, budget),
         )
-        if reply is None:  # the summary so far stays
-            self._lost += len(units)
+        if reply is None:
+            self._lost += len(texts)
             return
-        self._summary = shortened(reply, budget)
+
+        self._summary = shorten(reply, budget)
         self._replies += 1
         self._overlong += self._summary != reply
 
     def health(self) -> IngestHealth:
-        """Units that no summary of any use came for, after it was asked for once more."""
-        return IngestHealth(asked=self._units, stored=self._units - self._lost, lost=self._lost)
+        """Chunks for which no reply was of use, after a second request."""
+        stored = self._ingested - self._lost
+        return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
+
+    def dump(self) -> list[DumpItem]:
+        return [{"kind": "summary", "text": self._summary}] if self._summary else []
 
     async def answer(self, query: Query) -> Answer:
         summary = [self._summary] if self._summary else []
-        reply = await self.parts.reader.answer(
-            query, [*summary, *(chunk.text for chunk in self._window.units)]
-        )
-        notes = (
-            {
-                "summary cut": f"{self._overlong} of {self._replies} replies were longer than summary_tokens"
-            }
-            if self._overlong
-            else {}
-        )
+        window = [chunk.text for chunk in self._window.chunks]
+        reply = await self.parts.reader.answer(query, [*summary, *window])
         return Answer(
-            text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens, notes=notes
+            text=reply.text,
+            raw=reply.raw,
+            context_tokens=reply.context_tokens,
+            notes=self._notes(),
         )
 
+    def _notes(self) -> dict[str, str]:
+        if not self._overlong:
+            return {}
+        cut = f"{self._overlong} of {self._replies} replies were longer than summary_tokens"
+        return {"summary cut": cut}
+
     def save(self, folder: Path) -> None:
-        write_chunks(folder, self._window.units)
+        write_chunks(folder, self._window.chunks)
         state = {"summary": self._summary, "replies": self._replies, "overlong": self._overlong}
         (folder / SUMMARY_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
         self._window = Window(read_chunks(folder))
         state = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
-        self._summary, self._replies, self._overlong = (
-            state["summary"],
-            state["replies"],
-            state["overlong"],
-        )
+        self._summary = state["summary"]
+        self._replies = state["replies"]
+        self._overlong = state["overlong"]
 
 
-def _whole(completion: Completion, budget: int) -> str | None:
-    """The summary; None where there is none, or where it was cut before it was as long as it may be."""
+def _read_summary(completion: Completion, budget: int) -> str | None:
+    """The summary of a reply; None for an empty reply, and for one cut below its budget."""
     text = completion.text.strip()
     if completion.cut and count_tokens(text) < budget:
         return None
-    return text if shortened(text, budget) else None
+    return text if shorten(text, budget) else None
 
 
-def batches(units: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:
-    """The units in order, cut into runs of at most so many tokens; a longer unit is a run of its own."""
+def batches(texts: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:
+    """The texts in order, in batches of at most `tokens`; a longer text is a batch of its own."""
     batch: list[str] = []
     room = tokens
-    for unit in units:
-        size = count_tokens(unit)
+    for text in texts:
+        size = count_tokens(text)
         if batch and size > room:
             yield tuple(batch)
             batch, room = [], tokens
-        batch.append(unit)
+        batch.append(text)
         room -= size
+
     if batch:
         yield tuple(batch)
 
 
-def shortened(text: str, tokens: int) -> str:
-    """The text within so many tokens: cut at the end of a sentence or a line, and between words where not even the first one fits."""
+def shorten(text: str, tokens: int) -> str:
+    """The text cut to at most `tokens`.
+
+    It ends with a sentence or a line, and between words where not even the first sentence fits.
+    """
     if count_tokens(text) <= tokens:
         return text
-    # Nothing before this place holds more; to count the tokens before each end takes the square of the text's length.
+
+    # Nothing before this place has more tokens. Counting them before each end would take the square
+    # of the text's length.
     room = text[: start_of_token(text, tokens)]
     for end_of in (_SENTENCE_END, _WORD):
-        ends = [
-            match.end()
-            for match in end_of.finditer(text, 0, len(room) + 1)
-            if match.end() <= len(room)
-        ]
+        matches = end_of.finditer(text, 0, len(room) + 1)
+        ends = [match.end() for match in matches if match.end() <= len(room)]
         if ends and (fitting := text[: ends[-1]].strip()):
             return fitting
     return ""

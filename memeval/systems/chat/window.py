@@ -11,31 +11,40 @@ from memeval.records import MemoryChunk
 
 
 class Window:
-    """What is before the agent: everything, until a compression cuts it down to what is retained; later units join it."""
+    """What the agent has before it: everything, until a compression cuts it to what is retained.
 
-    def __init__(self, units: Sequence[MemoryChunk] = ()) -> None:
-        self.units = list(units)
+    Later chunks join what was retained.
+    """
 
-    def add(self, unit: MemoryChunk) -> None:
-        self.units.append(unit)
+    def __init__(self, chunks: Sequence[MemoryChunk] = ()) -> None:
+        self.chunks = list(chunks)
+
+    def add(self, chunk: MemoryChunk) -> None:
+        """Adds the newest chunk."""
+        self.chunks.append(chunk)
 
     def cut(self, retained: Sequence[MemoryChunk]) -> list[MemoryChunk]:
-        """Keeps the retained units, which are the newest ones, and returns those that leave."""
-        dropped = self.units[: max(0, len(self.units) - len(retained))]
-        self.units = list(retained)
+        """Keeps the retained chunks, which are the newest ones, and returns those that leave."""
+        dropped = self.chunks[: max(0, len(self.chunks) - len(retained))]
+        self.chunks = list(retained)
         return dropped
 
 
 def newest(
-    units: Sequence[MemoryChunk], tokens: int
+    chunks: Sequence[MemoryChunk], tokens: int
 ) -> tuple[Sequence[MemoryChunk], dict[str, Any]]:
-    """The newest units that fit into so many tokens, in order of time, and the note that an answer carries where older ones were cut."""
-    sizes = [count_tokens(unit.text) for unit in units]
-    first, room = len(units), tokens
+    """The newest chunks that fit into `tokens`, in order of time.
+
+    Beside them, the note of an answer for which older ones were cut.
+    """
+    sizes = [count_tokens(chunk.text) for chunk in chunks]
+    first, room = len(chunks), tokens
     while first and sizes[first - 1] <= room:
         first -= 1
         room -= sizes[first]
-    return units[first:], {"cut_chunks": first, "cut_tokens": sum(sizes[:first])} if first else {}
+
+    note = {"cut_chunks": first, "cut_tokens": sum(sizes[:first])} if first else {}
+    return chunks[first:], note
 
 
 def check_positive(**settings: int) -> None:

@@ -1,4 +1,6 @@
-"""The working memory of the chat-memory configurations: a form that the model brings up to date after each session."""
+"""The working memory of the chat-memory configurations: a form that the model updates after each
+session.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk
-from memeval.systems.asking import asked
-from memeval.systems.base import INGEST, SystemContext
+from memeval.systems.asking import ask_for
+from memeval.systems.base import INGEST, DumpItem, SystemContext
 
 FORM_FILE = "working_memory.json"
 TEMPLATES = ("working_memory", "working_memory_template")
-"""The words under which a model fills the form, and our own template: both are part of a memory's identity."""
+"""The prompt template under which a model fills the form, and the built-in form. Both are part of a
+memory's identity.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,9 @@ class WorkingMemorySettings:
     """Settings `working_memory.*`."""
 
     template: str | None = field(default=None, metadata=INGEST)
-    """Headings and lines `- Name:`, one below the other; None takes ours (memeval/prompts/working_memory_template.txt)."""
+    """Headings and lines `- Name:`, one below the other. None uses the built-in form
+    (memeval/prompts/working_memory_template.txt).
+    """
 
     def __post_init__(self) -> None:
         if self.template is None:
@@ -34,12 +40,16 @@ class WorkingMemorySettings:
         if not names or len(names) != len(set(names)):
             raise UserError(
                 "system.working_memory.template needs lines `- Name:`, each name once",
-                "for example:  'system.working_memory.template=\"# People\\n- Names:\\n# Ahead\\n- Plans:\"'",
+                "for example:  "
+                "'system.working_memory.template=\"# People\\n- Names:\\n# Ahead\\n- Plans:\"'",
             )
 
 
 class WorkingForm:
-    """The form of one case. A field that a reply leaves out keeps what it held, so that no reply can lose the template."""
+    """The form of one case.
+
+    A field that a reply leaves out keeps its value, so no reply can lose the form.
+    """
 
     def __init__(self, settings: WorkingMemorySettings, parts: SystemContext) -> None:
         self._template = settings.template or load_builtin("working_memory_template").user
@@ -47,49 +57,52 @@ class WorkingForm:
         self.reset()
 
     def reset(self) -> None:
+        """Empties the form."""
         self._filled: dict[str, list[str]] = {}
         self._session: list[MemoryChunk] = []
         self._replies = 0
         self._incomplete = 0
-        self._units = 0
+        self._ingested = 0
         self._lost = 0
 
-    async def add(self, unit: MemoryChunk) -> None:
-        """Takes a unit in; the session before is worked through as soon as another one begins."""
-        if self._session and self._session[0].session_id != unit.session_id:
+    async def add(self, chunk: MemoryChunk) -> None:
+        """Takes a chunk; the session before is worked through as soon as another one begins."""
+        if self._session and self._session[0].session_id != chunk.session_id:
             await self.finish()
-        self._session.append(unit)
-        self._units += 1
+        self._session.append(chunk)
+        self._ingested += 1
 
     @property
     def health(self) -> IngestHealth:
-        """Units of sessions for which no reply held a field of the form, after it was asked for once more."""
-        return IngestHealth(asked=self._units, stored=self._units - self._lost, lost=self._lost)
+        """Chunks of sessions for which no reply filled in a field, after a second request."""
+        stored = self._ingested - self._lost
+        return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
 
     def _read(self, completion: Completion) -> dict[str, list[str]] | None:
-        """What a reply fills in; None where it holds no field, or was cut before the last."""
+        """The fields that a reply fills in; None for no field, or a reply cut before the last."""
         filled = read_form(self._template, completion.text)
         names = field_names(self._template)
         whole = not completion.cut or names[-1] in filled
         return filled if filled and whole else None
 
     async def finish(self) -> None:
-        """Works through the open session."""
+        """Works through the session that is open; where no reply is of use, the form stays."""
         if not self._session:
             return
-        template, units = load_builtin("working_memory"), tuple(unit.text for unit in self._session)
+        template = load_builtin("working_memory")
+        texts = tuple(chunk.text for chunk in self._session)
         prompt = WorkingMemoryPrompt(
-            self._template, self.text, units, template.system, template.user
+            self._template, self.text, texts, template.system, template.user
         )
-        filled = await asked(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
+        filled = await ask_for(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
+
+        self._session = []
         self._replies += 1
-        if filled is None:  # the form keeps what it held
-            self._lost += len(units)
-            self._session = []
+        if filled is None:
+            self._lost += len(texts)
             return
         self._incomplete += len(filled) < len(field_names(self._template))
         self._filled |= filled
-        self._session = []
 
     @property
     def text(self) -> str:
@@ -98,21 +111,28 @@ class WorkingForm:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a report should say of it."""
+        """What a report should show of it."""
         if not self._incomplete:
             return {}
-        return {
-            "working memory": f"{self._incomplete} of {self._replies} replies left fields out, which kept what they held"
-        }
+        replies = f"{self._incomplete} of {self._replies} replies left fields out"
+        return {"working memory": f"{replies}, which kept what they held"}
+
+    def dump(self) -> list[DumpItem]:
+        """Each line of a field that is filled in."""
+        return [
+            {"kind": "working_memory", "field": name, "text": line}
+            for name, lines in self._filled.items()
+            for line in lines
+        ]
 
     def save(self, folder: Path) -> None:
+        """Writes the form into `folder`."""
         state = {"filled": self._filled, "replies": self._replies, "incomplete": self._incomplete}
         (folder / FORM_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
+        """Reads what `save` wrote."""
         state = json.loads((folder / FORM_FILE).read_text(encoding="utf-8"))
-        self._filled, self._replies, self._incomplete = (
-            state["filled"],
-            state["replies"],
-            state["incomplete"],
-        )
+        self._filled = state["filled"]
+        self._replies = state["replies"]
+        self._incomplete = state["incomplete"]

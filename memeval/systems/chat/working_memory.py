@@ -18,14 +18,17 @@ class Settings(SystemSettings):
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
     """The form."""
     last_messages: int = field(default=10, metadata=ANSWER)
-    """Newest messages of all sessions that are shown; top_k does not bind them."""
+    """Newest chunks of all sessions that are shown; top_k does not limit them."""
 
     def __post_init__(self) -> None:
         check_positive(last_messages=self.last_messages)
 
 
 class WorkingMemory(ChatMemory):
-    """Shows the form and the last messages. A form can't say which turns it stands on, so that no retrieval is shown."""
+    """Shows the form and the last chunks.
+
+    A form can't say which turns it comes from, so no retrieval is shown.
+    """
 
     settings_type = Settings
 

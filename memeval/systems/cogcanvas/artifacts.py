@@ -1,4 +1,4 @@
-"""What the canvas keeps of a conversation: typed artifacts, each with the words that it rests on."""
+"""What the canvas keeps of a conversation: typed artifacts, each with the words that support it."""
 
 from __future__ import annotations
 
@@ -30,51 +30,60 @@ ARTIFACTS_FILE = "artifacts.json"
 
 @dataclass(frozen=True)
 class Artifact:
-    """One thing worth remembering. What its texts are made of is worked out once: several indexes read them."""
+    """One thing worth remembering.
+
+    Its texts are made once, because several indexes read them.
+    """
 
     kind: str
     """One of `KINDS`."""
     content: str
-    """What is to be remembered, in one sentence that stands by itself."""
+    """What is to be remembered, in one sentence that is complete by itself."""
     quote: str
-    """The words that it rests on, found verbatim in the turn."""
+    """The words that support it, found verbatim in the turn."""
     speaker: str
-    """Who said them; empty where the unit does not tell."""
+    """Who said them; empty where the chunk does not say."""
     turn_ids: tuple[str, ...]
-    """The turn that holds the quote; all turns of the unit where they can't be told apart."""
+    """The turn that holds the quote; all turns of the chunk where they can't be told apart."""
     time: datetime | None
-    """When the unit was said."""
+    """When the chunk was said."""
     dates: tuple[str, ...]
-    """When-expressions of the quote, resolved against `time`: `7 May 2023`, `June 2023`, `The week before 9 June 2023`."""
+    """When-expressions of the quote, resolved against `time`: `7 May 2023`, `June 2023`, `The week
+    before 9 June 2023`.
+    """
     people: tuple[str, ...]
     """People that it is about, besides the speaker."""
     unit: int
-    """Position of its unit in the conversation."""
+    """Position of its chunk in the conversation."""
     start: int
-    """Where the quote starts in the unit's content."""
+    """Where the quote starts in the chunk's content."""
 
     @cached_property
     def gist(self) -> str:
-        """The content, where it says more than the quote and who spoke; else nothing."""
-        return (
-            self.content
-            if set(terms(self.content)) - set(terms(f"{self.speaker} {self.quote}"))
-            else ""
-        )
+        """The content, where it says more than the quote and the speaker; else nothing."""
+        said = set(terms(f"{self.speaker} {self.quote}"))
+        return self.content if set(terms(self.content)) - said else ""
 
     @property
     def text(self) -> str:
-        """As shown to a reader: `[1:56 pm on 8 May 2023] event told by Ann: <quote> (7 May 2023: <gist>)`."""
+        """As shown to a reader: `[1:56 pm on 8 May 2023] event told by Ann: <quote> (<note>)`.
+
+        The note is the dates and the gist: `7 May 2023: <gist>`.
+        """
         stamp = f"[{format_time(self.time)}] " if self.time else ""
         who = f" told by {self.speaker}" if self.speaker else ""
-        note = ": ".join(part for part in ("; ".join(self.dates), self.gist) if part)
-        return f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}" + (
-            f" ({note})" if note else ""
-        )
+        parts = ("; ".join(self.dates), self.gist)
+        note = ": ".join(part for part in parts if part)
+
+        text = f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}"
+        return f"{text} ({note})" if note else text
 
     @cached_property
     def search_text(self) -> str:
-        """What is embedded and indexed: who, the quote, the gist, the dates; not when it was said, as for every system."""
+        """What is embedded and indexed: the speaker, the quote, the gist and the dates.
+
+        When it was said is left out, as for every system.
+        """
         parts = (
             f"{self.speaker}: {self.quote}" if self.speaker else self.quote,
             self.gist,
@@ -84,16 +93,30 @@ class Artifact:
 
     @property
     def unscored(self) -> Retrieved:
-        """As a unit of an answer, without a score yet."""
-        return Retrieved(self.text, self.turn_ids)
+        """As an entry of a ranking, without a score."""
+        return Retrieved(text=self.text, turn_ids=self.turn_ids, time=self.time)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As a dump shows it: what a reader sees, and its fields as JSON."""
+        own = _fields(self)
+        del own["unit"], own["start"]
+        return {"kind": own.pop("kind"), "text": self.text, **own}
+
+
+def _fields(artifact: Artifact) -> dict[str, Any]:
+    """The artifact's fields as JSON holds them."""
+    row: dict[str, Any] = {}
+    for entry in fields(Artifact):
+        value = getattr(artifact, entry.name)
+        row[entry.name] = list(value) if isinstance(value, tuple) else value
+    row["time"] = artifact.time.isoformat() if artifact.time else None
+    return row
 
 
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
     """Writes the artifacts in order, and what their extraction counted."""
-    names = [entry.name for entry in fields(Artifact)]
-    rows = [{name: getattr(artifact, name) for name in names} for artifact in artifacts]
-    for row in rows:
-        row["time"] = row["time"].isoformat() if row["time"] else None
+    rows = [_fields(artifact) for artifact in artifacts]
     (folder / ARTIFACTS_FILE).write_text(
         json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False),
         encoding="utf-8",
@@ -101,7 +124,10 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
-    """What `write_artifacts` wrote. Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged."""
+    """What `write_artifacts` wrote.
+
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged.
+    """
     state: dict[str, Any] = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
     return [_artifact(row) for row in state["artifacts"]], state["counts"]
 

@@ -15,7 +15,7 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk
-from memeval.systems.asking import asked
+from memeval.systems.asking import ask_for
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import resolved
 from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
@@ -112,7 +112,7 @@ class Extractor:
         prompt = ExtractPrompt(
             tuple(unit.text for _, unit in batch), known, self.template.system, self.template.user
         )
-        reply = await asked(
+        reply = await ask_for(
             self.model,
             prompt,
             seed=self.seed,

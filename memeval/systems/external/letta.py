@@ -22,16 +22,18 @@ from memeval.systems.base import (
     ANSWER,
     INGEST,
     RUNTIME,
+    DumpItem,
     MemorySystem,
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.external.letta_server import Agent, Hit, Reply, pool
+from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, Hit, Reply, pool
 
 PERSONA = (
-    "I answer questions about a conversation that took place before. All of it is in my archival memory, each entry with its date, and "
-    "nowhere else: I search my archival memory, with top_k={top_k}, before I answer. I answer in a few words, without saying where I found "
-    "it. When my archival memory does not tell, I say that the conversation does not mention it."
+    "I answer questions about a conversation that took place before. All of it is in my archival "
+    "memory, each entry with its date, and nowhere else: I search my archival memory, with "
+    "top_k={top_k}, before I answer. I answer in a few words, without saying where I found it. When "
+    "my archival memory does not tell, I say that the conversation does not mention it."
 )
 
 CHOOSE, CHOOSE_ALL = (
@@ -39,8 +41,12 @@ CHOOSE, CHOOSE_ALL = (
     "\nReply with the labels of all right choices alone.",
 )
 
-BY_TOKEN = "a server's token comes from the environment:  export LETTA_API_KEY=... (or another name, in system.token_env)"
+BY_TOKEN = (
+    "a server's token comes from the environment:  export LETTA_API_KEY=... "
+    "(or another name, in system.token_env)"
+)
 NOTES = {"letta_calls": "not cached: the server makes them"}
+UNREAD = {"letta_retrieved": "unknown where a search's result could not be read"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Settings(SystemSettings):
     """Settings of `letta`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
-    """Address of the server; None takes the environment variable LETTA_BASE_URL."""
+    """Address of the server; None uses the environment variable LETTA_BASE_URL."""
     token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)
     """Environment variable that holds the server's token; a server without one needs none."""
     model: str = field(default="openai/gpt-4o-mini", metadata=ANSWER)
@@ -56,22 +62,29 @@ class Settings(SystemSettings):
     embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
     """Handle of the archive's embedding model."""
     persona: str | None = field(default=None, metadata=ANSWER)
-    """What the agent knows of itself and its task, `{top_k}` standing for the cell's; None takes ours."""
+    """What the agent knows of itself and its task; `{top_k}` is replaced by the cell's. None uses the
+    built-in one.
+    """
 
 
 class Letta(MemorySystem):
-    """An agent per case; chunks are passages of its archive, dated by the conversation, and the agent searches them as it sees fit.
+    """An agent per case. Chunks are entries of its archive, dated by the conversation, and the agent
+    searches them when it wants to.
 
-    It answers under words of its own, with the server's model: the cell's model and prompt are not used. Its calls are not cached here, so
-    every repeat is paid for, and the agent is shown the server's clock. What its searches returned is read from its reply: they are the
-    retrieved units, in the order in which it saw them; `top_k` is asked of it, and it may search twice. Embedding tokens are counted here,
-    as the server does not report them. The agent is deleted when the case is done, and at the latest when the process ends.
+    It answers under a prompt of its own, with the server's model: the cell's model and prompt are not
+    used. Its calls are not cached here, so every repeat is paid for, and the agent sees the server's
+    clock.
+
+    What its searches returned is read from its reply. These are the retrieved chunks, in the order in
+    which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are counted
+    here, because the server does not report them.
+
+    The agent is deleted when the case is done, and at the latest when the process ends.
     """
 
     settings_type = Settings
     settings: Settings
     own_prompt: ClassVar[bool] = True
-    """Answers under words of its own rather than the cell's."""
     _agent: Agent | None = None
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
@@ -84,7 +97,8 @@ class Letta(MemorySystem):
         self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
         if not self._address:
             raise UserError(
-                "system=letta needs a Letta server, and neither system.base_url nor LETTA_BASE_URL names one",
+                "system=letta needs a Letta server, and neither system.base_url nor LETTA_BASE_URL "
+                "names one",
                 "for example:  export LETTA_BASE_URL=http://localhost:8283",
             )
         check_address(
@@ -109,55 +123,71 @@ class Letta(MemorySystem):
         keep_secret(token)
         self._agent = Agent(self._address, token)
         try:
-            persona = fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
             self._agent.create(
-                self.parts.case_id, self.settings.model, self.settings.embedding, persona
+                self.parts.case_id, self.settings.model, self.settings.embedding, self._persona()
             )
             self._agent.remember([(chunk.text, chunk.time) for chunk in self._chunks])
         except BaseException:
-            self.close()  # the engine closes only what was built whole
+            # The engine closes only a memory that was built completely.
+            self.close()
             raise
         self._meter_embedding([chunk.text for chunk in self._chunks])
 
+    def _persona(self) -> str:
+        return fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
+
+    def dump(self) -> list[DumpItem]:
+        """The agent's blocks of memory: one that it can't write, so it is as it was created."""
+        return [{"kind": "block", "label": PERSONA_LABEL, "text": self._persona()}]
+
     async def answer(self, query: Query) -> Answer:
         assert self._agent is not None, "consolidate comes first"
-        how = (CHOOSE_ALL if query.multi_select else CHOOSE) if query.choices else ""
-        message = asked_line(query.asked_at) + query.shown + how
+        message = asked_line(query.asked_at) + query.shown
+        if query.choices:
+            message += CHOOSE_ALL if query.multi_select else CHOOSE
         reply = await asyncio.get_running_loop().run_in_executor(
             pool(self._address), self._agent.ask, message
         )
         self._meter(reply)
-        retrieved = None if reply.hits is None else self._units(reply.hits)
+        if reply.hits is None:
+            return Answer(text=reply.text, notes={**NOTES, **UNREAD})
+
+        retrieved = self._retrieved(reply.hits)
         return Answer(
             text=reply.text,
             retrieved=retrieved,
-            ranking=None if retrieved is None else tuple(unit.turn_ids for unit in retrieved),
-            context_tokens=None
-            if retrieved is None
-            else sum(count_tokens(unit.text) for unit in retrieved),
-            notes=NOTES
-            if retrieved is not None
-            else {**NOTES, "letta_retrieved": "unknown where a search's result could not be read"},
+            ranking=tuple(chunk.turn_ids for chunk in retrieved),
+            context_tokens=sum(count_tokens(chunk.text) for chunk in retrieved),
+            notes=NOTES,
         )
 
-    def _units(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
-        """The chunks that the agent saw, each once; of chunks that read alike, the first seen is the first said."""
+    def _retrieved(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
+        """The chunks that the agent saw, each once.
+
+        Of chunks with equal texts, the first one seen is the first one said.
+        """
         said: dict[str, list[MemoryChunk]] = defaultdict(list)
         for chunk in self._chunks:
             said[chunk.text.strip()].append(chunk)
-        units: dict[tuple[str, int], Retrieved] = {}
+
+        seen: dict[tuple[str, int], Retrieved] = {}
         for hit in hits:
             alike = said.get(hit.text.strip(), [])
-            times = sum(1 for text, _ in units if text == hit.text)
+            times = sum(1 for text, _ in seen if text == hit.text)
             if times and times >= len(alike):
                 continue  # found by an earlier search
-            turns = alike[times].turn_ids if alike else self._turns_around(hit.text)
-            units[hit.text, times] = Retrieved(hit.text, turns, hit.score)
-        return tuple(units.values())
+            source = alike[times] if alike else self._chunk_around(hit.text)
+            seen[hit.text, times] = Retrieved(
+                text=hit.text,
+                turn_ids=source.turn_ids if source else (),
+                score=hit.score,
+                time=source.time if source else None,
+            )
+        return tuple(seen.values())
 
-    def _turns_around(self, text: str) -> tuple[str, ...]:
-        """Turns of the chunk of which the server made `text` a part; none where there is no such chunk."""
-        return next((chunk.turn_ids for chunk in self._chunks if text.strip() in chunk.text), ())
+    def _chunk_around(self, text: str) -> MemoryChunk | None:
+        """The chunk of which the server made `text` a part; None where there is no such chunk."""
+        return next((chunk for chunk in self._chunks if text.strip() in chunk.text), None)
 
     def _meter(self, reply: Reply) -> None:
         provider, _, model = self.settings.model.rpartition("/")
@@ -179,11 +209,11 @@ class Letta(MemorySystem):
         if texts:
             tokens = sum(map(count_tokens, texts))
             usage = Usage(
-                Role.EMBED,
-                model,
-                provider or "unknown",
-                tokens,
-                0,
+                role=Role.EMBED,
+                model=model,
+                provider=provider or "unknown",
+                prompt_tokens=tokens,
+                completion_tokens=0,
                 calls=len(texts),
                 estimated=True,
             )

@@ -25,6 +25,8 @@ TIMEOUT_S, TRIES = 300.0, 5
 MAX_CONCURRENCY = 8
 """Requests under way at a server, all cases of a process together."""
 SEARCH = "archival_memory_search"
+PERSONA_LABEL = "persona"
+"""Label of the agent's one block of memory."""
 LONGEST_WAIT_S = 60.0
 
 
@@ -83,7 +85,7 @@ class Agent:
                 name=name,
                 model=model,
                 embedding=embedding,
-                memory_blocks=[{"label": "persona", "value": persona, "read_only": True}],
+                memory_blocks=[{"label": PERSONA_LABEL, "value": persona, "read_only": True}],
                 include_base_tools=False,
                 tools=[SEARCH],
                 timezone="UTC",

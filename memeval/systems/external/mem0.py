@@ -33,11 +33,12 @@ from memeval.records import (
     format_time,
 )
 from memeval.shown import one_line
-from memeval.systems.asking import asked
+from memeval.systems.asking import ask_for
 from memeval.systems.base import (
     ANSWER,
     INGEST,
     RUNTIME,
+    DumpItem,
     RecallSystem,
     SystemContext,
     SystemSettings,
@@ -57,10 +58,10 @@ QUIET = {
     "ANONYMIZED_TELEMETRY": "False",
     "HF_HUB_OFFLINE": "1",
 }
-"""Set before mem0 is imported, where the user has not set them: it reports home by default."""
+"""Set before mem0 is imported, unless the user has set them: it sends telemetry by default."""
 
 NOTHING = '{"memory": []}'
-"""What mem0 is told in place of a reply that can't be read."""
+"""What mem0 gets in place of a reply that can't be read."""
 DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 """The dates that mem0 writes into its extraction prompt."""
 
@@ -70,12 +71,15 @@ class Settings(SystemSettings):
     """Settings of `mem0`."""
 
     mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
-    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a key."""
+    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
+    key.
+    """
     infer: bool = field(default=False, metadata=INGEST)
-    """False stores each chunk verbatim and asks no model; True lets the cell's model extract memories, one call a chunk (mode=cloud: mem0's
-    own model)."""
+    """False stores each chunk verbatim and calls no model. True lets the cell's model extract
+    memories, with one call per chunk (mode=cloud: mem0's own model).
+    """
     threshold: float = field(default=0.1, metadata=ANSWER)
-    """Memories less similar to the question than this are not found; 0.1 is mem0's own default."""
+    """Memories less similar to the question are not found; 0.1 is mem0's own default."""
     host: str | None = field(default=None, metadata=INGEST)
     """Address of the API for mode=cloud; None is mem0's own."""
     api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
@@ -89,8 +93,9 @@ class Settings(SystemSettings):
 class Mem0(RecallSystem):
     """Adds the chunks in order, searches by mem0's own scoring.
 
-    Chunks wait until `consolidate`, as the embedder is fitted on all of them; their vectors are then made in one batch. What is found is
-    mapped back by the metadata of its `add`: the turn ids and the date of the chunk that it came from.
+    Chunks wait until `consolidate`, because the embedder is fitted on all of them; their vectors are
+    then made in one batch. A memory is mapped back by the metadata of its `add`: the turn ids and
+    the date of the chunk that it came from.
     """
 
     settings_type = Settings
@@ -143,14 +148,12 @@ class Mem0(RecallSystem):
             return
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
-        first = (
-            texts[:1] if self.settings.infer else texts
-        )  # a model's width is known once it has embedded something
-        known = (
-            dict(zip(first, self.parts.run_sync(embedder.embed(first)), strict=True))
-            if first
-            else {}
-        )
+        # A model's width is known once it has embedded something.
+        first = texts[:1] if self.settings.infer else texts
+        known: dict[str, Vectors] = {}
+        if first:
+            known = dict(zip(first, self.parts.run_sync(embedder.embed(first)), strict=True))
+
         bridge = self._open(embedder, embedder.width)
         bridge.known = {} if self.settings.infer else known
         for number, chunk in enumerate(self._chunks):
@@ -160,11 +163,31 @@ class Mem0(RecallSystem):
         bridge.known = {}
 
     def health(self) -> IngestHealth | None:
-        """Units of which a memory was lost, or what the model made of them; the host tells of its failures itself."""
+        """Chunks of which a memory, or the model's reply, was lost.
+
+        The host reports its failures itself.
+        """
         if self._hosted:
             return None
         asked, lost = len(self._chunks), len(self._lost)
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
+
+    def dump(self) -> list[DumpItem]:
+        """The memories that were extracted; chunks stored verbatim are nothing of mem0's own."""
+        if self._memory is None or not self.settings.infer:
+            return []
+        items: list[DumpItem] = []
+        for row in self._stored():
+            payload = row.payload
+            items.append(
+                {
+                    "kind": "fact",
+                    "text": payload["data"],
+                    "turn_ids": list(payload["turn_ids"]),
+                    "time": payload["date"],
+                }
+            )
+        return items
 
     def _upload(self) -> None:
         prepare_import()
@@ -173,12 +196,13 @@ class Mem0(RecallSystem):
         try:
             self._cloud.add(self._chunks, infer=self.settings.infer)
         except BaseException:
-            self.close()  # the engine closes only what was built whole
+            # The engine closes only a memory that was built completely.
+            self.close()
             raise
         self._unreported(Role.INGEST, len(self._chunks))
 
     def _unreported(self, role: Role, calls: int) -> None:
-        """Calls whose tokens the host keeps to itself: unknown, which is not zero."""
+        """Meters calls whose tokens the host does not report: unknown, which is not zero."""
         if calls:
             current_ledger().usages.append(Usage(role, "mem0", "mem0", None, None, calls=calls))
 
@@ -186,15 +210,15 @@ class Mem0(RecallSystem):
         """A fresh mem0 over an embedder that was fitted on the chunks."""
         self.close()
         self._bridge = _Bridge(embedder, self.parts)
-        self._memory = _new_memory(
-            self._bridge, width or 1
-        )  # nothing was said: nothing will be stored
+        # Without a width nothing was said, and nothing will be stored.
+        self._memory = _new_memory(self._bridge, width or 1)
         return self._bridge
 
     def _add(self, chunk: MemoryChunk, bridge: _Bridge) -> bool:
-        """Adds a unit, and whether all that was to be kept of it is stored.
+        """Adds a chunk; returns whether all that was to be kept of it is stored.
 
-        mem0 drops a memory without a word whose vector could not be made or that its store did not take: such a one is added once more.
+        mem0 silently drops a memory whose vector could not be made or that its store refused. Such
+        a memory is added a second time.
         """
         bridge.expected, bridge.readable = (), True
         self._stored_rows(chunk.text, chunk, infer=self.settings.infer)
@@ -205,18 +229,19 @@ class Mem0(RecallSystem):
                 self._stored_rows(text, chunk, infer=False)
             except StorageError:
                 raise
-            except Exception as error:  # noqa: BLE001 - mem0 and its store may raise anything; what is lost is counted
+            except Exception as error:  # noqa: BLE001 - mem0 may raise anything; the loss is counted
                 _log.warning("mem0 lost a memory: %s", one_line(error))
         return bridge.readable and all(text in self._texts for text in missing)
 
     def _stored_rows(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
-        """Lets mem0 add a text, and takes note of the memories that it stored."""
+        """Lets mem0 add a text, and notes the memories that it stored."""
         date = chunk.time.isoformat() if chunk.time else None
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         try:
             added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)
         except Exception as error:
-            if isinstance(error.__cause__, MemevalError):  # mem0 wraps what the model raised
+            # mem0 wraps what the model raised.
+            if isinstance(error.__cause__, MemevalError):
                 raise error.__cause__ from error
             raise
         self._ids += [row["id"] for row in added["results"]]
@@ -229,7 +254,7 @@ class Mem0(RecallSystem):
                 return []
             hits = await self._cloud.search(text, depth, self.settings.threshold)
             self._unreported(Role.EMBED, 1)
-            return [self._unit(row) for row in hits]
+            return [self._entry(row) for row in hits]
         if not text or not self._ids or self._bridge is None:
             return []
         vectors = await self._bridge.embedder.embed([text])
@@ -242,16 +267,18 @@ class Mem0(RecallSystem):
                 top_k=depth,
                 threshold=self.settings.threshold,
             )
-        return [self._unit(row) for row in found["results"]]
+        return [self._entry(row) for row in found["results"]]
 
-    def _unit(self, row: Mapping[str, Any]) -> Retrieved:
-        metadata = row["metadata"]
-        text = row["memory"]
-        if (
-            self.settings.infer and metadata["date"]
-        ):  # a chunk stored verbatim shows its date by itself
-            text = f"[{format_time(datetime.fromisoformat(metadata['date']))}] {text}"
-        return Retrieved(text, tuple(metadata["turn_ids"]), row["score"])
+    def _entry(self, row: Mapping[str, Any]) -> Retrieved:
+        metadata, text = row["metadata"], row["memory"]
+        time = datetime.fromisoformat(metadata["date"]) if metadata["date"] else None
+
+        # The text of a chunk stored verbatim has its date already.
+        if self.settings.infer and time:
+            text = f"[{format_time(time)}] {text}"
+        return Retrieved(
+            text=text, turn_ids=tuple(metadata["turn_ids"]), score=row["score"], time=time
+        )
 
     async def answer(self, query: Query) -> Answer:
         return replace(await super().answer(query), notes=self._notes())
@@ -269,29 +296,28 @@ class Mem0(RecallSystem):
 
     def save(self, folder: Path) -> None:
         if self._hosted:
-            raise NotImplementedError("a memory at mem0's host is deleted with its run")
+            raise NotImplementedError("a memory on mem0's host is deleted with its run")
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
-        rows = {str(row.id): row for row in self._stored()}
-        kept = [rows[name] for name in self._ids]
-        payloads = [
-            {"id": name, "payload": row.payload} for name, row in zip(self._ids, kept, strict=True)
-        ]
+        rows = self._stored()
+        payloads = [{"id": str(row.id), "payload": row.payload} for row in rows]
         state = {"unparsed": self._bridge.unparsed if self._bridge else 0, "memories": payloads}
         (folder / ROWS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
         np.save(
             folder / VECTORS_FILE,
-            np.array([row.vector for row in kept], dtype=np.float32),
+            np.array([row.vector for row in rows], dtype=np.float32),
             allow_pickle=False,
         )
         write_chunks(folder, self._chunks)
 
     def _stored(self) -> list[Any]:
+        """The rows of mem0's store, in the order in which they were added."""
         store = self._memory.vector_store
-        found: list[Any] = store.client.retrieve(
+        rows = store.client.retrieve(
             store.collection_name, self._ids, with_payload=True, with_vectors=True
         )
-        return found
+        by_id = {str(row.id): row for row in rows}
+        return [by_id[name] for name in self._ids]
 
     def load(self, folder: Path) -> None:
         self.reset()
@@ -299,14 +325,14 @@ class Mem0(RecallSystem):
         state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
         vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
         embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
-        bridge = self._open(
-            embedder, vectors.shape[1] if vectors.ndim > 1 and len(vectors) else embedder.width
-        )
+        stored = vectors.ndim > 1 and len(vectors) > 0
+        bridge = self._open(embedder, vectors.shape[1] if stored else embedder.width)
         bridge.unparsed = state["unparsed"]
         self._ids = [row["id"] for row in state["memories"]]
         if len(vectors) != len(self._ids):
             raise ValueError(
-                f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {len(self._ids)} memories"
+                f"{folder / VECTORS_FILE} holds {len(vectors)} vectors "
+                f"for {len(self._ids)} memories"
             )
         if self._ids:
             payloads = [row["payload"] for row in state["memories"]]
@@ -324,35 +350,36 @@ class Mem0(RecallSystem):
 
 
 class _Bridge:
-    """What mem0's embedder and model call: the cell's parts, awaited from the worker thread that mem0 runs in."""
+    """What mem0's embedder and model call: the cell's parts, awaited from mem0's worker thread."""
 
     def __init__(self, embedder: Embedder, parts: SystemContext) -> None:
         self.embedder = embedder
         self.known: Mapping[str, Vectors] = {}
         """Vectors made beforehand, in a batch."""
         self.observed: datetime | None = None
-        """When what is being added was said."""
+        """When the chunk that is being added was said."""
         self.unparsed = 0
-        """Replies of the model in which mem0 would find no memories, and which it drops without a word."""
+        """Replies of the model that mem0 can't read, and drops silently."""
         self.readable = True
-        """False after a unit for which no reply could be read."""
+        """False after a chunk for which no reply could be read."""
         self.expected: Sequence[str] = ()
-        """What the last reply wants to be stored."""
+        """Memories that the last reply names."""
         self._parts = parts
 
     def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
-        missing = [text for text in dict.fromkeys(texts) if text not in self.known]
-        made = (
-            dict(zip(missing, self._parts.run_sync(self.embedder.embed(missing)), strict=True))
-            if missing
-            else {}
-        )
-        return [(self.known[text] if text in self.known else made[text]).tolist() for text in texts]
+        """The vectors of texts: those made beforehand, and the missing ones in one batch."""
+        vectors = dict(self.known)
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            made = self._parts.run_sync(self.embedder.embed(missing))
+            vectors |= zip(missing, made, strict=True)
+        return [vectors[text].tolist() for text in texts]
 
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
+        """The model's reply to mem0's prompt; an empty list of memories where none is readable."""
         prompt = ChatPrompt(tuple(self._dated(message) for message in messages), options)
         reply: str | None = self._parts.run_sync(
-            asked(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
+            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
         )
         if reply is None:
             self.unparsed += 1
@@ -362,7 +389,11 @@ class _Bridge:
         return reply
 
     def _dated(self, message: Mapping[str, str]) -> Mapping[str, str]:
-        """mem0 writes today's date as the date of what was said: it would be taken for the event's, and the response cache never hit."""
+        """The message with the date on which the chunk was said, in place of today's.
+
+        mem0 writes today's date: the model would read it as the event's date, and the response
+        cache would never hit.
+        """
         day = self.observed.date().isoformat() if self.observed else "unknown"
         return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
 
@@ -381,12 +412,13 @@ def prepare_import() -> None:
     """Makes mem0 quiet, and keeps it out of the user's home, before it is imported."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    if "MEM0_DIR" not in os.environ:  # mem0 writes an identity of the user on import
+    # mem0 writes an identity of the user when it is imported.
+    if "MEM0_DIR" not in os.environ:
         os.environ["MEM0_DIR"] = str(temporary("mem0"))
 
 
 def _new_memory(bridge: _Bridge, width: int) -> Any:
-    """A mem0 memory of its own, nothing of which is on disk."""
+    """A mem0 memory of its own, held in memory."""
     prepare_import()
     from mem0 import Memory  # type: ignore[import-untyped]
 
@@ -403,28 +435,33 @@ def _new_memory(bridge: _Bridge, width: int) -> Any:
         }
     )
     if not has_keywords():
-        memory.vector_store._bm25_encoder = False  # as mem0 marks it after a warning of its own
+        # mem0 sets this itself, after a warning.
+        memory.vector_store._bm25_encoder = False
     return memory
 
 
 def _readable(completion: Completion) -> str | None:
-    """The reply, where mem0 can read it; None where it would drop it, or fail over it."""
+    """The reply where mem0 can read it; None where mem0 would drop it, or fail on it."""
     return completion.text if _memories(completion.text) is not None else None
 
 
 def _memories(reply: str) -> list[str] | None:
-    """The memories that a reply names, as mem0 reads it; None for what is no reply of that form. An empty object names none."""
+    """The memories that a reply names, as mem0 reads it; None for a reply of another form.
+
+    An empty object names none.
+    """
     from memeval.systems.external.mem0_plugs import json_of
 
     try:
-        found = json.loads(json_of(reply), strict=False)
+        value = json.loads(json_of(reply), strict=False)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         return None
-    rows = found.get("memory", None if found else [])
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows
-    ):
+
+    rows = value.get("memory", None if value else [])
+    if not isinstance(rows, list):
+        return None
+    if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
         return None
     return [row["text"] for row in rows if row.get("text")]

@@ -1,0 +1,22 @@
+"""What embedders and rerankers that call an endpoint are given: the run's endpoints and caches."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from memeval.llm.cache import Cache
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+
+
+class Network(Protocol):
+    """The endpoints of one run: one per address, key and headers, under one limit for all callers."""
+
+    @property
+    def origin(self) -> str:
+        """Names the run: what it paid for before a crash still counts as billed to it."""
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        """The endpoint at an address; the lowest limit that any caller asks for holds for all."""
+
+    def cache(self, name: str) -> Cache:
+        """The cache of that name: `responses` or `embeddings`."""

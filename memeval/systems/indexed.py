@@ -1,0 +1,141 @@
+"""Systems that keep chunks and search an index over them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.systems.base import RecallSystem, SystemContext
+from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
+
+Ranked = Sequence[tuple[int, float | None]]
+"""Positions of entries with their scores, best first; None below the depth that was asked for."""
+
+
+class Index(Protocol):
+    """What a system searches."""
+
+    def save(self, folder: Path) -> None:
+        """Writes what would take long to make again."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+
+
+IndexT = TypeVar("IndexT", bound=Index)
+
+
+class IndexedSystem(RecallSystem, Generic[IndexT]):
+    """A recall system that keeps chunks and searches an index over them.
+
+    A subclass says what is indexed (`texts`), how the index is made or read back (`build`) and how
+    it is searched (`rank`). The life of a memory is written here once: `reset`, `ingest`,
+    `compress`, `consolidate`, `save`, `load`, `close`.
+    """
+
+    in_thread = False
+    shows_window: ClassVar[bool] = False
+    """True for systems that show what the agent's window holds once a compression has cut it."""
+    saves_chunks: ClassVar[bool] = True
+    """False for systems that answer without the chunks themselves."""
+
+    chunks: list[MemoryChunk]
+    """What was ingested, in order of time."""
+    index: IndexT | None = None
+    """None until `consolidate` or `load`, and after `close`."""
+    retained: list[MemoryChunk] | None
+    """The agent's window since a compression cut it; None while none did."""
+
+    def __init__(self, settings: Any, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    # What a subclass says
+
+    def texts(self) -> list[str]:
+        """What is indexed, by position."""
+        return [chunk.indexed() for chunk in self.chunks]
+
+    @abstractmethod
+    async def build(self, saved: Path | None) -> IndexT | None:
+        """The index over `texts()`; `saved` is the folder that the memory is loaded from.
+
+        None for a memory that is not searched.
+        """
+
+    @abstractmethod
+    async def rank(self, index: IndexT, query: Query, depth: int) -> Ranked:
+        """Positions of entries for the query, at least `depth` of them where there are as many."""
+
+    def entries(self) -> Sequence[Retrieved]:
+        """What can be found, without scores, by the positions that `rank` returns."""
+        return [
+            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
+            for chunk in self.chunks
+        ]
+
+    # The life of a memory
+
+    def reset(self) -> None:
+        self.close()
+        self.chunks = []
+        self.retained = None
+
+    def ingest(self, chunk: MemoryChunk) -> Awaitable[None] | None:
+        self.chunks.append(chunk)
+        if self.retained is not None:
+            self.retained.append(chunk)
+        return None
+
+    def compress(self, retained: Sequence[MemoryChunk]) -> None:
+        if self.shows_window:
+            self.retained = list(retained)
+
+    def window(self) -> Sequence[MemoryChunk]:
+        return self.retained or ()
+
+    async def consolidate(self) -> None:
+        await self._open(None)
+
+    async def _open(self, saved: Path | None) -> None:
+        self.close()
+        self.index = await self.build(saved)
+        self._entries = self.entries()
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        if self.index is None:
+            return []
+        return [
+            self.entry(position, score)
+            for position, score in await self.rank(self.index, query, depth)
+        ]
+
+    def entry(self, position: int, score: float | None) -> Retrieved:
+        """The entry at a position, with its score."""
+        entry = self._entries[position]
+        if score is None:
+            return entry
+        return Retrieved(text=entry.text, turn_ids=entry.turn_ids, score=score, time=entry.time)
+
+    def save(self, folder: Path) -> None:
+        chunks = self.chunks if self.saves_chunks else ()
+        write_chunks(folder, chunks, self.retained)
+        if self.index is not None:
+            self.index.save(folder)
+
+    async def load(self, folder: Path) -> None:
+        self.chunks = read_chunks(folder)
+        self.retained = read_window(folder)
+        await self._open(folder)
+
+    def close(self) -> None:
+        if self.index is not None:
+            self.index.close()
+        self.index = None

@@ -1,0 +1,121 @@
+"""An embedder of one's own: by class path, by entry point, its code in the key of the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from memeval.cli.compose import composed
+from memeval.config import options
+from memeval.embedding import registry
+from memeval.embedding.openai import OpenAIEmbedder
+from memeval.embedding.registry import embedder_class
+from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.errors import UserError
+from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.models import Models
+from memeval.testing.endpoint import ScriptedEndpoint
+
+EXAMPLE = Path(__file__).parents[1] / "systems_example"
+OWN = ["--config-dir", str(EXAMPLE / "my_conf"), "embedder=word_hashes"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.syspath_prepend(EXAMPLE)
+    return tmp_path
+
+
+def cell(*words: str) -> Cell:
+    return open_cell(composed(["dataset=demo", "tracking=none", *words]), "")
+
+
+def vectors(opened: Cell, text: str = "the harbour") -> list[float]:
+    """The vector of a text under the cell's embedder."""
+
+    async def work() -> list[float]:
+        models = Models(opened.config, opened.run_key)
+        try:
+            return list((await models.embedder().embed([text]))[0])
+        finally:
+            await models.aclose()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"), [("tfidf", CharTfidfEmbedder), ("openai", OpenAIEmbedder)]
+)
+def test_a_built_in_embedder_is_found_by_its_yaml(name: str, cls: type) -> None:
+    assert embedder_class(name) is cls
+    assert composed([f"embedder={name}"]).embedder.class_ is None
+
+
+def test_an_embedder_of_ones_own_makes_the_vectors() -> None:
+    opened = cell(*OWN)
+    assert opened.config.embedder.class_ == "my_parts:WordHashes"
+    assert len(vectors(opened)) == 512
+    assert len(vectors(cell(*OWN, "embedder.width=64"))) == 64
+
+
+def test_an_edit_of_its_file_builds_memories_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (EXAMPLE / "my_parts.py").read_text(encoding="utf-8")
+    keys = []
+    for text in (source, f"{source}\n# edited\n"):
+        (tmp_path / "my_own_parts.py").write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "my_own_parts", raising=False)
+        keys.append(cell(*OWN, "embedder.class=my_own_parts:WordHashes").keys(0).prepare)
+    assert len(set(keys)) == 2
+
+
+def test_a_reranker_of_ones_own_answers_again_and_builds_nothing() -> None:
+    plain = cell("system=rag").keys(0)
+    own = cell("system=rag", "system.rerank=my_parts:SharedWords").keys(0)
+    assert plain.answer != own.answer
+
+
+def test_an_installed_package_brings_embedders(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("word_hashes", "my_parts:WordHashes", registry.GROUP),
+        EntryPoint("tfidf", "my_parts:WordHashes", registry.GROUP),
+    ]
+    monkeypatch.setattr(
+        options,
+        "entry_points",
+        lambda group, name=None: [point for point in points if name in (None, point.name)],
+    )
+    assert embedder_class("word_hashes").__name__ == "WordHashes"
+    assert embedder_class("tfidf") is CharTfidfEmbedder
+    assert composed(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None
+
+
+def test_an_unknown_embedder_names_its_neighbours() -> None:
+    with pytest.raises(UserError, match=r"'tfid'\. Did you mean: tfidf"):
+        composed(["embedder.name=tfid", "embedder.class=null"])
+    with pytest.raises(UserError, match=r"is (no|not a) subclass"):
+        embedder_class("mine", "my_parts:SharedWords")
+
+
+def test_one_embedder_serves_all_cases_and_the_endpoint_is_shared() -> None:
+    with ScriptedEndpoint() as server:
+        config = composed(
+            ["llm=openai", "llm.model=m", "embedder=openai"]
+            + [f"{group}.base_url={server.base_url}" for group in ("llm", "embedder")]
+        )
+
+        async def work() -> bool:
+            models = Models(config, "run")
+            try:
+                return models.embedder() is models.embedder()
+            finally:
+                await models.aclose()
+
+        assert asyncio.run(work())

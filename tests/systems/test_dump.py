@@ -1,0 +1,90 @@
+"""What each system lists of its own: artifacts, entities, summaries, forms; and the times of what it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.records import OracleQuery
+from memeval.systems.registry import built_in
+
+from .conftest import DATES, Builder, Driver, conversation
+
+SILENT = [
+    "bm25",
+    "dense",
+    "full_history",
+    "hybrid",
+    "last_k",
+    "long_context",
+    "mem0",
+    "memgpt_lite",
+    "native",
+    "no_memory",
+    "oracle",
+    "rag",
+    "semantic_recall",
+]
+"""Systems that keep what they were given, and nothing of their own."""
+
+
+def remembered(build: Builder, name: str, **settings: Any) -> Driver:
+    driver = build(name, **settings)
+    driver.remember(conversation(), compress_after=6)
+    return driver
+
+
+def dumped(driver: Driver) -> list[dict[str, Any]]:
+    return [dict(item) for item in driver.call("dump") or ()]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_system_that_keeps_chunks_dumps_nothing(build: Builder, name: str) -> None:
+    assert dumped(remembered(build, name)) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(built_in()) - set(SILENT) - {"letta"}))
+def test_a_dump_is_the_same_after_a_load(build: Builder, folder: Path, name: str) -> None:
+    driver = remembered(build, name)
+    driver.call("save", folder)
+    loaded = build(name)
+    loaded.call("load", folder)
+    assert dumped(driver) == dumped(loaded) != []
+
+
+def test_cogcanvas_dumps_its_artifacts(build: Builder) -> None:
+    items = dumped(remembered(build, "cogcanvas"))
+    puppy = next(item for item in items if "Biscuit" in item["text"])
+    assert puppy["kind"] in puppy["text"].replace(" ", "_")
+    assert puppy["speaker"] == "Ann"
+    assert puppy["quote"] in conversation()[0].content
+    assert puppy["turn_ids"] == ["D1:1"]
+    assert puppy["time"] == DATES[0].isoformat()
+
+
+def test_graphrag_lite_dumps_its_entities_with_their_turns(build: Builder) -> None:
+    entities = {
+        item["text"]: item["turn_ids"] for item in dumped(remembered(build, "graphrag_lite"))
+    }
+    assert entities["bakery"] == ["D2:1", "D2:2"]
+
+
+def test_a_summary_and_a_form_are_dumped(build: Builder) -> None:
+    (summary,) = dumped(remembered(build, "summarization"))
+    assert summary["kind"] == "summary"
+    form = dumped(remembered(build, "working_memory"))
+    assert {item["kind"] for item in form} == {"working_memory"}
+    assert all(item["field"] and item["text"] for item in form)
+
+
+@pytest.mark.parametrize(
+    "name", ["bm25", "dense", "hybrid", "rag", "graphrag_lite", "cogcanvas", "semantic_recall"]
+)
+def test_what_is_found_has_its_time(build: Builder, name: str) -> None:
+    times = {chunk.turn_ids[0]: chunk.time for chunk in conversation()}
+    answer = remembered(build, name).ask(OracleQuery("What is the puppy called?", evidence=()))
+    assert answer.retrieved
+    for chunk in answer.retrieved:
+        assert {chunk.time} == {times[turn] for turn in chunk.turn_ids}
