@@ -254,10 +254,10 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         write_report(folder)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except OSError as error:
-        place = error.filename or folder
+        path = error.filename or folder
         return {
             "ok": False,
-            "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}",
+            "error": f"{one_line(path, 500)} can't be written: {error.strerror or error}",
         }
     except MemevalError as error:
         return {"ok": False, "error": one_line(error, LONGEST_ERROR)}

@@ -78,14 +78,14 @@ def extract(prompt: ExtractPrompt) -> str:
     asked = ""
     for number, unit in enumerate(prompt.units, start=1):
         sentences = read_unit(unit)
-        for sentence, kind in _told(sentences, second=bool(prompt.known)):
+        for sentence, kind in _report(sentences, second=bool(prompt.known)):
             if not any(sentence.text in quote for quote in prompt.known):
                 found.append(_item(sentence, kind, number, asked))
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _told(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
+def _report(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
     for sentence in sentences:
         if (
             not sentence.asks

@@ -78,10 +78,10 @@ def block(chosen: Iterable[Entry]) -> str:
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:
-            lines.append((entry if entry.stamp != stamp else _undated(entry)).line)
+            lines.append((entry if entry.stamp != stamp else _strip_date(entry)).line)
         stamp, speaker = entry.stamp, entry.speaker
     return "\n".join(lines)
 
 
-def _undated(entry: Entry) -> Entry:
+def _strip_date(entry: Entry) -> Entry:
     return Entry("", entry.speaker, entry.text, entry.terms, entry.telling, entry.asks)

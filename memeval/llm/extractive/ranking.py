@@ -137,7 +137,7 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
             _pairs(question, context),
             _flags(speaking, context),
             _flags(context.asking, context),
-            _dated(question, context),
+            _date(question, context),
             np.append(0.0, own[:-1] * same_turn) / total,
             np.append(own[1:] * same_turn, 0.0) / total,
         ]
@@ -169,7 +169,7 @@ def _flags(places: Places, context: Index) -> Scores:
     return flags
 
 
-def _dated(question: Question, context: Index) -> Scores:
+def _date(question: Question, context: Index) -> Scores:
     """1 for sentences said on a day, in a month or in a year that the question names, less in the
     two weeks after a day.
     """

@@ -35,18 +35,18 @@ def summarise(prompt: SummarisePrompt) -> str:
     date keeps a voice that way, early ones included, and what is said again and again is told once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
-    chosen = _chosen(found, prompt.budget_tokens)
-    while chosen and count_tokens(_told(found, chosen)) > prompt.budget_tokens:
+    chosen = _choose(found, prompt.budget_tokens)
+    while chosen and count_tokens(_report(found, chosen)) > prompt.budget_tokens:
         chosen.pop()
-    return _told(found, chosen)
+    return _report(found, chosen)
 
 
-def _told(found: Sequence[Entry], chosen: Sequence[int]) -> str:
+def _report(found: Sequence[Entry], chosen: Sequence[int]) -> str:
     """In order of time, which is the order in which they came."""
     return block(found[number] for number in sorted(chosen))
 
 
-def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
+def _choose(found: Sequence[Entry], budget: int) -> list[int]:
     """Numbers of the sentences to tell, best first."""
     weights = _weights(found)
     costs = [count_tokens(entry.text) + 2 for entry in found]
