@@ -20,7 +20,7 @@ from memeval.errors import UserError
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake as every command does: in one line, the usage below it."""
+    """Reports a mistake as every command does: on one line, with the usage below it."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(

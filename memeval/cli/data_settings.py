@@ -1,4 +1,4 @@
-"""A data set under settings that stand on the command line of `data`, as `dataset.field=value`."""
+"""A data set under settings on the command line of `data`, as `dataset.field=value`."""
 
 from __future__ import annotations
 

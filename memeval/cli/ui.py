@@ -135,7 +135,7 @@ def claim(host: str, port: int) -> None:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address to listen on.
 
-    A name counts by all that it stands for.
+    A name counts by all addresses that it resolves to.
     """
     try:
         known = socket.getaddrinfo(host, None)

@@ -149,7 +149,7 @@ def _quote(text: str) -> str:
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
-        return text  # Hydra parses it again, and tells
+        return text  # Hydra parses it again, and reports the mistake
     values = _values(override)
     if all(isinstance(value, str) for value in values):
         return text

@@ -34,7 +34,7 @@ def is_checkout() -> bool:
 def code_identity(
     roots: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()
 ) -> str:
-    """What stands for the code of `roots` in a key.
+    """The part of a key that identifies the code of `roots`.
 
     In a checkout: a digest of these modules' sources, and of what they import, directly or not,
     from the packages `within` but for the modules `outside`. In a release: the version.

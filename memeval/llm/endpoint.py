@@ -87,8 +87,10 @@ class Endpoint:
         say: Say | None = None,
         places: Places | None = None,
     ) -> None:
-        """`say` is told what is waited for. `places` are those of the home, shared with other
-        processes; without them the limit is this object's own.
+        """`say` gets what is waited for.
+
+        `places` are those of the home, shared with other processes; without them the limit is this
+        object's own.
         """
         self.settings = settings
         self._shared_places = places

@@ -16,7 +16,7 @@ import numpy as np
 
 from memeval.llm.extractive.dates import MONTHS, day_text, month_text
 from memeval.llm.extractive.questions import Question
-from memeval.llm.extractive.sentences import Sentence, read_unit
+from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import stem
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def index(context: tuple[str, ...]) -> Index:
     sentences: list[Sentence] = []
     turns: list[int] = []
     turn = -1
-    for unit in context:
+    for chunk in context:
         line = -1
-        for sentence in read_unit(unit):
+        for sentence in read_chunk(chunk):
             turn += sentence.line != line
             line = sentence.line
             sentences.append(sentence)

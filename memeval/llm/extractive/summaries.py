@@ -26,9 +26,9 @@ _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 
 
 def summarise(prompt: SummarisePrompt) -> str:
-    """The earlier summary merged with the units, within the budget.
+    """The earlier summary merged with the chunks, within the budget.
 
-    Sentences of the earlier summary and of the units compete on equal terms. The next sentence is
+    Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
     the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
     chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
     ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each

@@ -65,7 +65,7 @@ _CUES = {
 
 
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
-    """The form as it stood, brought up to date from the units.
+    """The form as it stood, brought up to date from the chunks.
 
     Each sentence that is no question goes to the field that most of its words speak for, the first
     one among equals, and to none where no word does; a field whose name we don't know takes
