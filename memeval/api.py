@@ -92,7 +92,7 @@ class Run:
         """
         import pandas as pd
 
-        return pd.DataFrame([_flattened(record.to_json()) for record in self._records])
+        return pd.DataFrame([_flatten(record.to_json()) for record in self._records])
 
     def retrieved(self) -> pd.DataFrame:
         """One row per retrieved chunk, best first.
@@ -213,18 +213,18 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:
     has a loop and a thread of its own. Raises `UserError` for settings that can't be run,
     `WorldError` where the disk or the tracking store refuses.
     """
-    return _started([*overrides, *as_overrides(settings)], progress=progress).result()
+    return _start([*overrides, *as_overrides(settings)], progress=progress).result()
 
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Run:
     """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way
     at once.
     """
-    started = _started([*overrides, *as_overrides(settings)], progress=progress)
+    started = _start([*overrides, *as_overrides(settings)], progress=progress)
     return await asyncio.wrap_future(started)
 
 
-def _started(words: Sequence[str], *, progress: bool) -> Future[Run]:
+def _start(words: Sequence[str], *, progress: bool) -> Future[Run]:
     """A run in a thread of its own.
 
     The thread is a daemon, so that Ctrl-C in the caller ends the process.
@@ -256,14 +256,14 @@ def _run(words: Sequence[str], *, progress: bool) -> Run:
 
 
 def _open(words: Sequence[str]) -> Cell:
-    from memeval.cli.compose import composed
+    from memeval.cli.compose import compose_config
     from memeval.cli.main import set_environment
     from memeval.pipeline.cell import open_cell
 
     set_environment()
     command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])
     with _COMPOSING:
-        return open_cell(composed(words), command)
+        return open_cell(compose_config(words), command)
 
 
 def load_run(which: str | Path) -> Run:
@@ -386,12 +386,12 @@ def _value(value: Any) -> str:
     return f"'{quoted}{chr(92) * trailing}'"
 
 
-def _flattened(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A record with the fields of its dictionaries beside its own, by dotted name."""
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, Mapping):
-            flat |= _flattened(value, f"{prefix}{name}.")
+            flat |= _flatten(value, f"{prefix}{name}.")
         else:
             flat[f"{prefix}{name}"] = value
     return flat

@@ -30,7 +30,7 @@ _CHECKED: set[Path] = set()
 @cache
 def owner() -> str:
     """This process as a part of a name: its number and, as numbers come again, when it began."""
-    return f"{os.getpid()}-{_started(os.getpid())}"
+    return f"{os.getpid()}-{_start_time(os.getpid())}"
 
 
 def own_name(beside: Path, mark: str) -> Path:
@@ -48,8 +48,8 @@ def temporary(what: str) -> Path:
 def sweep_temporary() -> None:
     """Removes the temporary folders of dead processes."""
     for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
-        if found := _OWNED.match(path.name):
-            if is_left(found[1], path):
+        if owned := _OWNED.match(path.name):
+            if is_left(owned[1], path):
                 remove(path)
         elif _UNOWNED.match(path.name) and is_left("", path):
             remove(path)
@@ -84,11 +84,11 @@ def is_left(name: str, path: Path) -> bool:
     if not name:
         return _is_old(path)
     number, _, began = name.partition("-")
-    found = _started(int(number))
-    return found != began if began else found == GONE
+    start = _start_time(int(number))
+    return start != began if began else start == GONE
 
 
-def _started(process: int) -> str:
+def _start_time(process: int) -> str:
     """When a process began, in ticks since the machine did.
 
     `gone` where it runs no more, `0` where that can't be told.

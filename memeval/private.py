@@ -26,15 +26,15 @@ def make_folder(folder: Path) -> Path:
     Raises `OSError` as `mkdir` does.
     """
     missing = []
-    for place in (folder, *folder.parents):
-        if place.exists():
+    for path in (folder, *folder.parents):
+        if path.exists():
             break
-        missing.append(place)
+        missing.append(path)
 
-    for place in reversed(missing):
-        place.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    for path in reversed(missing):
+        path.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
-    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # tells of a file in the folder's place
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # raises where a file has that name
     return folder
 
 

@@ -79,7 +79,7 @@ def keep_secret(value: str | None) -> None:
     for secret in _spellings(value or ""):
         if len(secret) < SHORTEST or secret.lower() in _PLACEHOLDERS:
             continue
-        for form in _written(secret):
+        for form in _forms_of(secret):
             _remember(form)
 
 
@@ -138,14 +138,14 @@ def without_known_in(value: Any) -> Any:
 
     One that holds none is returned as it is.
     """
-    return _changed(value, without_known) if _forms else value
+    return _map_strings(value, without_known) if _forms else value
 
 
 def redacted_in(value: Any) -> Any:
     """As `without_known_in`, for values that hold no texts of data: what looks like a secret goes
     too.
     """
-    return _changed(value, redacted)
+    return _map_strings(value, redacted)
 
 
 def looks_secret(text: str) -> bool:
@@ -164,16 +164,16 @@ def without_userinfo(address: str) -> str:
     return f"{scheme}://{place}"
 
 
-def _changed(value: Any, change: Any) -> Any:
+def _map_strings(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
         return {
-            (change(name) if isinstance(name, str) else name): _changed(item, change)
+            (change(name) if isinstance(name, str) else name): _map_strings(item, change)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_changed(item, change) for item in value]
+        return [_map_strings(item, change) for item in value]
     return value
 
 
@@ -187,10 +187,10 @@ def _spellings(value: str) -> Iterator[str]:
     if token and scheme.lower() in ("bearer", "basic", "token", "apikey", "key"):
         yield token.strip()
         if scheme.lower() == "basic":
-            yield from _unwrapped(token.strip())
+            yield from _unwrap(token.strip())
 
 
-def _unwrapped(token: str) -> Iterator[str]:
+def _unwrap(token: str) -> Iterator[str]:
     try:
         plain = base64.b64decode(token, validate=True).decode()
     except ValueError:
@@ -199,7 +199,7 @@ def _unwrapped(token: str) -> Iterator[str]:
     yield plain.partition(":")[2]
 
 
-def _written(secret: str) -> Iterator[str]:
+def _forms_of(secret: str) -> Iterator[str]:
     """The secret as texts, JSON, addresses, Python, HTML and basic authentication write it."""
     yield secret
     yield json.dumps(secret)[1:-1]
@@ -257,10 +257,10 @@ def _lower(text: str) -> str:
 _SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
-def _cut(text: str, found: Iterable[re.Match[str]]) -> str:
+def _cut(text: str, matches: Iterable[re.Match[str]]) -> str:
     """`text` without what was found that is a secret."""
     parts, done = [], 0
-    for match in found:
+    for match in matches:
         name = match.lastgroup or ""
         if not _plausible(
             name, text[match.start(name) : match.end()], text[match.start() - 1 : match.start()]
@@ -285,10 +285,10 @@ def _plausible(name: str, secret: str, before: str) -> bool:
     return _random(secret) or (name != "key" and len(secret) >= 24)
 
 
-def _without_user(found: re.Match[str]) -> str:
+def _without_user(match: re.Match[str]) -> str:
     """Addresses that stand in a text, without user names and passwords."""
-    places = found[0].split("://")[1:]
-    if len(places) > MOST_ADDRESSES and "@" in found[0]:
+    places = match[0].split("://")[1:]
+    if len(places) > MOST_ADDRESSES and "@" in match[0]:
         return f"://{REDACTED}"
     return "://".join(["", *map(_place_of, places)])
 

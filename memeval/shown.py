@@ -20,7 +20,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(character) for character in text)
+    return "".join(_escape(character) for character in text)
 
 
 def one_line(value: object, limit: int = 200) -> str:
@@ -32,7 +32,7 @@ def one_line(value: object, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def _shown(character: str) -> str:
+def _escape(character: str) -> str:
     if character in _KEPT or unicodedata.category(character) not in _ODD_CATEGORIES:
         return character
     return character.encode("unicode_escape").decode("ascii")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
-from memeval.cli.session import DoneCell, described, note_done, start_publisher
+from memeval.cli.session import DoneCell, describe_publication, note_done, start_publisher
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
 from memeval.llm.keys import headers_of, key_for
@@ -45,7 +45,9 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
     Raises `UserError` and `StorageError`.
     """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
-    note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
+    note_done(
+        DoneCell(job, str(cell.folder), completed.reused, describe_publication(completed.published))
+    )
     return completed.summary
 
 

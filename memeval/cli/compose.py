@@ -11,7 +11,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 
 
-def composed(words: Sequence[str]) -> RunConfig:
+def compose_config(words: Sequence[str]) -> RunConfig:
     """The config that overrides make.
 
     `--config-dir FOLDER` among the words brings options of the user's own.
@@ -20,7 +20,7 @@ def composed(words: Sequence[str]) -> RunConfig:
     """
     from hydra import compose, initialize_config_dir
 
-    from memeval.cli.hydra_errors import explained, is_about_configs
+    from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.config.checks import check_overrides
     from memeval.config.integers import quote_integers, register
     from memeval.config.paths import conf_dir
@@ -37,7 +37,7 @@ def composed(words: Sequence[str]) -> RunConfig:
         raise
     except Exception as error:
         if is_about_configs(error):
-            raise explained(error) from error
+            raise explain(error) from error
         raise
     check_choices(config, overrides)
     return config

@@ -20,7 +20,7 @@ from memeval.errors import UserError
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake as every command does: in one line, the usage below it."""
+    """Reports a mistake as every command does: on one line, with the usage below it."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(
@@ -37,7 +37,7 @@ def data(arguments: Sequence[str]) -> int:
     chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":
         for info in DATASETS.values():
-            print(described(info))
+            print(describe(info))
         return 0
 
     name = current_name("dataset", chosen.name)
@@ -105,7 +105,7 @@ def parser() -> Parser:
     return whole
 
 
-def described(info: DatasetInfo) -> str:
+def describe(info: DatasetInfo) -> str:
     """A data set in a few lines."""
     counts = ", ".join(f"{count:,} {noun}" for noun, count in info.counts.items())
     lines = [
@@ -169,16 +169,18 @@ def _show(done: int, total: int | None) -> None:
 
 
 def _verify(info: DatasetInfo) -> int:
-    found = verify(info, data_dir())
-    print(f"{found.path or 'generated'}: sha256 {found.sha256}")
-    if found.counts:
-        print(f"  read: {', '.join(f'{count:,} {noun}' for noun, count in found.counts.items())}")
-    for line in (*found.problems, *found.notes):
+    verified = verify(info, data_dir())
+    print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
+    if verified.counts:
+        print(
+            f"  read: {', '.join(f'{count:,} {noun}' for noun, count in verified.counts.items())}"
+        )
+    for line in (*verified.problems, *verified.notes):
         print(f"  {line}")
-    for repair in found.repairs:
+    for repair in verified.repairs:
         print(f"  repaired: {repair}")
-    print(_outcome(info, found.right, found.excerpt))
-    return 0 if found.right else 1
+    print(_outcome(info, verified.right, verified.excerpt))
+    return 0 if verified.right else 1
 
 
 def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:

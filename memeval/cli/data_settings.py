@@ -1,4 +1,4 @@
-"""A data set under settings that stand on the command line of `data`, as `dataset.field=value`."""
+"""A data set under settings on the command line of `data`, as `dataset.field=value`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
 
     What is not given keeps the default of the settings' type, so nothing is left out.
     """
-    return build(name, data_dir(), **given(words))
+    return build(name, data_dir(), **read_words(words))
 
 
-def given(words: Sequence[str]) -> dict[str, Any]:
+def read_words(words: Sequence[str]) -> dict[str, Any]:
     """The values of `dataset.field=value` (or `field=value`), read as YAML.
 
     Raises `UserError` for anything else.

@@ -49,8 +49,8 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
     console = Console(file=drawn(sys.stdout))
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
-    for place, title in enumerate(titles):
-        table.add_column(Text(printable(title)), justify="right" if place else "left")
+    for index, title in enumerate(titles):
+        table.add_column(Text(printable(title)), justify="right" if index else "left")
     for line in lines:
         table.add_row(
             *(Text(printable(redacted(cell))) for cell in line),

@@ -1,4 +1,4 @@
-"""How a user's mistake is told."""
+"""How a user's mistake is reported."""
 
 from __future__ import annotations
 

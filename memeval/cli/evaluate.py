@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.cli.run import check_writable, is_repeated, show_comparison
 from memeval.config.renamed import current_override
@@ -44,7 +44,7 @@ def evaluate(arguments: Sequence[str]) -> int:
             f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}"
         )
     overrides = [word for word in words if word != files[0]]
-    config = composed(overrides)
+    config = compose_config(overrides)
     if config.num_runs != 1:
         raise UserError(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"

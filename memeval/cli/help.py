@@ -55,7 +55,7 @@ def _summary(path: Path) -> str:
 
 
 def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
-    """The top-level fields of a YAML file with their comments, as they stand."""
+    """The top-level fields of a YAML file with their comments, as written."""
     named = [
         line
         for line in _lines(path)

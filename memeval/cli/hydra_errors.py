@@ -33,7 +33,7 @@ def is_about_configs(error: Exception) -> bool:
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
 
 
-def explained(error: Exception) -> UserError:
+def explain(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
     text = "\n".join(str(part) for part in _chain(error))
     return _unknown(text) or _unreadable(text) or _plain(error)
@@ -41,26 +41,26 @@ def explained(error: Exception) -> UserError:
 
 def _unknown(text: str) -> UserError | None:
     """For a name that there is not."""
-    if found := _NO_OPTION.search(text):
-        return _no_option(found["group"], found["option"], _OPTION.findall(text))
-    if found := _NO_KEY.search(text):
-        return unknown_name(found["full"])
-    if found := _NO_GROUP.search(text):
-        return unknown_name(found["key"].split("@")[0])
+    if match := _NO_OPTION.search(text):
+        return _no_option(match["group"], match["option"], _OPTION.findall(text))
+    if match := _NO_KEY.search(text):
+        return unknown_name(match["full"])
+    if match := _NO_GROUP.search(text):
+        return unknown_name(match["key"].split("@")[0])
     return None
 
 
 def _unreadable(text: str) -> UserError | None:
     """For an override, or a line of a file, that does not say what was meant."""
-    if found := _SEVERAL.search(text):
-        several = found["text"].replace("'", "")
+    if match := _SEVERAL.search(text):
+        several = match["text"].replace("'", "")
         return UserError(
             f"'{several}' has several values, but a single run takes one",
             f"to compare them:  python -m memeval -m {several}",
         )
-    if found := _NO_OVERRIDE.search(text):
+    if match := _NO_OVERRIDE.search(text):
         return UserError(
-            f"'{found['text']}' can't be read as group=option or field=value",
+            f"'{match['text']}' can't be read as group=option or field=value",
             "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\"",
         )
     if "Unsupported item value in defaults" in text:

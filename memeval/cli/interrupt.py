@@ -134,7 +134,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     and tasks that can't be ended.
     """
     loop = asyncio.new_event_loop()
-    loop.set_exception_handler(_told_in_a_line)
+    loop.set_exception_handler(_report_in_a_line)
     task = loop.create_task(main)
     interrupted = False
 
@@ -182,13 +182,13 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
                 raise
 
 
-def _told_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
+def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
     """What went wrong in a task that nobody waits for, such as one that a system left: asyncio
     would print a traceback.
     """
     error = context.get("exception")
-    told = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
-    _say(f"memeval: {one_line(context.get('message', ''))}{told}")
+    cause = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
+    _say(f"memeval: {one_line(context.get('message', ''))}{cause}")
 
 
 def _wind_up(loop: asyncio.AbstractEventLoop) -> None:

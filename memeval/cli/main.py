@@ -43,9 +43,9 @@ def run_command(arguments: list[str]) -> int:
     set_environment()
     guard()
     try:
-        if _informed(arguments):
+        if _answer_help(arguments):
             return 0
-        name, rest = _command(arguments)
+        name, rest = _split_command(arguments)
         if name != "data":  # data sets are public, and may be shared on a machine
             private_umask()
         module, _, function = COMMANDS[name].partition(":")
@@ -78,7 +78,7 @@ def set_environment() -> None:
         os.environ.setdefault(variable, value)
 
 
-def _informed(arguments: list[str]) -> bool:
+def _answer_help(arguments: list[str]) -> bool:
     """Answers `--help` and `--version` without loading anything; whether it did."""
     first = arguments[0] if arguments else ""
     asked = first == "help" or (
@@ -93,7 +93,7 @@ def _informed(arguments: list[str]) -> bool:
     return asked or first == "--version"
 
 
-def _command(arguments: list[str]) -> tuple[str, list[str]]:
+def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
             raise unknown("command", arguments[0], COMMANDS)

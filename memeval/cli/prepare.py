@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.run import check_writable
@@ -29,7 +29,7 @@ def prepare(arguments: Sequence[str]) -> int:
             "a sweep prepares each memory once, when it needs it",
         )
     check_writable()
-    cell = open_cell(composed(arguments), "")
+    cell = open_cell(compose_config(arguments), "")
     with progress_for(f"prepare {cell.name}") as progress:
         done = run_loop(prepare_cell(cell, progress))
     calls = sum(usage.calls for usage in done.usages)

@@ -32,7 +32,7 @@ class Count:
     done: int = 0
     reused: int = 0
     began: float = 0.0
-    told: float = 0.0
+    reported: float = 0.0
 
 
 class Lines:
@@ -58,14 +58,14 @@ class Lines:
 
     def expect(self, stage: str, count: int) -> None:
         now = time.monotonic()
-        self.counts.setdefault(stage, Count(began=now, told=now)).total += count
+        self.counts.setdefault(stage, Count(began=now, reported=now)).total += count
 
     def done(self, stage: str, *, reused: bool = False) -> None:
         count, now = self.counts[stage], time.monotonic()
         count.done += 1
         count.reused += reused
-        if now - count.told >= EVERY_S:
-            count.told = now
+        if now - count.reported >= EVERY_S:
+            count.reported = now
             rate = max(count.done - count.reused, 1) / (now - count.began)
             left = (count.total - count.done) / rate
             self.say(f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, about {left:.0f} s left")
@@ -133,9 +133,9 @@ class Bars:
         assert self._bars is not None
         task = self._bars.tasks[self._tasks[stage]]
         self._reused[stage] = self._reused.get(stage, 0) + reused
-        told = f"{self._reused[stage]} reused" if self._reused[stage] else ""
+        reused_text = f"{self._reused[stage]} reused" if self._reused[stage] else ""
         self._bars.update(
-            task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=told
+            task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=reused_text
         )
 
     def say(self, message: str) -> None:

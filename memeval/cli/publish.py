@@ -40,7 +40,7 @@ left to itself.
 
 
 LONGEST_ERROR = 1000
-"""Characters of an error that are told."""
+"""Characters of an error that are reported."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Publisher:
     def start(self) -> None:
         """Starts the worker and lets it import what it will need.
 
-        Returns at once; what fails is told by `publish`.
+        Returns at once; `publish` reports what fails.
         """
         if self.process is None:
             self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
@@ -254,10 +254,10 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         write_report(folder)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except OSError as error:
-        place = error.filename or folder
+        path = error.filename or folder
         return {
             "ok": False,
-            "error": f"{one_line(place, 500)} can't be written: {error.strerror or error}",
+            "error": f"{one_line(path, 500)} can't be written: {error.strerror or error}",
         }
     except MemevalError as error:
         return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
@@ -271,7 +271,7 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the comparison of several cells, and beside it what their haystacks tell."""
+    """Draws the comparison of several cells, and beside it what their haystacks show."""
     from memeval.report import sweep_plot
     from memeval.report.scale import scale_plots
     from memeval.results import RunSummary
@@ -296,7 +296,7 @@ def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
 def warm(request: Mapping[str, Any]) -> None:
     """Loads what publishing needs, makes a missing store and opens it.
 
-    What fails here fails again, and is told, with the first run.
+    What fails here fails again with the first run, and is reported then.
     """
     with suppress(MemevalError, OSError, ImportError):
         from memeval.report.plots import warm_up

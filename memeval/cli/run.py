@@ -50,11 +50,11 @@ def run(arguments: Sequence[str]) -> int:
     """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
     import hydra
 
-    from memeval.cli.hydra_errors import explained, is_about_configs
+    from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.config.checks import check_overrides
     from memeval.config.integers import quote_integers, register
 
-    arguments = arranged(arguments)
+    arguments = reorder_arguments(arguments)
     check_overrides(arguments)
     os.environ["HYDRA_FULL_ERROR"] = "1"
     check_writable()
@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
     except Exception as error:
         if is_about_configs(error):
-            raise explained(error) from error
+            raise explain(error) from error
         raise
     except KeyboardInterrupt:
         interrupted = True
@@ -86,7 +86,7 @@ def run(arguments: Sequence[str]) -> int:
         report_error(UserError(failure.message, *failure.hints))
     if failures:
         return max(failure.status for failure in failures)
-    return 1 if any(cell.metrics["coverage"] == 0 for cell in finished()) else 0
+    return 1 if any(cell.metrics["coverage"] == 0 for cell in read_summaries()) else 0
 
 
 def run_job(composed: Any) -> None:
@@ -104,7 +104,7 @@ def run_job(composed: Any) -> None:
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
     try:
-        run_cell(opened(composed, task), number)
+        run_cell(open_job(composed, task), number)
     except UserError as error:
         note_failed(FailedCell(number, 2, error.message, list(error.hints)))
     except WorldError as error:
@@ -118,7 +118,7 @@ def run_job(composed: Any) -> None:
         )
 
 
-def opened(composed: Any, overrides: Sequence[str]) -> Cell:
+def open_job(composed: Any, overrides: Sequence[str]) -> Cell:
     """The cell that a composition describes."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.cell import open_cell
@@ -145,11 +145,11 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     Where runs are logged changes no result, and its address is nobody else's business: `tracking`
     is left out.
     """
-    from memeval.config.integers import unquoted
+    from memeval.config.integers import unquote_integer
     from memeval.config.renamed import current_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    repeated = [current_override(unquoted(word)) for word in overrides if is_repeated(word)]
+    repeated = [current_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
     return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 
 
@@ -158,7 +158,7 @@ def is_repeated(override: str) -> bool:
     return re.match(r"[+~]*(?:tracking\b|fresh=)", override) is None
 
 
-def arranged(arguments: Sequence[str]) -> list[str]:
+def reorder_arguments(arguments: Sequence[str]) -> list[str]:
     """Overrides first and options after them, in whatever order they were typed: Hydra takes no
     other.
 
@@ -210,7 +210,7 @@ def clean_copies(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def finished() -> list[RunSummary]:
+def read_summaries() -> list[RunSummary]:
     """Summaries of this invocation's cells, in the sweep's order."""
     return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
 
@@ -233,7 +233,7 @@ def show_comparison(*, plots: bool = True) -> None:
     )
 
     output = drawn(sys.stdout)
-    summaries, console = finished(), Console(file=output)
+    summaries, console = read_summaries(), Console(file=output)
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
     groups = by_dataset(summaries)

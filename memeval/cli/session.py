@@ -123,6 +123,6 @@ def any_publisher() -> Publisher:
     return next(iter(_publishers.values()), None) or start_publisher(TrackingConfig(name="none"))
 
 
-def described(result: PublishResult) -> str:
+def describe_publication(result: PublishResult) -> str:
     """What became of publishing, in a word for the user."""
     return (result.url or "") if result.ok else f"not logged: {result.error}"

@@ -65,7 +65,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     with os.fdopen(
         open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
     ) as output:
-        command, place = (
+        command, variables = (
             server(options.host, options.port),
             surroundings(store.uri, store.artifacts or ""),
         )
@@ -74,7 +74,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
         }
-        process = subprocess.Popen(command, **pipes, process_group=0, env=place)
+        process = subprocess.Popen(command, **pipes, process_group=0, env=variables)
         writer = threading.Thread(
             target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True
         )
@@ -135,7 +135,7 @@ def claim(host: str, port: int) -> None:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address to listen on.
 
-    A name counts by all that it stands for.
+    A name counts by all addresses that it resolves to.
     """
     try:
         known = socket.getaddrinfo(host, None)
@@ -211,15 +211,16 @@ def experiments(page: str) -> list[str]:
     from memeval.tracking.payload import VIEW
     from memeval.tracking.store import WORKFLOW
 
-    query, kind = b'{"max_results": 100}', {"Content-Type": "application/json"}
+    query, headers = b'{"max_results": 100}', {"Content-Type": "application/json"}
     with urllib.request.urlopen(
-        urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, kind), timeout=30
+        urllib.request.Request(f"{page}/api/2.0/mlflow/experiments/search", query, headers),
+        timeout=30,
     ) as answer:
-        found = json.load(answer).get("experiments", [])
+        rows = json.load(answer).get("experiments", [])
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
     return [
         f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}"
-        for row in found
+        for row in rows
         if row["name"] != "Default"
     ]
 

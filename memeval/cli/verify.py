@@ -26,13 +26,13 @@ def verify(arguments: Sequence[str]) -> int:
 
     wrong = 0
     for folder in dict.fromkeys(folders):
-        found = verify_run(folder)
-        wrong += bool(found.problems)
-        outcome = f"{len(found.problems)} problems" if found.problems else "sound"
-        print(printable(f"{folder.name}  {one_line(found.name)}: {outcome}"))
-        for line in found.problems:
+        verified = verify_run(folder)
+        wrong += bool(verified.problems)
+        outcome = f"{len(verified.problems)} problems" if verified.problems else "sound"
+        print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
+        for line in verified.problems:
             print(f"  {printable(line)}")
-        for line in found.unchecked:
+        for line in verified.unchecked:
             print(f"  not compared: {printable(line)}")
 
     if wrong:

@@ -177,8 +177,8 @@ def check_overrides(words: list[str]) -> None:
     looked at once they are resolved.
     """
     for word in words:
-        found = _OVERRIDE.fullmatch(word)
-        if found is None:
+        override = _OVERRIDE.fullmatch(word)
+        if override is None:
             if not word.startswith("-") and looks_secret(word):
                 keep_address(word)
                 raise UserError(
@@ -186,8 +186,8 @@ def check_overrides(words: list[str]) -> None:
                     "put secrets into environment variables",
                 )
             continue
-        key, value = found["key"].partition("@")[0], found["value"]
-        for path, text in _assigned(key, value):
+        key, value = override["key"].partition("@")[0], override["value"]
+        for path, text in _assignments(key, value):
             if "${" not in text:
                 check_secrets({path: text})
             elif looks_secret(text):
@@ -197,7 +197,7 @@ def check_overrides(words: list[str]) -> None:
                 )
 
 
-def _assigned(key: str, value: str) -> Iterator[tuple[str, str]]:
+def _assignments(key: str, value: str) -> Iterator[tuple[str, str]]:
     """Each value that an override gives, by the path that it gives it to."""
     inner = value.strip()
     if inner.startswith("{"):

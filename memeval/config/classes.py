@@ -40,25 +40,25 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
     except (
         BaseException
     ) as error:  # whatever a module of the user's own does when it is imported, `sys.exit` included
-        raise UserError(f"{what}: {_told(error)}") from error
-    found = getattr(module, class_name, None)
-    if found is None:
+        raise UserError(f"{what}: {_locate_error(error)}") from error
+    named_class = getattr(module, class_name, None)
+    if named_class is None:
         near = unknown(
             "class",
             class_name,
-            [name for name, one in vars(module).items() if isinstance(one, type)],
+            [name for name, value in vars(module).items() if isinstance(value, type)],
         )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(named_class, type) and issubclass(named_class, base)):
         raise UserError(
             f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
         )
-    if left := sorted(getattr(found, "__abstractmethods__", ())):
+    if left := sorted(getattr(named_class, "__abstractmethods__", ())):
         raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
-    return found
+    return named_class
 
 
-def _told(error: BaseException) -> str:
+def _locate_error(error: BaseException) -> str:
     """An error of a module's own code with the innermost place outside of Python's import
     machinery.
     """

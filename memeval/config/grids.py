@@ -58,8 +58,8 @@ def _choices(override: str) -> list[str]:
 
 def counted_cells() -> dict[str, int]:
     """How many cells each sweep has that is a union of grids."""
-    found = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
-    return {sweep: sum(1 for _ in cells(grids)) for sweep, grids in found.items() if grids}
+    grids_of = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
+    return {sweep: sum(1 for _ in cells(grids)) for sweep, grids in grids_of.items() if grids}
 
 
 def _grids(sweep: str) -> Sequence[str]:
@@ -71,8 +71,10 @@ def cell_config(sweep: str, number: int) -> DictConfig | None:
 
     None where there is no such cell.
     """
-    found = dict(enumerate(cells(_grids(sweep) if is_sweep(sweep) else ()), start=1)).get(number)
-    return None if found is None else _config(found)
+    overrides = dict(enumerate(cells(_grids(sweep) if is_sweep(sweep) else ()), start=1)).get(
+        number
+    )
+    return None if overrides is None else _config(overrides)
 
 
 def _config(overrides: Sequence[str]) -> DictConfig:

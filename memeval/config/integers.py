@@ -140,16 +140,16 @@ def quote_integers(overrides: Sequence[str]) -> list[str]:
     and says itself which it can't find.
     """
     return [
-        _quoted(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
+        _quote(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
         for override in overrides
     ]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
-        return text  # Hydra parses it again, and tells
+        return text  # Hydra parses it again, and reports the mistake
     values = _values(override)
     if all(isinstance(value, str) for value in values):
         return text
@@ -172,7 +172,7 @@ def _as_option(value: Any) -> str:
     return value if isinstance(value, str) else f"'{value}'"
 
 
-def unquoted(override: str) -> str:
+def unquote_integer(override: str) -> str:
     """An override of `INTEGER_GROUPS` as a user types it: `top_k='7'` is `top_k=7`."""
     return re.sub(rf"^(\+?(?:{'|'.join(INTEGER_GROUPS)})=)'([0-9]+)'$", r"\1\2", override)
 

@@ -92,8 +92,10 @@ def resolve(composed: DictConfig) -> RunConfig:
     for group in ("judge", "embedder"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
-    dataset, system = (_named(group, container.pop(group, None)) for group in ("dataset", "system"))
-    config = _typed(RunConfig, {str(key): value for key, value in container.items()})
+    dataset, system = (
+        _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
+    )
+    config = _build_typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
     if config.llm.name == "openai":
@@ -111,7 +113,7 @@ def _rename_options(container: Mapping[Any, Any]) -> None:
             values["name"] = current_name(group, values["name"])
 
 
-def _named(group: str, values: Any) -> dict[str, Any]:
+def _check_name(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise UserError(f"a {group}'s config needs a `name`")
@@ -145,25 +147,25 @@ def _address(option: str, base_url: str | None) -> str:
     return address.rstrip("/")
 
 
-def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
+def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(kind), OmegaConf.create(dict(values)))
+        merged = OmegaConf.merge(OmegaConf.structured(schema), OmegaConf.create(dict(values)))
         typed = OmegaConf.to_object(merged)
     except ConfigKeyError as error:
         raise unknown_name(error.full_key or str(error)) from error
     except OmegaConfBaseException as error:
-        raise _mistyped(error) from error
-    assert isinstance(typed, kind)
+        raise _explain_type_error(error) from error
+    assert isinstance(typed, schema)
     return typed
 
 
-def _mistyped(error: OmegaConfBaseException) -> UserError:
+def _explain_type_error(error: OmegaConfBaseException) -> UserError:
     first = str(error).splitlines()[0]
-    found = _NOT_OF_TYPE.search(first)
-    if found and found["wanted"].lower() in _SPOKEN:
-        value = found["value"].replace("None", "null")
+    match = _NOT_OF_TYPE.search(first)
+    if match and match["wanted"].lower() in _SPOKEN:
+        value = match["value"].replace("None", "null")
         return UserError(
-            f"{error.full_key} must be {_SPOKEN[found['wanted'].lower()]}, not '{value}'"
+            f"{error.full_key} must be {_SPOKEN[match['wanted'].lower()]}, not '{value}'"
         )
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")

@@ -1,7 +1,7 @@
 """The typed tree behind the YAML. Each field says which stage it belongs to.
 
 `prepare`, `answer`, `judge`: the value is part of that stage's key, and so of the keys after it.
-`run`: tells two cells apart, but changes no single answer (which questions are asked, how often).
+`run`: distinguishes two cells, but changes no single answer (which questions are asked, how often).
 `runtime`: changes nothing that is stored (a time limit, where things are logged).
 """
 
@@ -35,7 +35,7 @@ def at(stage: str, default: Any = None, **metadata: Any) -> Any:
 
 @dataclass
 class GranularityConfig:
-    """What a unit of memory is."""
+    """What a chunk of memory is."""
 
     name: str = at(PREPARE, "turn")
     size: int | None = at(PREPARE)
@@ -43,7 +43,7 @@ class GranularityConfig:
     overlap: int | None = at(PREPARE)
     """Tokens that neighbouring chunks share, for `chunk`."""
     speakers: bool = at(PREPARE, True)
-    """Whether a unit names who speaks, a line a turn; without, the turns' texts are joined by
+    """Whether a chunk names who speaks, a line per turn; without, the turns' texts are joined by
     spaces.
     """
 
@@ -147,17 +147,17 @@ class RunConfig:
     """One cell, resolved."""
 
     dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
-    """`name` and the data set's own settings, whose stages its adapter's settings type tells."""
+    """`name` and the data set's own settings, whose stages its adapter's settings type declares."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
     """`name`, for a system of one's own `class`, and its settings, whose stages the system's own
-    settings type tells.
+    settings type declares.
     """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
     compression_turn: int | str = at(PREPARE, "never")
-    """`never`, `middle`, `rolling`, or after how many units."""
+    """`never`, `middle`, `rolling`, or after how many chunks."""
     retain_recent: int = at(PREPARE, 5)
-    """Units that the window keeps at a compression."""
+    """Chunks that the window keeps at a compression."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
     llm: LlmConfig = field(default_factory=LlmConfig)
@@ -170,7 +170,7 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
     max_ingest_loss: float = at(PREPARE, 0.01)
-    """Share of a case's units that its ingest may lose; a case that loses more is `ingest_failed`,
+    """Share of a case's chunks that its ingest may lose; a case that loses more is `ingest_failed`,
     and its memory is not kept.
     """
     fresh: str | None = at(RUNTIME)

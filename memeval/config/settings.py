@@ -77,13 +77,13 @@ def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if key not in shared}
 
 
-def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The given values by field of a settings class, converted.
 
     A group of settings is read over the field's own default.
     """
-    types = get_type_hints(kind)
-    known = {entry.name: entry for entry in fields(kind)}
+    types = get_type_hints(settings_type)
+    known = {entry.name: entry for entry in fields(settings_type)}
     values = {}
     for key, value in given.items():
         if not known:
@@ -91,11 +91,11 @@ def _values(kind: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str,
                 f"unknown option '{prefix}{key}': this {prefix.removesuffix('.')} has no settings"
             )
         if key not in known:
-            raise unknown("option", f"{prefix}{key}", [f"{prefix}{one}" for one in known])
+            raise unknown("option", f"{prefix}{key}", [f"{prefix}{name}" for name in known])
         if is_dataclass(types[key]):
             values[key] = _group(known[key], value, f"{prefix}{key}")
         else:
-            values[key] = _converted(f"{prefix}{key}", value, types[key])
+            values[key] = _convert(f"{prefix}{key}", value, types[key])
     return values
 
 
@@ -109,7 +109,7 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
     return replace(default, **_values(type(default), given, f"{key}."))
 
 
-def _converted(key: str, value: Any, wanted: Any) -> Any:
+def _convert(key: str, value: Any, wanted: Any) -> Any:
     """The value as `wanted`, where it is one already or a whole number for a fraction.
 
     Never by guessing.
@@ -117,13 +117,15 @@ def _converted(key: str, value: Any, wanted: Any) -> Any:
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):
-            raise unknown(f"value of {key}", str(value), [str(one) for one in get_args(wanted)])
+            raise unknown(
+                f"value of {key}", str(value), [str(allowed) for allowed in get_args(wanted)]
+            )
         return value
     if origin in (Union, UnionType):
         if value is None and NoneType in get_args(wanted):
             return None
-        (wanted,) = [one for one in get_args(wanted) if one is not NoneType]
-        return _converted(key, value, wanted)
+        (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
+        return _convert(key, value, wanted)
     if origin is tuple:
         return _list(key, value, get_args(wanted)[0])
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):

@@ -34,7 +34,7 @@ def is_checkout() -> bool:
 def code_identity(
     roots: Iterable[str], *, within: Iterable[str] = (), outside: Iterable[str] = ()
 ) -> str:
-    """What stands for the code of `roots` in a key.
+    """The part of a key that identifies the code of `roots`.
 
     In a checkout: a digest of these modules' sources, and of what they import, directly or not,
     from the packages `within` but for the modules `outside`. In a release: the version.
@@ -42,10 +42,10 @@ def code_identity(
     """
     if not is_checkout():
         return __version__
-    return _digest(_ordered(roots), _ordered(within), _ordered(outside))
+    return _digest(_sort(roots), _sort(within), _sort(outside))
 
 
-def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+def _sort(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
@@ -68,8 +68,8 @@ def reachable(
         if module in seen:
             continue
         seen.add(module)
-        inside = [found for found in _imports(module) if _is_within(found, within)]
-        waiting += [found for found in inside if not _is_within(found, outside)]
+        imported = [name for name in _imports(module) if _is_within(name, within)]
+        waiting += [name for name in imported if not _is_within(name, outside)]
     return seen
 
 
@@ -82,13 +82,13 @@ def _imports(module: str) -> frozenset[str]:
     """The modules of memeval that a module imports, those that it imports inside of functions
     included.
     """
-    found: set[str] = set()
+    imported: set[str] = set()
     for match in _IMPORT.finditer(_source(module)):
         package = match["package"] or match["module"]
-        found.add(package)
+        imported.add(package)
         names = match["listed"] or match["named"] or ""
-        found |= {f"{package}.{name}" for name in _NAME.findall(names)}
-    return frozenset(name for name in found if _file(name) is not None)
+        imported |= {f"{package}.{name}" for name in _NAME.findall(names)}
+    return frozenset(name for name in imported if _file(name) is not None)
 
 
 @cache

@@ -92,8 +92,7 @@ class OpenAIEmbedder(Embedder):
         import numpy as np
 
         keys = {text: self._key(text) for text in texts if text.strip()}
-        with current_ledger().calling():
-            entries = await self._calls.entries(keys)
+        entries = await self._calls.entries(keys)
         self._meter(entries)
 
         found = {text: entry.value for text, entry in entries.items()}

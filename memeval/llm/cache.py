@@ -62,7 +62,7 @@ class Cache:
     the disk refuses."""
 
     def __init__(self, path: Path, say: Callable[[str], None] | None = None) -> None:
-        """`say` is told of damage, and of what was kept; it is logged as a warning else."""
+        """`say` gets messages of damage, and of what was kept; without it they are logged."""
         self.path = path
         self._say = say or _log.warning
         self._lock = threading.Lock()
@@ -300,7 +300,7 @@ def _transaction(
 
 
 def _text(data: bytes) -> str:
-    """Text that is damaged is still text: its checksum tells."""
+    """Damaged text is still text: only its checksum shows the damage."""
     return data.decode("utf-8", errors="replace")
 
 

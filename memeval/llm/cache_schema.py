@@ -51,7 +51,7 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:
-    """Of an entry as it is stored: tells a flipped bit, not a forger."""
+    """Of an entry as it is stored: finds a flipped bit, not a forger."""
     return zlib.crc32(value, zlib.crc32(f"{key}\n{origin}\n{tokens}\n".encode(errors="replace")))
 
 

@@ -40,11 +40,12 @@ class CachedCalls:
         `read` brings an entry of the cache, None for an unsound one; `call` makes the call, and
         `is_kept` says whether its reply is stored. Waits are metered in the ledger in force.
         """
-        entry, cached = await self._flights.once(
-            key,
-            look=lambda: self._stored(key, read),
-            ask=lambda: self._called(key, call, is_kept),
-        )
+        with current_ledger().calling():
+            entry, cached = await self._flights.once(
+                key,
+                look=lambda: self._stored(key, read),
+                ask=lambda: self._called(key, call, is_kept),
+            )
         current_ledger().wait_s += 0.0 if cached else entry["wait_s"]
         return entry, cached
 
@@ -108,6 +109,10 @@ class CachedBatches:
         What the cache holds, or will hold once the requests under way have come back. A text that
         another caller has asked for is waited for, and not sent twice.
         """
+        with current_ledger().calling():
+            return await self._entries(keys)
+
+    async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
         entries: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in entries]:
             stored = self._stored(keys[text] for text in missing)

@@ -56,7 +56,7 @@ class AnswerPrompt(Prompt):
 
     question: str
     context: tuple[str, ...]
-    """Units of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in
+    """Chunks of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in
     the order in which they are shown.
     """
     asked_at: datetime | None = None
@@ -224,7 +224,7 @@ class LanguageModel(ABC):
 
     def forget(self, completion: Completion) -> None:
         """Drops a reply of no use to its caller from the cache, so that the next call under the
-        same words asks anew.
+        same words asks again.
 
         Default: nothing.
         """

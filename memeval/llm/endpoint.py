@@ -87,8 +87,10 @@ class Endpoint:
         say: Say | None = None,
         places: Places | None = None,
     ) -> None:
-        """`say` is told what is waited for. `places` are those of the home, shared with other
-        processes; without them the limit is this object's own.
+        """`say` gets what is waited for.
+
+        `places` are those of the home, shared with other processes; without them the limit is this
+        object's own.
         """
         self.settings = settings
         self._shared_places = places
@@ -119,7 +121,7 @@ class Endpoint:
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
-        content, call, ledger = _encoded(body), _Call(), current_ledger()
+        content, call, ledger = _encode(body), _Call(), current_ledger()
         while True:
             entered = self._clock()
             probe = await self._outage.enter()
@@ -311,7 +313,7 @@ class _Call:
     waited_s: float = 0.0
 
 
-def _encoded(body: Mapping[str, Any]) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     """JSON in UTF-8; a half of a character, which UTF-8 can't hold, as U+FFFD."""
     text = json.dumps(dict(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:

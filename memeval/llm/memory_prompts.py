@@ -11,7 +11,7 @@ from memeval.llm.contract import Message, Prompt, fill
 
 @dataclass(frozen=True, slots=True)
 class SummarisePrompt(Prompt):
-    """Merge units that leave the window into the earlier summary.
+    """Merge chunks that leave the window into the earlier summary.
 
     The reply is the new summary alone.
     """
@@ -65,7 +65,7 @@ class WorkingMemoryPrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class ExtractPrompt(Prompt):
-    """Extract typed artifacts from units.
+    """Extract typed artifacts from chunks.
 
     The reply is a JSON list of objects: type, content, quote, unit (its number), date, people.
     """

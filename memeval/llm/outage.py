@@ -26,7 +26,7 @@ PROBE_STEPS = 5
 """The waits of the one caller that tries stop growing here, at 16 s: it costs the endpoint little.
 """
 QUIET_S = 2.0
-"""What is over sooner is not told."""
+"""A shorter outage is not reported."""
 TOLD_EVERY_S = 10.0
 
 Clock = Callable[[], float]

@@ -160,8 +160,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             answer_digests(template, choice_template if dataset.chooses else None),
             judge_digests(judge_class, judge_template),
         ),
-        stages=settings_stages("dataset", dataset.settings_type)
-        | settings_stages("system", kind.settings_type),
+        stages=_stages(kind, type(dataset)),
         uses_llm_at_ingest=declared.uses_llm_at_ingest,
         judge_uses_llm=judge_template is not None,
     )
@@ -179,6 +178,17 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         figures_code=figures_code(type(dataset)),
         command=command,
     )
+
+
+def _stages(system: type[MemorySystem], dataset: type[Dataset]) -> dict[str, str]:
+    """Stages of the settings of data set and system, by dotted path."""
+    of_dataset = settings_stages("dataset", dataset.settings_type)
+    if system.wants_evidence:
+        # What is gold decides what this system answers from, and not only how it is judged.
+        of_dataset = {
+            path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
+        }
+    return of_dataset | settings_stages("system", system.settings_type)
 
 
 def answer_digests(template: PromptTemplate, choice_template: PromptTemplate | None) -> Digests:

@@ -167,7 +167,12 @@ def answer_row(
     retrieved = None
     if answer.retrieved is not None:
         retrieved = tuple(
-            RetrievedChunk(turn_ids=chunk.turn_ids, text=texts.put(chunk.text), score=chunk.score)
+            RetrievedChunk(
+                turn_ids=chunk.turn_ids,
+                text=texts.put(chunk.text),
+                score=chunk.score,
+                time=chunk.time,
+            )
             for chunk in answer.retrieved
         )
     return AnswerRow(

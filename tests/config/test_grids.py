@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config import grids
 from memeval.config.grids import cell_config, cells, over_cells
 from memeval.errors import UserError
@@ -52,7 +52,7 @@ def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:
 
 
 def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
-    last, wide = composed(["+cell=mine-5"]), composed(["+cell=mine-2"])
+    last, wide = compose_config(["+cell=mine-5"]), compose_config(["+cell=mine-2"])
     assert (last.judge.name, last.judge.threshold, last.seed, last.system["name"]) == (
         "token_f1",
         0.7,
@@ -60,14 +60,14 @@ def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
         "bm25",
     )
     assert (wide.top_k, wide.system["name"], wide.dataset["limit_cases"]) == (20, "bm25", 1)
-    assert composed(["+cell=mine-3"]).top_k == 3
-    assert composed(["+cell=mine-3", "system=no_memory"]).system["name"] == "no_memory"
+    assert compose_config(["+cell=mine-3"]).top_k == 3
+    assert compose_config(["+cell=mine-3", "system=no_memory"]).system["name"] == "no_memory"
 
 
 def test_there_is_no_cell_past_the_last(sweeps: Path) -> None:
     assert cell_config("mine", 5) is not None
     assert cell_config("mine", 6) is None and cell_config("mine", 0) is None
     with pytest.raises(UserError, match="unknown cell 'mine-6'") as caught:
-        composed(["+cell=mine-6"])
+        compose_config(["+cell=mine-6"])
     assert caught.value.hints == ("cells of the sweeps with grids:  +cell=mine-1 to mine-5",)
     assert cell_config("plain", 1) is None and cell_config("none", 1) is None

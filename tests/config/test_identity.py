@@ -18,7 +18,7 @@ from cells import all_keys, changed, config, differing, inputs, with_digest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.cli.evaluate import composed
+from memeval.cli.evaluate import compose_config
 from memeval.config.identity import (
     IdentityInputs,
     digest,
@@ -380,7 +380,7 @@ def test_keys_are_the_same_in_every_process() -> None:
 def test_cells_share_a_memory_that_no_model_made(system: str, shared: bool) -> None:
     small, large = (
         open_cell(
-            composed([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), ""
+            compose_config([*system.split(), "llm=openai", f"llm.model={model}", "top_k=7"]), ""
         ).keys(0)
         for model in ("small", "large")
     )

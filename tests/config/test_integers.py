@@ -10,14 +10,14 @@ from hydra.core.object_type import ObjectType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.cli.evaluate import composed
+from memeval.cli.evaluate import compose_config
 from memeval.config.integers import (
     INTEGER_GROUPS,
     ServedConfigs,
     option_value,
     options,
     quote_integers,
-    unquoted,
+    unquote_integer,
 )
 from memeval.errors import UserError
 
@@ -37,7 +37,7 @@ from memeval.errors import UserError
     ],
 )
 def test_what_an_option_sets(override: str, field: str, value: Any) -> None:
-    assert getattr(composed([override]), field) == value
+    assert getattr(compose_config([override]), field) == value
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_integers_of_these_groups_alone_are_quoted(typed: str, given_to_hydra: s
     ],
 )
 def test_only_our_own_quotes_are_taken_off_again(override: str, shown: str) -> None:
-    assert unquoted(override) == shown
+    assert unquote_integer(override) == shown
 
 
 served = ServedConfigs("memeval", "memeval://served")
@@ -120,7 +120,7 @@ def test_a_named_sweep_is_served_with_its_header() -> None:
     "file", sorted(Path(__file__).parents[2].glob("sweeps/*.yaml")), ids=lambda path: path.stem
 )
 def test_a_sweep_that_ships_is_named_like_its_file(file: Path) -> None:
-    assert composed([f"+sweep={file.stem}"]).sweep_name == file.stem
+    assert compose_config([f"+sweep={file.stem}"]).sweep_name == file.stem
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_a_sweep_that_ships_is_named_like_its_file(file: Path) -> None:
 )
 def test_a_list_of_options_is_no_choice(overrides: list[str], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        composed(overrides)
+        compose_config(overrides)
 
 
 def test_the_last_of_several_choices_wins() -> None:
-    assert composed(["top_k=3", "top_k=wide", "top_k=5"]).top_k == 5
+    assert compose_config(["top_k=3", "top_k=wide", "top_k=5"]).top_k == 5

@@ -9,7 +9,7 @@ import pytest
 
 import memeval
 from memeval.__main__ import main
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config import grids, renamed
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
@@ -54,7 +54,7 @@ def test_every_old_name_leads_to_an_option(monkeypatch: pytest.MonkeyPatch) -> N
     for group, names in renamed.RENAMED.items():
         for old, new in names.items():
             assert renamed.renamed_to(group, old) in (None, new)
-            assert composed([f"{group}={old}"])
+            assert compose_config([f"{group}={old}"])
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_every_old_name_leads_to_an_option(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_group_takes_the_old_name_and_warns_once(
     old: str, new: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert composed([old]) == composed([new])
-    assert composed([old]) == composed([new])
+    assert compose_config([old]) == compose_config([new])
+    assert compose_config([old]) == compose_config([new])
     assert warnings_of(capsys.readouterr().err) == [warning(old, new)]
 
 
@@ -147,9 +147,9 @@ def test_an_option_of_the_users_own(home: Path, capsys: pytest.CaptureFixture[st
     (folder / "wide.yaml").write_text("defaults: [old_rag]\nchunk_size: 600\n", encoding="utf-8")
     words = ["--config-dir", str(folder.parent)]
 
-    assert composed(["system=mine", *words]).system["name"] == "bm25"
+    assert compose_config(["system=mine", *words]).system["name"] == "bm25"
     assert warnings_of(capsys.readouterr().err) == [warning("system=old_bm25", "system=bm25")]
-    assert composed(["system=wide", *words]).system["name"] == "rag"
+    assert compose_config(["system=wide", *words]).system["name"] == "rag"
     assert warnings_of(capsys.readouterr().err) == [warning("system=old_rag", "system=rag")]
 
 
@@ -206,7 +206,7 @@ def test_evaluate(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("group", "name"), [("system", "bm52"), ("dataset", "dmo")])
 def test_an_unknown_name_is_still_answered_with_the_nearest(group: str, name: str) -> None:
     with pytest.raises(UserError, match="Did you mean: ") as refused:
-        composed([f"{group}={name}"])
+        compose_config([f"{group}={name}"])
     assert "old_" not in str(refused.value), "old names are not advertised"
 
 
@@ -216,5 +216,5 @@ def test_exit_status_and_output_stay(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_config_that_names_no_old_option_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert isinstance(composed([]), RunConfig)
+    assert isinstance(compose_config([]), RunConfig)
     assert capsys.readouterr().err == ""

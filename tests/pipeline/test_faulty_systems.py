@@ -16,7 +16,7 @@ import faulty
 import pytest
 from conftest_pipeline import environment
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.errors import UserError, WorldError
 from memeval.pipeline.cell import open_cell
@@ -59,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     """Runs the demo set's first case on a faulty system; its summary and its records."""
-    cell = open_cell(composed([*WORDS, f"system.class=faulty:{name}", *words]), "")
+    cell = open_cell(compose_config([*WORDS, f"system.class=faulty:{name}", *words]), "")
     summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]
@@ -182,7 +182,7 @@ def test_a_class_that_is_none_is_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     words = ["+system.a=1"] if "hint" in path else []
     with pytest.raises(UserError) as error:
-        open_cell(composed([*WORDS, f"system.class={path}", *words]), "")
+        open_cell(compose_config([*WORDS, f"system.class={path}", *words]), "")
     assert told in error.value.message
     assert "\n" not in error.value.message
 

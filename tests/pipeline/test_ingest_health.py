@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from test_faulty_systems import Silent
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.pipeline.cell import open_cell
@@ -111,7 +111,7 @@ def played(
     endpoint: ScriptedEndpoint, system: str, *words: str
 ) -> tuple[RunSummary, list[dict[str, Any]]]:
     options = ["system.infer=true"] if system == "mem0" else []
-    config = composed(
+    config = compose_config(
         [*WORDS, f"system={system}", f"llm.base_url={endpoint.base_url}", *options, *words]
     )
     cell = open_cell(config, "")
@@ -239,7 +239,7 @@ def test_prepare_tells_what_was_lost(endpoint: ScriptedEndpoint, home: Path) -> 
         f"llm.base_url={endpoint.base_url}",
         "max_ingest_loss=0.5",
     ]
-    done = run_loop(prepare(open_cell(composed(words), ""), Silent()))
+    done = run_loop(prepare(open_cell(compose_config(words), ""), Silent()))
     assert done.counts["built"] == 1
     assert any("ingest lost" in note for note in done.notes)
 

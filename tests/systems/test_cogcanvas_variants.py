@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.datasets.locate import build as dataset_of
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.granularity import Granularity, chunks
@@ -68,7 +68,9 @@ GLEANS = [name for name in VARIANTS if TABLE[name][COLUMNS.index("gleaning")]]
 def cell(name: str) -> Cell:
     """The variant's cell as Hydra composes it from conf/."""
     return open_cell(
-        composed([f"system={name}", "dataset=demo", "tracking=none", "compression_turn=middle"]),
+        compose_config(
+            [f"system={name}", "dataset=demo", "tracking=none", "compression_turn=middle"]
+        ),
         "test",
     )
 

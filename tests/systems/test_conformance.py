@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config.settings import NOT_SETTINGS
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import build_system, built_in, path_of
@@ -18,7 +18,7 @@ ELSEWHERE = {"letta"}
 @cache
 def settings_in_yaml(name: str) -> dict[str, Any]:
     """What `conf/system/<name>.yaml` sets, with what it takes from other files."""
-    system = composed([f"system={name}"]).system
+    system = compose_config([f"system={name}"]).system
     return {key: value for key, value in system.items() if key not in NOT_SETTINGS}
 
 

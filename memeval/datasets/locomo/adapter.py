@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from memeval.config.schema import ANSWER, PREPARE, RUN, at
+from memeval.config.schema import JUDGE, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
@@ -30,7 +30,7 @@ from memeval.results import Record
 class LocomoSettings(DatasetSettings):
     """Settings of the data sets in LoCoMo's schema."""
 
-    labels: Literal["original", "exclude", "corrected"] = at(ANSWER, "original")
+    labels: Literal["original", "exclude", "corrected"] = at(JUDGE, "original")
     """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's
     gold and evidence instead.
     """

@@ -74,7 +74,7 @@ class Reading:
 
 
 def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
-    """The answer to a question from the units of a context.
+    """The answer to a question from the chunks of a context.
 
     `asked_at` only matters for the time that has passed since an event.
     """

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from memeval.llm.extractive.dates import moments
-from memeval.llm.extractive.sentences import Sentence, read_unit
+from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import NUMBERS, TEMPORAL
 from memeval.llm.memory_prompts import ExtractPrompt
 
@@ -68,7 +68,7 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 
 
 def extract(prompt: ExtractPrompt) -> str:
-    """The artifacts of the units as a JSON list.
+    """The artifacts of the chunks as a JSON list.
 
     The first pass (nothing is known) takes the sentences whose words tell a type; the second one
     all others that say anything. The content of a reply is the question that the turn before it
@@ -76,16 +76,16 @@ def extract(prompt: ExtractPrompt) -> str:
     """
     found = []
     asked = ""
-    for number, unit in enumerate(prompt.units, start=1):
-        sentences = read_unit(unit)
-        for sentence, kind in _told(sentences, second=bool(prompt.known)):
+    for number, chunk in enumerate(prompt.units, start=1):
+        sentences = read_chunk(chunk)
+        for sentence, kind in _report(sentences, second=bool(prompt.known)):
             if not any(sentence.text in quote for quote in prompt.known):
                 found.append(_item(sentence, kind, number, asked))
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _told(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
+def _report(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:
     for sentence in sentences:
         if (
             not sentence.asks
@@ -111,13 +111,13 @@ def kind_of(sentence: Sentence) -> str:
     return "key_fact" if exact else ""
 
 
-def _item(sentence: Sentence, kind: str, unit: int, asked: str) -> dict[str, object]:
+def _item(sentence: Sentence, kind: str, chunk: int, asked: str) -> dict[str, object]:
     said = sentence.time.date() if sentence.time else None
     return {
         "type": kind,
         "content": f"asked: {asked}" if asked else sentence.text,
         "quote": sentence.text,
-        "unit": unit,
+        "unit": chunk,
         "date": next((moment.text for moment in moments(sentence.text, said)), ""),
         "people": list(dict.fromkeys(_NAME.findall(sentence.text))),
     }

@@ -65,7 +65,7 @@ def features_for(
     asked = set(question.terms) | {stem(name) for name in question.names}
     turns = _turns(read_context, ranking)
     named = _said_by(question, read_context)
-    dated = _dated(question, choices, read_context, ranking)
+    dated = _date(question, choices, read_context, ranking)
     said = terms(answer)
     rows = []
     for choice, date_score in zip(choices, dated, strict=True):
@@ -141,14 +141,14 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
     return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
-def _dated(
+def _date(
     question: Question, choices: Sequence[str], context: Index, ranking: Ranking
 ) -> list[float]:
     """How near each choice's date comes to the dates of the sentences found.
 
     Zeros where no time is asked for and few choices have one.
     """
-    written = [_written(choice) for choice in choices]
+    written = [_spell(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
     found = list(_found_dates(context, ranking))
@@ -177,7 +177,7 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
     return dates
 
 
-def _written(choice: str) -> str:
+def _spell(choice: str) -> str:
     """A choice's date as `dates` writes it, words before it kept; empty where it has none."""
     text = _ISO.sub(
         lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice

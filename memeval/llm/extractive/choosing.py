@@ -75,11 +75,11 @@ def scored(
     return (
         [float(score) for score in found]
         if found.any()
-        else [_shared(question, choice) for choice in choices]
+        else [_count_shared(question, choice) for choice in choices]
     )
 
 
-def _shared(question: str, choice: str) -> float:
+def _count_shared(question: str, choice: str) -> float:
     """The share of the choice's stems that the question holds."""
     asked, said = _stems(question), _stems(choice)
     return len(asked & said) / len(said) if said else 0.0

@@ -62,7 +62,7 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
             beside = taken[max(place - 1, 0) : place + 1]
             if any(match.start() < end and start < match.end() for start, end in beside):
                 continue
-            moment = _resolved(resolve, match, said)
+            moment = _resolve(resolve, match, said)
             if moment is not None:
                 taken.insert(place, match.span())
                 found.append(moment)
@@ -73,7 +73,7 @@ Resolved = tuple[str, bool] | None
 Resolver = Callable[[re.Match[str], date | None], Resolved]
 
 
-def _resolved(resolve: Resolver, match: re.Match[str], said: date | None) -> Moment | None:
+def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Moment | None:
     try:
         resolved = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago

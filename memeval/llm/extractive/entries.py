@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memeval.llm.extractive.sentences import parse_stamp, read_unit
+from memeval.llm.extractive.sentences import parse_stamp, read_chunk
 
 _HEAD = re.compile(
     r"\s*(?:\[(?P<stamp>[^\[\]]*\d[^\[\]]*)\]\s*)?(?:(?P<speaker>[^\W\d_][^:\[\]\n.!?]{0,39}):\s+)?"
@@ -17,10 +17,10 @@ _HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One sentence of a unit, as it was written."""
+    """One sentence of a chunk, as it was written."""
 
     stamp: str
-    """The date as its unit shows it, brackets left out; empty where there is none."""
+    """The date as its chunk shows it, brackets left out; empty where there is none."""
     speaker: str
     """Empty where the line names none."""
     text: str
@@ -32,16 +32,16 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """The sentence as a unit of its own."""
+        """The sentence as a chunk of its own."""
         said = f"{self.speaker}: {self.text}" if self.speaker else self.text
         return f"[{self.stamp}] {said}" if self.stamp else said
 
 
-def entries(units: Iterable[str]) -> Iterator[Entry]:
-    """The sentences of the units, in order."""
-    for unit in units:
-        heads = list(_heads(unit))
-        for sentence in read_unit(unit):
+def entries(chunks: Iterable[str]) -> Iterator[Entry]:
+    """The sentences of the chunks, in order."""
+    for chunk in chunks:
+        heads = list(_heads(chunk))
+        for sentence in read_chunk(chunk):
             stamp, speaker = heads[sentence.line]
             text = (
                 f"[shares an image: {sentence.text}]" if sentence.caption else sentence.text.strip()
@@ -55,10 +55,10 @@ def entries(units: Iterable[str]) -> Iterator[Entry]:
             yield Entry(stamp, speaker, text, sentence.terms, telling, sentence.asks)
 
 
-def _heads(unit: str) -> Iterator[tuple[str, str]]:
+def _heads(chunk: str) -> Iterator[tuple[str, str]]:
     """Date and speaker of each line; a date holds until the next one."""
     stamp = ""
-    for line in unit.split("\n"):
+    for line in chunk.split("\n"):
         head = _HEAD.match(line)
         assert head is not None  # every part of it is optional
         if head["stamp"] and parse_stamp(head["stamp"]):
@@ -67,7 +67,7 @@ def _heads(unit: str) -> Iterator[tuple[str, str]]:
 
 
 def block(chosen: Iterable[Entry]) -> str:
-    """The entries as one unit: a date before the first line that it holds for, one line for what a
+    """The entries as one chunk: a date before the first line that it holds for, one line for what a
     speaker says on.
 
     Undated ones first.
@@ -78,10 +78,10 @@ def block(chosen: Iterable[Entry]) -> str:
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:
-            lines.append((entry if entry.stamp != stamp else _undated(entry)).line)
+            lines.append((entry if entry.stamp != stamp else _strip_date(entry)).line)
         stamp, speaker = entry.stamp, entry.speaker
     return "\n".join(lines)
 
 
-def _undated(entry: Entry) -> Entry:
+def _strip_date(entry: Entry) -> Entry:
     return Entry("", entry.speaker, entry.text, entry.terms, entry.telling, entry.asks)

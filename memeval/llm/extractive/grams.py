@@ -84,5 +84,5 @@ def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]
 
     Kept, since many questions are asked of the same one.
     """
-    sentences = [grams(part) for unit in context for part in _END.split(unit) if part.strip()]
+    sentences = [grams(part) for chunk in context for part in _END.split(chunk) if part.strip()]
     return sentences, Counter(gram for sentence in sentences for gram in sentence)

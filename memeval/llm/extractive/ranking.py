@@ -16,7 +16,7 @@ import numpy as np
 
 from memeval.llm.extractive.dates import MONTHS, day_text, month_text
 from memeval.llm.extractive.questions import Question
-from memeval.llm.extractive.sentences import Sentence, read_unit
+from memeval.llm.extractive.sentences import Sentence, read_chunk
 from memeval.llm.extractive.words import stem
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def index(context: tuple[str, ...]) -> Index:
     sentences: list[Sentence] = []
     turns: list[int] = []
     turn = -1
-    for unit in context:
+    for chunk in context:
         line = -1
-        for sentence in read_unit(unit):
+        for sentence in read_chunk(chunk):
             turn += sentence.line != line
             line = sentence.line
             sentences.append(sentence)
@@ -137,7 +137,7 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
             _pairs(question, context),
             _flags(speaking, context),
             _flags(context.asking, context),
-            _dated(question, context),
+            _date(question, context),
             np.append(0.0, own[:-1] * same_turn) / total,
             np.append(own[1:] * same_turn, 0.0) / total,
         ]
@@ -169,7 +169,7 @@ def _flags(places: Places, context: Index) -> Scores:
     return flags
 
 
-def _dated(question: Question, context: Index) -> Scores:
+def _date(question: Question, context: Index) -> Scores:
     """1 for sentences said on a day, in a month or in a year that the question names, less in the
     two weeks after a day.
     """

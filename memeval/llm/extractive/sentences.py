@@ -1,6 +1,6 @@
-"""From the units of a context to sentences: who said them, when, and in which words.
+"""From the chunks of a context to sentences: who said them, when, and in which words.
 
-A unit may start with its date in square brackets, and holds one or more `speaker: text` lines;
+A chunk may start with its date in square brackets, and holds one or more `speaker: text` lines;
 further dates open further blocks.
 """
 
@@ -30,14 +30,14 @@ _STAMP_FORMATS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentence:
-    """One sentence, or one caption, of a unit."""
+    """One sentence, or one caption, of a chunk."""
 
     text: str
     speaker: str
     """Lower-cased; empty where the line names none."""
     time: datetime | None
     line: int
-    """Number of its line within the unit: sentences of one line are one turn."""
+    """Number of its line within the chunk: sentences of one line are one turn."""
     spans: tuple[tuple[int, int], ...]
     """Where each token starts and ends in `text`."""
     words: tuple[str, ...]
@@ -56,24 +56,24 @@ _LONGEST_STAMP = 200
 their number.
 """
 SHORT = 640
-"""Characters of a unit that is worth keeping: an utterance or a passage, which many questions bring
-up. Sentences take some forty times the memory of their text, so that long units are kept a few at a
-time.
+"""Characters of a chunk that is worth keeping: an utterance or a passage, which many questions
+bring up. Sentences take some forty times the memory of their text, so long chunks are kept a few at
+a time.
 """
 
 
-def read_unit(text: str) -> tuple[Sentence, ...]:
-    """The sentences of one unit, in order."""
-    return _short_unit(text) if len(text) <= SHORT else _long_unit(text)
+def read_chunk(text: str) -> tuple[Sentence, ...]:
+    """The sentences of one chunk, in order."""
+    return _read_short_chunk(text) if len(text) <= SHORT else _read_long_chunk(text)
 
 
 @lru_cache(maxsize=1 << 12)
-def _short_unit(text: str) -> tuple[Sentence, ...]:
+def _read_short_chunk(text: str) -> tuple[Sentence, ...]:
     return _read(text)
 
 
 @lru_cache(maxsize=1 << 6)
-def _long_unit(text: str) -> tuple[Sentence, ...]:
+def _read_long_chunk(text: str) -> tuple[Sentence, ...]:
     return _read(text)
 
 
@@ -121,7 +121,7 @@ def _sentence(
 
 @lru_cache(maxsize=1 << 12)
 def parse_stamp(text: str) -> datetime | None:
-    """The time that a unit's bracket holds, None where it holds something else."""
+    """The time that a chunk's bracket holds, None where it holds something else."""
     if len(text) > _LONGEST_STAMP:
         return None
     plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()

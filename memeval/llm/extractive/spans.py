@@ -159,7 +159,7 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
         after == "auxiliary",
         after == "content",
         _capital(sentence, start, end),
-        _quoted(sentence, start, end),
+        _find_quotes(sentence, start, end),
         any(word.isdigit() or NUMBERS.get(word, 0) > 1 for word in words),
         sum(kind != "content" for kind in inside) / len(inside),
         "," in words,
@@ -187,7 +187,7 @@ def _capital(sentence: Sentence, start: int, end: int) -> bool:
     )
 
 
-def _quoted(sentence: Sentence, start: int, end: int) -> bool:
+def _find_quotes(sentence: Sentence, start: int, end: int) -> bool:
     words = sentence.words
     return (
         start > 0

@@ -26,27 +26,27 @@ _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 
 
 def summarise(prompt: SummarisePrompt) -> str:
-    """The earlier summary merged with the units, within the budget.
+    """The earlier summary merged with the chunks, within the budget.
 
-    Sentences of the earlier summary and of the units compete on equal terms. The next sentence is
+    Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
     the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
     chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
     ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each
     date keeps a voice that way, early ones included, and what is said again and again is told once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
-    chosen = _chosen(found, prompt.budget_tokens)
-    while chosen and count_tokens(_told(found, chosen)) > prompt.budget_tokens:
+    chosen = _choose(found, prompt.budget_tokens)
+    while chosen and count_tokens(_report(found, chosen)) > prompt.budget_tokens:
         chosen.pop()
-    return _told(found, chosen)
+    return _report(found, chosen)
 
 
-def _told(found: Sequence[Entry], chosen: Sequence[int]) -> str:
+def _report(found: Sequence[Entry], chosen: Sequence[int]) -> str:
     """In order of time, which is the order in which they came."""
     return block(found[number] for number in sorted(chosen))
 
 
-def _chosen(found: Sequence[Entry], budget: int) -> list[int]:
+def _choose(found: Sequence[Entry], budget: int) -> list[int]:
     """Numbers of the sentences to tell, best first."""
     weights = _weights(found)
     costs = [count_tokens(entry.text) + 2 for entry in found]

@@ -192,11 +192,11 @@ def stem(word: str) -> str:
         return word
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            return (_undoubled(word[: len(word) - len(ending)]) + instead)[:LONGEST_STEM]
+            return (_undouble(word[: len(word) - len(ending)]) + instead)[:LONGEST_STEM]
     return word[:LONGEST_STEM]
 
 
-def _undoubled(stemmed: str) -> str:
+def _undouble(stemmed: str) -> str:
     """`runn` -> `run`, `plann` -> `plan`."""
     doubled = len(stemmed) > 3 and stemmed[-1] == stemmed[-2] and stemmed[-1] not in "aeiouls"
     return stemmed[:-1] if doubled else stemmed

@@ -65,7 +65,7 @@ _CUES = {
 
 
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
-    """The form as it stood, brought up to date from the units.
+    """The form as it stood, brought up to date from the chunks.
 
     Each sentence that is no question goes to the field that most of its words speak for, the first
     one among equals, and to none where no word does; a field whose name we don't know takes
@@ -82,7 +82,7 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
         if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
             held[name].append(entry)
     return write_form(
-        prompt.template, {name: _kept(found, cues[name]) for name, found in held.items()}
+        prompt.template, {name: _keep(found, cues[name]) for name, found in held.items()}
     )
 
 
@@ -97,7 +97,7 @@ def _spoken_for(entry: Entry, cues: frozenset[str]) -> int:
     return len(cues & words) or len(cues & entry.terms)
 
 
-def _kept(found: Sequence[Entry], cues: frozenset[str]) -> list[str]:
+def _keep(found: Sequence[Entry], cues: frozenset[str]) -> list[str]:
     def worth(number: int) -> tuple[float, int]:
         entry = found[number]
         content = len(entry.terms - TEMPORAL)

@@ -20,7 +20,7 @@ NOTES = {
     CHARACTERS: "control characters and broken characters were removed from replies",
     PARTS: "parts of a reply that are not text were left out",
 }
-"""What a reader is told of each mend."""
+"""What the report says of each repair."""
 
 
 class UnsoundReplyError(ModelError):

@@ -15,7 +15,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
 
     None for one that is damaged, was edited, or holds what no reply may: it is asked again.
     """
-    entry = _stored(value)
+    entry = _parse_entry(value)
     if entry is None or not isinstance(entry.get("text"), str) or not entry["text"].strip():
         return None
     raw, finish, notes = entry.get("raw"), entry.get("finish_reason"), entry.get("notes", [])
@@ -45,7 +45,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
 
 def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
     """An entry of the response cache that a reranker wrote; None for an unsound one."""
-    entry = _stored(value)
+    entry = _parse_entry(value)
     if (
         entry is None
         or count_of(entry.get("tokens")) is None
@@ -61,7 +61,7 @@ def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
     return entry if sound else None
 
 
-def _stored(value: bytes) -> dict[str, Any] | None:
+def _parse_entry(value: bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(value)
     except (ValueError, TypeError, RecursionError):

@@ -61,7 +61,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
 def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     import numpy as np
 
-    rows = [_decoded(value) if isinstance(value, str) else value for value in embeddings]
+    rows = [_decode(value) if isinstance(value, str) else value for value in embeddings]
     if not all(isinstance(row, list | np.ndarray) and len(row) for row in rows):
         raise UnsoundReplyError("a vector is not a list of numbers")
     try:
@@ -73,7 +73,7 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     return numbers.astype(np.float64)
 
 
-def _decoded(text: str) -> NDArray[np.float32]:
+def _decode(text: str) -> NDArray[np.float32]:
     """A vector in base64: float32, the lowest byte first."""
     import numpy as np
 
