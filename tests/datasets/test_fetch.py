@@ -273,9 +273,7 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
         BODY,
     ]
     (tmp_path / "folder/c.json").write_bytes(b"other")
-    with pytest.raises(
-        UserError, match=r"c\.json already exists, and is not the registered file"
-    ):
+    with pytest.raises(UserError, match=r"c\.json already exists, and is not the registered file"):
         fetch(info, tmp_path)
     (tmp_path / "folder/c.json").unlink()
     with pytest.raises(WorldError, match="gave another file"):
