@@ -42,11 +42,13 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
         raise unknown("granularity", granularity.name, CUTS)
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(
-            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk has."
+            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk "
+            "has."
         )
     if granularity.name == "chunk" and not granularity.speakers:
         raise UserError(
-            "granularity=chunk always names who speaks: granularity.speakers=false needs session, round or turn."
+            "granularity=chunk always names who speaks: granularity.speakers=false needs session, "
+            "round or turn."
         )
     return list(CUTS[granularity.name](case, granularity))
 
@@ -120,7 +122,8 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
         raise UserError(f"granularity=chunk needs a size of one token or more, not {size}.")
     if not 0 <= overlap < size:
         raise UserError(
-            f"granularity=chunk: the overlap must be from 0 to less than the size of {size} tokens, not {overlap}."
+            f"granularity=chunk: the overlap must be from 0 to less than the size of {size} "
+            f"tokens, not {overlap}."
         )
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
@@ -210,7 +213,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     upto = [
         0,
         *accumulate(count_tokens(word.group()) for word in words),
-    ]  # tokens of the words before each
+    ]
     room = size - count_tokens(f"{turn.speaker}:")
     start = done = 0
     while done < len(words):
@@ -219,9 +222,8 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
             end += 1
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
-        start = done = (
-            end  # and back over what is repeated, never to where this part began: that much did not fit
-        )
+        # Back over what is repeated, but never to where this part began: that much did not fit.
+        start = done = end
         while (
             done < len(words)
             and upto[done] - upto[start - 1] <= overlap

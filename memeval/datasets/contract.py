@@ -254,5 +254,5 @@ class Dataset(ABC):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """Metrics of the data set's own protocol over the records of one repeat, by stable names."""
+        """Metrics of the data set's own protocol over the records of a repeat, by stable names."""
         return {}

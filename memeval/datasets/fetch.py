@@ -108,7 +108,8 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
     """The ways out where no hash is registered."""
     page = (info.url or "").replace("/resolve/", "/blob/")
     return (
-        f"fetch what you expect:  python -m memeval data fetch {info.name} --sha256 HEX   (its publisher shows it: {page})",
+        f"fetch what you expect:  python -m memeval data fetch {info.name} --sha256 HEX   (its "
+        f"publisher shows it: {page})",
         "runs on such a file are tagged as unpinned",
     )
 
@@ -128,7 +129,8 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
         part.discard()
         known = f" ({info.variants[found]})" if found in info.variants else ""
         raise WorldError(
-            f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing was kept."
+            f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing "
+            "was kept."
         )
 
 
@@ -202,7 +204,9 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
 def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
     """How a file, or each file of a folder, differs from the registered one."""
     if digest and info.sha256 not in (None, digest):
-        yield f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"
+        yield (
+            f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"
+        )
     for part in info.files:
         there = path / part.name
         if not there.is_file():
@@ -250,7 +254,8 @@ def _download(
             f"bytes {done}-"
         ):
             raise WorldError(
-                f"{url} answers with another range than the one asked for; remove {part.path} and fetch again."
+                f"{url} answers with another range than the one asked for; remove {part.path} and "
+                "fetch again."
             )
         done = (
             done if response.status == 206 else 0
@@ -287,7 +292,8 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
     part.flush()
     if total is not None and done < total:
         raise WorldError(
-            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same command continues it."
+            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same "
+            "command continues it."
         )
 
 
@@ -295,7 +301,10 @@ def _too_long(info: DatasetInfo, what: str, most: int) -> str:
     registered = (
         f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
     )
-    return f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing was kept; --max-bytes N allows more."
+    return (
+        f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing "
+        "was kept; --max-bytes N allows more."
+    )
 
 
 def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:

@@ -171,7 +171,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _spoken(reply: str) -> str | None:
-    """The reply without the thoughts before it; None where these do not end, or end more than once."""
+    """The reply without the thoughts before it; None if these don't end, or end twice."""
     text = reply.strip()
     if _CLOSING_THOUGHT not in text:
         return None if text.startswith("<think>") else text

@@ -1,28 +1,35 @@
 """Reads a reply to a question whose choices are numbered 0 to 9.
 
-How a reply is read decides the score, more than the model does: read one way, the same replies are right three times as often as read
-another. So the rule is short and closed. What it does not cover is unparsed: neither right nor wrong. In this order:
+How a reply is read decides the score more than the model does: read one way, the same replies are
+right three times as often as read another. So the rule is short and closed. What it does not cover
+is unparsed: neither right nor wrong. In this order:
 
-1. The first line is an index and nothing else, or an index and the text of the choice that it names: `5`, `(5)`, `**5**`, `Choice 5.`,
-   `5. 7 May 2023`, `5 7 May 2023`.
-2. The whole reply is the text of exactly one choice: letter case, spaces, quotes and brackets around it and a full stop at its end aside.
-3. The last `answer` that one of these follows on its line, with no more than `is`, `choice`, a colon and the like between them. First the
-   forms of 1, then the text of exactly one choice and nothing else, then an index and whatever comes after it: `Answer: 5`,
-   `The correct answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is passed over, so that `Best Buy` and
-   `The Friday before` are found as they stand; after that `is`, `the`, `choice` and their like may be passed over, one by one.
-4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also where `July 2023` is the text of choice 2. A numbered
-   list (`1. …` and a later line `2. …`) is none.
+1. The first line is an index and nothing else, or an index and the text of the choice that it
+   names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
+2. The whole reply is the text of exactly one choice. Letter case, spaces, quotes and brackets
+   around it and a full stop at its end don't matter.
+3. The last `answer` that one of these follows on its line, with no more than `is`, `choice`, a
+   colon and the like between them. First the forms of 1, then the text of exactly one choice and
+   nothing else, then an index and whatever comes after it: `Answer: 5`, `The correct answer is 5.
+   …`, `Answer: The Friday before`. A text is compared before any word is passed over, so that
+   `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`, `choice` and
+   their like may be passed over, one by one.
+4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also where `July
+   2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
 
-An index is one digit that stands alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`, `2, 5` hold none: of what
-follows a digit, only the end of the line, punctuation without a digit right behind it, and `is`, `because` and their like let it be one.
-A digit with no choice of that number is none either.
+An index is one digit by itself. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
+and `2, 5` hold none. After the digit may only come the end of the line, punctuation without a
+digit right behind it, or `is`, `because` and their like. A digit with no choice of that number is
+not an index.
 
-A choice whose own words look like an index is told by this: a digit alone is the index, also where it is the text of another choice (of
-`red`, `5`, … the reply `5` is choice 5, if there is one); more than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, where it is the
-text of a choice.
+A choice whose own words look like an index is read as follows. A digit alone is the index, also
+where it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is
+one. More than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, where it is the text of a
+choice.
 
-Text is never searched for within a longer reply: not even a reply that ends in the text of a choice names it. Of more than 50 `answer` the
-last 50 are looked at, and no text is compared that is much longer than the longest choice, so that no reply takes long to read.
+Text is never searched for within a longer reply: not even a reply that ends in the text of a
+choice names it. If there are more than 50 `answer`, the last 50 are read, and no text is compared
+that is much longer than the longest choice, so that no reply takes long to read.
 """
 
 from __future__ import annotations
@@ -34,14 +41,16 @@ from collections.abc import Iterator, Sequence
 
 _LEAD = re.compile(
     r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s"
-    r"|\b(?:is|was|would be|should be|must be|the|correct|right|best|final|option|choice|index|number|label)\b)*",
+    r"|\b(?:is|was|would be|should be|must be|the|correct|right|best|final|option|choice|index"
+    r"|number|label)\b)*",
     re.IGNORECASE,
 )
 """What may stand between `answer`, or the start, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
 _INDEX = re.compile(
     rf"(?P<index>[0-9])(?!\w){_SHUT}"
-    r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
+    r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)"
+    r"|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
     re.IGNORECASE,
 )
 _BARE = re.compile(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _STOP_WORDS = """
-a an and are as at be but by for from had has have he how in is it its of on that the they this to was what when where which who why will
+a an and are as at be but by for from had has have he how in is it its of on that the they this
+to was what when where which who why will
 with
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
@@ -14,7 +15,7 @@ PASS_MARK = 0.6
 
 
 def keywords(text: str) -> list[str]:
-    """Words of the lower-cased text with two letters or more that are no stop words, repeats kept."""
+    """Words of the lower-cased text with two letters or more, without stop words; repeats kept."""
     return [
         word
         for word in re.findall(r"\b\w+\b", text.lower())

@@ -1,20 +1,24 @@
 """Reads a reply to a question whose choices are lettered, and compares sets of choices.
 
-The reading rule, in this order; what none of it reads is None, which is neither right nor wrong:
+The reading rule, in this order. A reply that none of it reads is None: neither right nor wrong.
 
-1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of the reply: `C`, `(c)`, `A, C`, `A、C`,
-   `A and C`, `ACD` (only upper case is run together). After it the line ends or punctuation follows, so that a letter that begins a
-   sentence (`A router …`) is none.
+1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of the
+   reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
+   the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
+   not read.
 2. Where several may be chosen and every line begins with one label, those of all lines.
-3. The exact text of a choice, with or without its label; where several may be chosen of some, divided by line breaks, semicolons or commas.
+3. The exact text of a choice, with or without its label. Where several may be chosen, the texts of
+   some, divided by line breaks, semicolons or commas.
 
-Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `A (JSON) and C (YAML)`.
+Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `A (JSON) and C
+(YAML)`.
 
-A list is read whole or not at all: no part of it is taken where it names a choice that does not exist, runs one together twice, or has
-beside a label what is not the text of its choice, with another label after it.
+A list is read whole or not at all. It is not read where it names a choice that does not exist,
+runs one together twice, or has beside a label what is not the text of its choice, with another
+label after it.
 
-Of more than 50 marks the last 50 are looked at, and no text is compared that is much longer than all choices together, so that no reply
-takes long to read.
+If there are more than 50 marks, the last 50 are read, and no text is compared that is much longer
+than all choices together, so that no reply takes long to read.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:[\s:*_`\"'“”‘’(\[【<=-]|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b|应该|选项|选择|应|为|是|选)*",
+    r"(?:[\s:*_`\"'“”‘’(\[【<=-]"
+    r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b|应该|选项|选择|应|为|是|选)*",
     re.IGNORECASE,
 )
 """What may stand between a mark, or the start of the reply, and the list."""
@@ -44,7 +49,8 @@ _LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")
 _BESIDE = re.compile(r"[ ]*[-–—(\[\"'*]*[ ]*")
 _NEXT = re.compile(r"[)\]\"'*.]*(?:[ ]*[,;、/&+和与及][ ]*(?:and\b[ ]*)?|[ ]+and\b[ ]*|[ ]+|$)")
 _FURTHER = re.compile(
-    r"(?:[,;、/&+和与及或]|\b(?:and|or|also|plus)\b)[ \t]*[(\[*]*(?:[A-Za-z][)\]*]*[.:)]|[A-Z][)\]*]*[ \t]*(?:$|[,;、]))",
+    r"(?:[,;、/&+和与及或]|\b(?:and|or|also|plus)\b)[ \t]*[(\[*]*"
+    r"(?:[A-Za-z][)\]*]*[.:)]|[A-Z][)\]*]*[ \t]*(?:$|[,;、]))",
 )
 """Another label behind the text beside a label."""
 _MARKS = 50

@@ -40,5 +40,5 @@ def bleu1(prediction: str, gold: str) -> float:
 
 
 def words(text: str) -> list[str]:
-    """Tokens of the lower-cased text as mem0's evaluation makes them with NLTK's `word_tokenize`."""
+    """Tokens of the lower-cased text by NLTK's `word_tokenize`, as mem0's evaluation makes them."""
     return lower_case_words(text.lower())

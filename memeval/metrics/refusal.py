@@ -60,7 +60,8 @@ _WRITTEN_OUT = (
     (re.compile(r"\b(it|that|there|here|what|this)'s\b"), r"\1 is"),
 )
 _REPORTED = re.compile(
-    r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}(?:said|says|told|tells|was|is|asked|replied|wrote)\b"
+    r"[\"“«].{0,300}[,.!?]?[\"”»],? (?:\w+ ){0,2}"
+    r"(?:said|says|told|tells|was|is|asked|replied|wrote)\b"
 )
 _ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
@@ -106,7 +107,7 @@ def _ends(sentences: list[str]) -> list[str]:
 
 
 def _is_neutral(sentence: str, kind: _Kind) -> bool:
-    """Whether a sentence neither answers nor refuses: an apology, a question, an offer, a heading."""
+    """Whether a sentence neither answers nor refuses: apology, question, offer or heading."""
     return kind not in _REFUSALS and (
         sentence.endswith("?") or english.NEUTRAL.match(sentence.strip(_SPACE)) is not None
     )

@@ -60,7 +60,10 @@ _KNOWN = (
 )
 _END = r"(?= *$| *,)"
 _VERY_END = r"(?= *$)"
-_WITHIN = rf"(?:in|by|from|within|on|through|via|across|during|based on|according to|using|given|with|throughout) (?:\w+ ){{0,3}}?{SOURCE}"
+_WITHIN = (
+    r"(?:in|by|from|within|on|through|via|across|during|based on|according to|using|given|with"
+    rf"|throughout) (?:\w+ ){{0,3}}?{SOURCE}"
+)
 _TOLD_TAIL = (
     rf"(?:{_END}| (?:anywhere|at all|here|yet|so far|explicitly|directly|specifically|either|or"
     rf"|and|nor|at this time|as such|by)\b| {_WITHIN}| (?:about )?{_ASKED}\b)"

@@ -1,4 +1,6 @@
-"""The conformance suite of data sets: subclass it, say how your adapter is built and what it holds, and run pytest.
+"""The conformance suite of data sets.
+
+Subclass it, say how your adapter is built and what it holds, and run pytest:
 
 class TestMine(DatasetContract):
     counts: ClassVar = {"cases": 3, "questions": 60}
@@ -139,7 +141,8 @@ class DatasetContract:
                 f"{found.questions} questions were read where there are {whole.questions}"
             )
             assert found.notes != whole.notes, (
-                f"{found.questions} questions were read where there are {whole.questions}, and nothing was said"
+                f"{found.questions} questions were read where there are {whole.questions}, and "
+                "nothing was said"
             )
 
     # The contract

@@ -14,9 +14,12 @@ from memeval.records import EvalCase, EvalQuestion
 
 OPENING = (
     r"Components? (?P<who>[\w, ]+?) had fault (?P<fault>\w+)\. It began at (?P<time>.{16})\.",
-    r"Fault (?P<fault>\w+) was found on components? (?P<who>[\w, ]+?)\. It began at (?P<time>.{16})\.",
-    r"Components? (?P<who>[\w, ]+?) was hit by fault (?P<fault>\w+)\. The incident began at (?P<time>.{16})\.",
-    r"Components? (?P<who>[\w, ]+?) failed with fault (?P<fault>\w+)\. That was at (?P<time>.{16})\.",
+    r"Fault (?P<fault>\w+) was found on components? (?P<who>[\w, ]+?)\. It began at "
+    r"(?P<time>.{16})\.",
+    r"Components? (?P<who>[\w, ]+?) was hit by fault (?P<fault>\w+)\. The incident began "
+    r"at (?P<time>.{16})\.",
+    r"Components? (?P<who>[\w, ]+?) failed with fault (?P<fault>\w+)\. That was at "
+    r"(?P<time>.{16})\.",
     r"Components? (?P<who>[\w, ]+?) had an incident\. It began at (?P<time>.{16})\.",
     r"Components? (?P<who>[\w, ]+?) failed\. That was at (?P<time>.{16})\.",
     r"An incident hit components? (?P<who>[\w, ]+?)\. It began at (?P<time>.{16})\.",
@@ -135,11 +138,13 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         (best,) = [fault for fault, count in counts.items() if count == max(counts.values())]
         return best, {r.turn for r in found}
     if m := match(
-        r"An incident with fault (\w+)(?: and level (\w+))? began at .{16}\. Which component had the latest incident of .+ in the records\?"
+        r"An incident with fault (\w+)(?: and level (\w+))? began at .{16}\. Which "
+        r"component had the latest incident of .+ in the records\?"
     ):
         return one(where(fault=m[1], level=m[2] or ""), who)
     if m := match(
-        r"Which components are the likeliest root causes of the .+?(?: with symptom (\w+))?(?: at level (\w+))? that began at (.{16})\?"
+        r"Which components are the likeliest root causes of the .+?(?: with symptom "
+        r"(\w+))?(?: at level (\w+))? that began at (.{16})\?"
     ):
         (causes,) = later[m[3], m[1] or "", m[2] or ""]
         known = [r for r in rows if set(r.who) & set(causes)]
@@ -169,7 +174,8 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         ]
         return row.at[11:], {row.turn}
     if m := match(
-        r"How many days lie between the dates of the first and the latest incident of component (\w+)\?"
+        r"How many days lie between the dates of the first and the latest incident of "
+        r"component (\w+)\?"
     ):
         found = where(name=m[1])
         return numbers((found[-1].when.date() - found[0].when.date()).days), {
@@ -193,7 +199,8 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         assert where(name=m[1]) and where(fault=m[2])
         return one(where(name=m[1], fault=m[2]), lambda row: row.at[11:])
     if m := match(
-        r"The records contradict each other on the fault of components? ([\w, ]+) at (.{16})\. Which one does the record .+\?"
+        r"The records contradict each other on the fault of components? ([\w, ]+) at "
+        r"(.{16})\. Which one does the record .+\?"
     ):
         found = [r for r in rows if r.who == names(m[1]) and r.at == m[2] and r.fault]
         assert len({r.fault for r in found}) > 1

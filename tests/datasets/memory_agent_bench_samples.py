@@ -9,7 +9,10 @@ from typing import Any
 from memeval.datasets.locate import build
 from memeval.datasets.memory_agent_bench.adapter import MemoryAgentBench
 
-FACTS = "Here is a list of facts:\n0. St. John is the mayor of Lindow.\n1. Kim plays golf.\n2. Milo is the mayor of Lindow.\n"
+FACTS = (
+    "Here is a list of facts:\n0. St. John is the mayor of Lindow.\n1. Kim plays golf.\n2. Milo "
+    "is the mayor of Lindow.\n"
+)
 
 
 def row(source: str = "factconsolidation_sh_6k", **changes: Any) -> dict[str, Any]:

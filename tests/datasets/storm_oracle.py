@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from memeval.records import EvalCase, EvalQuestion
 
 LINE = re.compile(
-    r"Device (?P<device>\w+) had alert (?P<kind>\w+)\. Time: (?P<time>[\d-]{10} [\d:.]{12})\.(?: Port: (?P<port>\w+)\.)? "
-    r"Severity: (?P<severity>\w+)\. Message: (?P<message>.+?)\.(?: Trouble came from (?P<via>\w+)\.)?"
+    r"Device (?P<device>\w+) had alert (?P<kind>\w+)\. Time: (?P<time>[\d-]{10} "
+    r"[\d:.]{12})\.(?: Port: (?P<port>\w+)\.)? "
+    r"Severity: (?P<severity>\w+)\. Message: (?P<message>.+?)\.(?: Trouble came from "
+    r"(?P<via>\w+)\.)?"
 )
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 ROOTS = {"power_failure", "linecard_failure", "software_crash", "overheating"}
@@ -123,7 +125,8 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
     if m := match(r"Which alert did device (\w+) have first\?"):
         return (of(m[1])[0].kind, {of(m[1])[0].turn}) if of(m[1]) else (None, set())
     if m := match(
-        r"Which device had the alert right before the first alert (\w+)(?: on (\w+))? of device (\w+)\?"
+        r"Which device had the alert right before the first alert (\w+)(?: on (\w+))? of "
+        r"device (\w+)\?"
     ):
         place = lines.index(about(m[1], m[2], m[3])[0])
         return lines[place - 1].device, {lines[place - 1].turn, lines[place].turn}
@@ -139,7 +142,8 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         last = [one for one in lines if one.kind == m[1]][-1]
         return last.device, {last.turn}
     if m := match(
-        r"The lines on alert (\w+)(?: on (\w+))? of device (\w+) contradict each other\. What is its severity by the latest line\?"
+        r"The lines on alert (\w+)(?: on (\w+))? of device (\w+) contradict each other\. "
+        r"What is its severity by the latest line\?"
     ):
         found = about(m[1], m[2], m[3])
         assert len({one.severity for one in found}) > 1

@@ -73,7 +73,10 @@ def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
 def test_a_path_that_leads_nowhere_is_told(
     example: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, told: str
 ) -> None:
-    code = "from memeval.datasets.contract import Dataset\nclass Infoless(Dataset):\n    category_names = open = read = None\n"
+    code = (
+        "from memeval.datasets.contract import Dataset\nclass Infoless(Dataset):\n    "
+        "category_names = open = read = None\n"
+    )
     (tmp_path / "infoless.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(os.fspath(tmp_path))
     with pytest.raises(UserError, match=re.escape(told)):

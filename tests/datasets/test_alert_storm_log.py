@@ -10,7 +10,10 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
-HEADER = "LineId,Label,Timestamp,Date,Node,Time,NodeRepeat,Type,Component,Level,Content,EventId,EventTemplate"
+HEADER = (
+    "LineId,Label,Timestamp,Date,Node,Time,NodeRepeat,Type,Component,Level,Content,EventId,"
+    "EventTemplate"
+)
 
 
 def line(number: int, label: str, node: str, time: str) -> str:

@@ -51,7 +51,8 @@ PINS: dict[str, dict[str, Any]] = {
         "tenth": ("harbour/q9", "Which component had fault expired_certificate most recently?"),
         "last": (
             "orchard/q68",
-            "Which components are the likeliest root causes of the incident with symptom config_rollback at level pod that began at "
+            "Which components are the likeliest root causes of the incident with symptom "
+            "config_rollback at level pod that began at "
             "2024-05-14 21:09?",
         ),
     },

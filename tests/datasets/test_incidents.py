@@ -129,7 +129,8 @@ def tables(draw: st.DrawFn) -> list[str]:
                 rng.choice(["leak", "stall", "burn out", "drift", ""]),
             )
             rows.append(
-                f"{system},,{time:%Y-%m-%d %H:%M:%S},{name},{rng.choice(['pod', 'node', ''])},{fault},{rng.choice(['', '1', '600'])}"
+                f"{system},,{time:%Y-%m-%d %H:%M:%S},{name},{rng.choice(['pod', 'node', ''])},"
+                f"{fault},{rng.choice(['', '1', '600'])}"
             )
     return rows
 
@@ -307,7 +308,10 @@ def test_nezha_and_openrca_are_known_by_their_folders(tmp_path: Path) -> None:
     )
     folder = tmp_path / "openrca"
     folder.mkdir()
-    truth = '"level: pod\ncomponent: Redis{}\ntimestamp: 1.0\ndatetime: 2021-03-0{} 10:00:00\nreason: CPU fault"'
+    truth = (
+        '"level: pod\ncomponent: Redis{}\ntimestamp: 1.0\ndatetime: 2021-03-0{} '
+        '10:00:00\nreason: CPU fault"'
+    )
     write_table(folder, [truth.format(n, n) for n in (1, 2, 3)], "groundtruth", "agent-Bank.csv")
     (case,) = cases(folder)
     assert (case.case_id, [row.who for row in read(case)]) == (
@@ -322,7 +326,8 @@ def test_repeated_rows_and_lone_systems_are_noted(tmp_path: Path) -> None:
     assert notes == (
         "incidents: 1 of 16 rows repeat another one and are left out",
         "systems: 1 without incidents of two different times are left out",
-        "root causes: 2 of 5 later incidents hit a component without an earlier one; no question asks for their root cause",
+        "root causes: 2 of 5 later incidents hit a component without an earlier one; no question "
+        "asks for their root cause",
     )
 
 

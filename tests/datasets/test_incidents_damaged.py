@@ -116,7 +116,8 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
             "03[0]: field 'inject_pod' is missing",
         ),
         (
-            '{"03": [{"inject_time": 3, "inject_pod": "cart-579b9bff58-t2dbm", "inject_type": "x"}]}',
+            '{"03": [{"inject_time": 3, "inject_pod": "cart-579b9bff58-t2dbm", '
+            '"inject_type": "x"}]}',
             "field 'inject_time' is an integer, not a string",
         ),
         (

@@ -64,7 +64,8 @@ def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     assert notes == (
         "evidence: 4 of 9 strings are not turn ids: 2 repaired, 2 dropped",
         "evidence: 1 of 6 questions name no evidence",
-        "category 5: 1 of 2 questions carry an answer, which is ignored: the right answer is a refusal",
+        "category 5: 1 of 2 questions carry an answer, which is ignored: the right answer is a "
+        "refusal",
     )
 
 
@@ -180,7 +181,9 @@ def test_what_is_no_date(text: str) -> None:
 
 @given(st.datetimes(min_value=datetime(1000, 1, 1)))
 def test_dates_go_in_and_the_same_dates_come_out(time: datetime) -> None:
-    months = "January February March April May June July August September October November December".split()
+    months = (
+        "January February March April May June July August September October November December"
+    ).split()
     hour, half = time.hour % 12 or 12, "am" if time.hour < 12 else "pm"
     text = f"{hour}:{time.minute:02d} {half} on {time.day} {months[time.month - 1]}, {time.year}"
     assert parse_date(text) == time.replace(second=0, microsecond=0)

@@ -267,7 +267,8 @@ def test_bad_rows_name_line_question_and_field(
 def test_bad_turns_name_their_place(tmp_path: Path) -> None:
     bad = [[{"role": "user", "content": "x"}], [{"role": "system", "content": "x"}]]
     assert failure(tmp_path, row(haystack_sessions=bad)) == (
-        "line 1, conv-1_q0: haystack_sessions[2][0]: field 'role' is 'system', not one of ['user', 'assistant']."
+        "line 1, conv-1_q0: haystack_sessions[2][0]: field 'role' is 'system', not one of "
+        "['user', 'assistant']."
     )
 
 
@@ -278,9 +279,9 @@ def test_bad_ids(tmp_path: Path) -> None:
     )
     assert "line 2, conv-1_q0: field 'question_id' occurs twice" in failure(tmp_path, row(), row())
     told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
-    assert (
-        told
-        == "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: they must follow one another."
+    assert told == (
+        "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: "
+        "they must follow one another."
     )
 
 

@@ -66,7 +66,8 @@ def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> N
     assert opened.notes == (
         "evidence: 9 of 2815 strings are not turn ids: 6 repaired, 3 dropped",
         "evidence: 4 of 1986 questions name no evidence",
-        "category 5: 2 of 446 questions carry an answer, which is ignored: the right answer is a refusal",
+        "category 5: 2 of 446 questions carry an answer, which is ignored: the right answer is a "
+        "refusal",
     )
     assert verify(LOCOMO, data_dir).right
     assert verify(LOCOMO_AUDIT, data_dir).right
@@ -213,9 +214,9 @@ def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Pat
     copy.write_bytes(path.read_bytes())
     with pytest.raises(UserError) as caught:
         locomo(copy, labels="exclude").open()
-    assert (
-        str(caught.value)
-        == f"data set 'locomo_audit' is not on this machine: {tmp_path / 'locomo_audit_errors.json'} is missing."
+    assert str(caught.value) == (
+        f"data set 'locomo_audit' is not on this machine: "
+        f"{tmp_path / 'locomo_audit_errors.json'} is missing."
     )
     assert caught.value.hints[0] == "get it:      python -m memeval data fetch locomo_audit"
     text = path.with_name("locomo_audit_errors.json").read_text(encoding="utf-8")

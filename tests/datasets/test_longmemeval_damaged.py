@@ -37,11 +37,13 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         (item(answer=""), "FILE: record 1 (q1): field 'answer' is empty."),
         (
             item(question_date="tomorrow"),
-            "FILE: record 1 (q1): field 'question_date' is 'tomorrow', not a date like '2023/05/30 (Tue) 23:40'.",
+            "FILE: record 1 (q1): field 'question_date' is 'tomorrow', not a date like "
+            "'2023/05/30 (Tue) 23:40'.",
         ),
         (
             item(haystack_dates=["2023/13/01 (Mon) 10:00", "2023/05/30 (Tue) 09:00"]),
-            "FILE: record 1 (q1): field 'haystack_dates[0]' is '2023/13/01 (Mon) 10:00', not a date like '2023/05/30 (Tue) 23:40'.",
+            "FILE: record 1 (q1): field 'haystack_dates[0]' is '2023/13/01 (Mon) 10:00', not a "
+            "date like '2023/05/30 (Tue) 23:40'.",
         ),
         (
             item(haystack_dates=["2023/05/30 (Tue) 09:00"]),
@@ -73,15 +75,18 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             odd_turn(role=1),
-            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not a string.",
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'role' is an integer, not a "
+            "string.",
         ),
         (
             odd_turn(has_answer="yes"),
-            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is a string, not a boolean.",
+            "FILE: record 1 (q1) haystack_sessions[0][0]: field 'has_answer' is a string, not a "
+            "boolean.",
         ),
         (
             item(haystack_sessions=[], haystack_dates=[], haystack_session_ids=[]),
-            "FILE: record 1 (q1): field 'haystack_sessions' is empty, though the question has an answer in it.",
+            "FILE: record 1 (q1): field 'haystack_sessions' is empty, though the question has an "
+            "answer in it.",
         ),
         (
             item(question_id="q0"),
@@ -124,7 +129,10 @@ def test_a_file_that_breaks_off_is_an_error_at_its_record(tmp_path: Path, share:
     read = []
     with pytest.raises(
         UserError,
-        match=r"longmemeval.json is not JSON that can be read: .*, in record \d+ \(the file ends there: is it cut off\?\)",
+        match=(
+            r"longmemeval.json is not JSON that can be read: .*, in record \d+ \(the file ends "
+            r"there: is it cut off\?\)"
+        ),
     ) as caught:
         read.extend(opened(path).cases())
     assert f"in record {len(read)} " in str(caught.value)

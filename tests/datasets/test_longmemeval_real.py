@@ -75,9 +75,8 @@ def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
         {"ability": "ABS"},
     )
     assert first.asked_at == datetime(2023, 6, 6, 8, 19)
-    assert (
-        first.text
-        == "How many engineers do I lead when I just started my new role as Software Engineer Manager?"
+    assert first.text == (
+        "How many engineers do I lead when I just started my new role as Software Engineer Manager?"
     )
     assert [one.question_id for one in (tenth, last)] == [TENTH, LAST]
 

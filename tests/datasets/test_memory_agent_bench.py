@@ -155,7 +155,10 @@ def test_titles_are_looked_up_by_number(tmp_path: Path) -> None:
     path = write(tmp_path, [row("recsys_redial", answers=[[7], ["12"]])])
     with pytest.raises(
         UserError,
-        match=r"record 0: field 'answers\[0\]' holds the number of a title that no entity2id.json beside the file explains",
+        match=(
+            r"record 0: field 'answers\[0\]' holds the number of a title that no "
+            r"entity2id.json beside the file explains"
+        ),
     ):
         questions(path)
     write(

@@ -30,7 +30,10 @@ def test_sentences_joined_are_the_text(text: str) -> None:
 
 
 def test_a_fact_with_a_serial_number_is_one_sentence() -> None:
-    text = "IdentityInputs:\n0. Thomas Kyd was born in St. Albans.\n1. It was founded by L. Ron Hubbard. Twice.\n"
+    text = (
+        "IdentityInputs:\n0. Thomas Kyd was born in St. Albans.\n1. It was founded by L. Ron "
+        "Hubbard. Twice.\n"
+    )
     assert list(sentences(text)) == [
         "IdentityInputs:\n",
         "0. Thomas Kyd was born in St. Albans.\n",

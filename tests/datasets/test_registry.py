@@ -21,7 +21,10 @@ def test_a_name_that_is_not_known_gets_the_nearest_one() -> None:
         dataset_info("locmo")
     with pytest.raises(
         UserError,
-        match=r"unknown data set 'locomo_audit'\. Did you mean: locomo.* Available: .*demo, .*locomo",
+        match=(
+            r"unknown data set 'locomo_audit'\. Did you mean: locomo.* Available: .*demo, "
+            r".*locomo"
+        ),
     ):
         build("locomo_audit", Path("x"))
 

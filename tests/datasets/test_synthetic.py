@@ -67,7 +67,8 @@ class Reader:
         """The answers to a question, and the turns that hold them; nothing where nobody tells."""
         text = question.text
         if match := re.fullmatch(
-            r"(?:According to (\w+), w|W)\w+ is (\w+)'s ([\w ]+?)( now)?\?( The last correction counts\.)?",
+            r"(?:According to (\w+), w|W)\w+ is (\w+)'s ([\w ]+?)( now)?\?( The last "
+            r"correction counts\.)?",
             text,
         ):
             source, owner, attribute, *_ = match.groups()
@@ -218,7 +219,8 @@ def test_cases_do_not_depend_on_how_many_there_are() -> None:
 
 def test_another_process_makes_the_same() -> None:
     code = (
-        "from pathlib import Path; from memeval.datasets.locate import build; d = build('synthetic', Path('x'), tokens=2000, n_cases=1);"
+        "from pathlib import Path; from memeval.datasets.locate import build; d = "
+        "build('synthetic', Path('x'), tokens=2000, n_cases=1);"
         "print(d.open().sha256); print(repr(list(d.cases())))"
     )
     told = {
@@ -228,7 +230,8 @@ def test_another_process_makes_the_same() -> None:
         for _ in range(2)
     }
     assert told == {
-        f"{build('synthetic', NOWHERE, tokens=2000, n_cases=1).open().sha256}\n{cases(tokens=2000, n_cases=1)!r}\n"
+        f"{build('synthetic', NOWHERE, tokens=2000, n_cases=1).open().sha256}\n"
+        f"{cases(tokens=2000, n_cases=1)!r}\n"
     }
 
 

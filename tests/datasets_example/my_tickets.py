@@ -55,7 +55,8 @@ class Tickets(Dataset):
             case = self._case(Fields.of(self.path, f"record {index}", ticket))
             if case.case_id in known:
                 raise UserError(
-                    f"{self.path}: record {index}: field 'id' is '{case.case_id}', as an earlier record's."
+                    f"{self.path}: record {index}: field 'id' is '{case.case_id}', as an earlier "
+                    "record's."
                 )
             known.add(case.case_id)
             yield case
@@ -80,15 +81,15 @@ def _question(question: Fields, question_id: str, turns: set[str]) -> EvalQuesti
     kind = question.text("kind")
     if kind not in ("fact", "none"):
         raise question.wrong("kind", f"is '{kind}', not fact or none")
-    told = kind == "fact"
-    evidence = tuple(f"m{question.integer('message')}" for _ in range(told))
+    answerable = kind == "fact"
+    evidence = tuple(f"m{question.integer('message')}" for _ in range(answerable))
     return EvalQuestion(
         question_id=question_id,
         text=question.answer("question"),
         category=kind,
-        gold=(question.answer("answer"),) if told else (),
+        gold=(question.answer("answer"),) if answerable else (),
         evidence=tuple(turn_id for turn_id in evidence if turn_id in turns),
-        answerable=told,
+        answerable=answerable,
     )
 
 

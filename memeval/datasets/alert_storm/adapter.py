@@ -98,11 +98,13 @@ class AlertStormSettings(DatasetSettings):
             and self.duplicate_rate + self.flap_rate < 1
         ):
             raise UserError(
-                "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less than 1 together"
+                "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less "
+                "than 1 together"
             )
         if self.shape.firsts <= self.n_root_causes:
             raise UserError(
-                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines besides duplicates and flapping links: "
+                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines besides "
+                "duplicates and flapping links: "
                 f"too few for {self.n_root_causes} root causes and a symptom"
             )
 

@@ -287,7 +287,10 @@ def severity(seen: Seen) -> Iterator[Draft]:
         if len({one.alert.severity for one in lines}) > 1
     ]
     for lines in draw(seen.rng, found, OFFERED):
-        text = f"The lines on {_alert(lines[0].alert)} contradict each other. What is its severity by the latest line?"
+        text = (
+            f"The lines on {_alert(lines[0].alert)} contradict each other. What is its severity "
+            "by the latest line?"
+        )
         yield seen.ask("CR", "severity", text, (lines[-1].alert.severity,), lines)
 
 

@@ -13,9 +13,12 @@ from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
 LEGEND = (
-    "How to read the alerts: an alert that follows from trouble elsewhere names the neighbour that the trouble came from. "
-    "The alert of a root cause names no neighbour. Alerts link_down and link_up tell of flapping links, which are no root causes. "
-    "A line with the same device, kind and port as an earlier one is a duplicate; where its severity differs, the latest line holds."
+    "How to read the alerts: an alert that follows from trouble elsewhere names the neighbour "
+    "that the trouble came from. "
+    "The alert of a root cause names no neighbour. Alerts link_down and link_up tell of flapping "
+    "links, which are no root causes. "
+    "A line with the same device, kind and port as an earlier one is a duplicate; where its "
+    "severity differs, the latest line holds."
 )
 
 
@@ -55,7 +58,8 @@ def text(alert: Alert) -> str:
     port = f" Port: {alert.port}." if alert.port else ""
     via = f" Trouble came from {alert.via}." if alert.via else ""
     return (
-        f"Device {alert.device} had alert {alert.kind}. Time: {day(alert.time)} {clock(alert.time)}.{port} "
+        f"Device {alert.device} had alert {alert.kind}. Time: {day(alert.time)} "
+        f"{clock(alert.time)}.{port} "
         f"Severity: {alert.severity}. Message: {alert.message}.{via}"
     )
 

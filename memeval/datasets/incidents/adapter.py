@@ -43,7 +43,8 @@ class IncidentSettings(DatasetSettings):
         super().__post_init__()
         if not 0 < self.history_share < 1:
             raise UserError(
-                f"dataset.history_share must be more than 0 and less than 1, not {self.history_share}"
+                "dataset.history_share must be more than 0 and less than 1, not "
+                f"{self.history_share}"
             )
         for name, least in (("questions_per_case", 1), ("root_causes_per_case", 0)):
             if getattr(self, name) < least:
@@ -72,7 +73,7 @@ class Incidents(NetOps):
         return iter(self._cases)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """A@1, A@3, A@5 and MAR over the answered root-cause questions; None where there are none."""
+        """A@1, A@3, A@5 and MAR of the answered root-cause questions; None if there are none."""
         rows = [
             record
             for record in records
@@ -118,7 +119,8 @@ class Incidents(NetOps):
         cases = [self._case(name) for name, (_, later) in self._systems.items() if later]
         if not cases:
             raise UserError(
-                f"{self.path}: no system has incidents of two different times, an earlier and a later one."
+                f"{self.path}: no system has incidents of two different times, an earlier and a "
+                "later one."
             )
         return cases
 
@@ -157,7 +159,10 @@ class Incidents(NetOps):
             for row in later
         )
         if new:
-            yield f"root causes: {new} of {len(asked)} later incidents hit a component without an earlier one; no question asks for their root cause"
+            yield (
+                f"root causes: {new} of {len(asked)} later incidents hit a component without an "
+                "earlier one; no question asks for their root cause"
+            )
 
 
 def _names(rows: Iterable[Incident]) -> frozenset[str]:

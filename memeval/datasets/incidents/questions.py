@@ -1,4 +1,4 @@
-"""Questions about past incidents: templates by ability, gold and evidence computed from the table."""
+"""Questions about past incidents, by template. Gold and evidence are computed from the table."""
 
 from __future__ import annotations
 
@@ -151,7 +151,10 @@ def component_at(history: History) -> Iterator[Draft]:
 
 def duration_of(history: History) -> Iterator[Draft]:
     for one in history.offered([one for one in history.past if one.over_id and history.alone(one)]):
-        text = f"How long did the incident of {named(one.incident)} last that began at {moment(one.incident)}?"
+        text = (
+            f"How long did the incident of {named(one.incident)} last that began at "
+            f"{moment(one.incident)}?"
+        )
         gold = (amount(one.incident.duration_s or 0, "second"),)
         yield Draft(
             ability="IE",
@@ -222,7 +225,8 @@ def similar_incident(history: History) -> Iterator[Draft]:
             level = f" and level {later.level}" if later.level else ""
             text = (
                 f"An incident with fault {later.fault}{level} began at {moment(later)}. "
-                f"Which component had the latest incident of the same fault{' and level' if later.level else ''} in the records?"
+                "Which component had the latest incident of the same "
+                f"fault{' and level' if later.level else ''} in the records?"
             )
             yield history.ask(
                 "MR",
@@ -244,7 +248,10 @@ def root_causes(history: History) -> Iterator[Draft]:
             continue
         symptom = f" with symptom {later.fault}" if later.fault else ""
         level = f" at level {later.level}" if later.level else ""
-        text = f"Which components are the likeliest root causes of the incident{symptom}{level} that began at {moment(later)}?"
+        text = (
+            f"Which components are the likeliest root causes of the incident{symptom}{level} that "
+            f"began at {moment(later)}?"
+        )
         before = [one for name in later.components for one in history.components[name]]
         like = [one for one in before if one.incident.fault == later.fault]
         yield history.ask(
@@ -266,7 +273,10 @@ def failed_first(history: History) -> Iterator[Draft]:
         first, second = history.components[name][0], history.components[other][0]
         if name != other and history.alone(first) and history.alone(second):
             earlier = name if first.incident.time < second.incident.time else other
-            text = f"Which of the two had its first incident earlier: component {name} or component {other}?"
+            text = (
+                f"Which of the two had its first incident earlier: component {name} or component "
+                f"{other}?"
+            )
             yield history.ask("TR", "order", text, (earlier,), first, second)
 
 
@@ -290,7 +300,10 @@ def next_after(history: History) -> Iterator[Draft]:
     ]
     for one, after in draw(history.rng, pairs, OFFERED):
         if not set(one.incident.components) & set(after.incident.components):
-            text = f"Which component had the next incident after the one of {named(one.incident)} at {moment(one.incident)}?"
+            text = (
+                f"Which component had the next incident after the one of {named(one.incident)} at "
+                f"{moment(one.incident)}?"
+            )
             yield history.ask("TR", "next", text, names_of(after.incident), one, after)
 
 
@@ -312,7 +325,10 @@ def days_between(history: History) -> Iterator[Draft]:
     for name, found in history.components.items():
         days = (found[-1].incident.time.date() - found[0].incident.time.date()).days
         if days > 1:
-            text = f"How many days lie between the dates of the first and the latest incident of component {name}?"
+            text = (
+                "How many days lie between the dates of the first and the latest incident of "
+                f"component {name}?"
+            )
             yield history.ask(
                 "TR", "distance", text, counted(days, "day"), found[0], found[-1], form=IN_WORDS
             )
@@ -325,7 +341,10 @@ def days_since(history: History) -> Iterator[Draft]:
         last = history.components[name][-1]
         days = (later.time.date() - last.incident.time.date()).days
         if days > 1:
-            text = f"It is {day(later.time)}. By the records, how many days ago did component {name} last fail?"
+            text = (
+                f"It is {day(later.time)}. By the records, how many days ago did component {name} "
+                "last fail?"
+            )
             yield history.ask(
                 "TR", "since", text, counted(days, "day"), last, at=later.time, form=IN_WORDS
             )
@@ -362,10 +381,11 @@ def latest_time(history: History) -> Iterator[Draft]:
 
 
 def contradiction(history: History) -> Iterator[Draft]:
-    """Where the table says two things of one component and minute: the record entered last holds."""
+    """Where two records of a component and minute differ: the one entered last holds."""
     for found in history.disputed.values():
         text = (
-            f"The records contradict each other on the fault of {named(found[-1].incident)} at {moment(found[-1].incident)}. "
+            f"The records contradict each other on the fault of {named(found[-1].incident)} at "
+            f"{moment(found[-1].incident)}. "
             "Which one does the record entered last name?"
         )
         yield history.ask("CR", "contradiction", text, (found[-1].incident.fault,), *found)

@@ -84,7 +84,8 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
     notes = [*_clock_notes(contents)]
     if len(once) < len(rows):
         notes.append(
-            f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are left out"
+            f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are "
+            "left out"
         )
     return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
 
@@ -109,7 +110,7 @@ def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
 
 
 def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
-    """The rows of one file, by its schema: a JSON file is Nezha's, a table is known by its columns."""
+    """The rows of a file. A JSON file is Nezha's; a table is recognised by its columns."""
     if path.suffix == ".json":
         return _nezha(path, content)
     names = header(content, path)
@@ -242,7 +243,8 @@ def _check_names(path: Path, incidents: list[Incident]) -> None:
             first = spelt.setdefault((row.system, kind, shown.lower()), name)
             if first != name:
                 raise UserError(
-                    f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as {quoted(shown)}."
+                    f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as "
+                    f"{quoted(shown)}."
                 )
 
 

@@ -41,7 +41,8 @@ class SafeRedirects(HTTPRedirectHandler):
         if after.username or after.password:
             fp.close()
             raise WorldError(
-                f"{without_userinfo(req.full_url)} redirects to an address with a user name: it is not followed."
+                f"{without_userinfo(req.full_url)} redirects to an address with a user name: it "
+                "is not followed."
             )
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and before.netloc != after.netloc:
@@ -79,11 +80,20 @@ def unreachable(url: str, error: Exception) -> str:
     )
     host = urlsplit(url).hostname or url
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return f"{url} can't be reached: the certificate of {host} is not valid ({one_line(getattr(reason, 'verify_message', reason))})."
+        return (
+            f"{url} can't be reached: the certificate of {host} is not valid "
+            f"({one_line(getattr(reason, 'verify_message', reason))})."
+        )
     if isinstance(reason, ssl.SSLError):
-        return f"{url} can't be reached: no secure connection to {host} (TLS: {one_line(getattr(reason, 'reason', None) or reason)})."
+        return (
+            f"{url} can't be reached: no secure connection to {host} (TLS: "
+            f"{one_line(getattr(reason, 'reason', None) or reason)})."
+        )
     if isinstance(reason, socket.gaierror):
-        return f"{url} can't be reached: the name {host} is not found ({one_line(reason.strerror or reason)})."
+        return (
+            f"{url} can't be reached: the name {host} is not found "
+            f"({one_line(reason.strerror or reason)})."
+        )
     if isinstance(reason, ConnectionRefusedError):
         return f"{url} can't be reached: {host} refuses the connection."
     if isinstance(reason, TimeoutError):

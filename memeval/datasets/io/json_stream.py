@@ -1,4 +1,4 @@
-"""Streams a JSON file that is one long list: one item is held at a time, whatever the file's size."""
+"""Streams a JSON file that is one long list: only one item is in memory at a time."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
         )
     if missing := next((name for name in columns if name not in names), None):
         raise UserError(
-            f"{path}: line 1: column '{missing}' is missing; there is {one_line(', '.join(names), 4 * SHOWN)}."
+            f"{path}: line 1: column '{missing}' is missing; there is "
+            f"{one_line(', '.join(names), 4 * SHOWN)}."
         )
     rows = [
         _row(path=path, number=number, names=names, cells=cells) for number, cells in lines if cells
@@ -47,7 +48,8 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
 def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> Fields:
     if len(cells) != len(names):
         raise UserError(
-            f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} columns: is the file cut off?"
+            f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} columns: "
+            "is the file cut off?"
         )
     return Fields(path=path, record=f"line {number}", values=dict(zip(names, cells, strict=True)))
 

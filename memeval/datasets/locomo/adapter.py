@@ -145,7 +145,8 @@ class Locomo(Dataset):
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
                 raise UserError(
-                    f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be unique."
+                    f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be "
+                    "unique."
                 )
         return [_corrected(case, corrections.get(index, {})) for index, case in enumerate(cases)]
 
@@ -156,7 +157,8 @@ class Locomo(Dataset):
         digest, _, _ = self._content
         if digest != LOCOMO.sha256:
             raise UserError(
-                f"dataset.labels={self.settings.labels}: the audit goes by the registered locomo10.json, and {self.path} is another file.",
+                f"dataset.labels={self.settings.labels}: the audit goes by the registered "
+                f"locomo10.json, and {self.path} is another file.",
                 "use dataset.labels=original",
             )
         _, content = self._audit
@@ -199,7 +201,8 @@ class Locomo(Dataset):
         repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
         if odd:
             yield (
-                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are not turn ids: "
+                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are "
+                "not turn ids: "
                 f"{repaired} repaired, {len(odd) - repaired} dropped"
             )
         without = sum(not question.evidence for case in self._whole for question in case.questions)
@@ -208,14 +211,22 @@ class Locomo(Dataset):
         adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
-            yield f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is ignored: the right answer is a refusal"
+            yield (
+                f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is "
+                "ignored: the right answer is a refusal"
+            )
         if self.settings.labels != "original" and not self._audit[0]:
             yield "labels: the audit file is not the registered one"
         if self.settings.labels == "exclude":
-            yield f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
+            yield (
+                f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
+            )
         if self.settings.labels == "corrected":
             changes = [change for case in self._corrections.values() for change in case.values()]
-            yield f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of {len(changes)} questions taken from the audit"
+            yield (
+                f"labels: gold of {sum(c.corrupts_score for c in changes)} and evidence of "
+                f"{len(changes)} questions taken from the audit"
+            )
 
     @cached_property
     def _cited(self) -> Mapping[str, tuple[str, ...]]:

@@ -12,10 +12,14 @@ LOCOMO = DatasetInfo(
     sha256="79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
     size_bytes=2_805_274,
     licence="CC BY-NC 4.0",
-    citation="Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents, ACL 2024",
+    citation=(
+        "Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents, ACL 2024"
+    ),
     counts={"cases": 10, "sessions": 272, "turns": 5_882, "questions": 1_986},
     variants={
-        "8f941d1c22ab3dee4cb72521fbccc82d24c30208590a15b0b4005a2f927ff769": "an edited copy (issue 27: 26 questions changed, one gone)",
+        "8f941d1c22ab3dee4cb72521fbccc82d24c30208590a15b0b4005a2f927ff769": (
+            "an edited copy (issue 27: 26 questions changed, one gone)"
+        ),
     },
 )
 

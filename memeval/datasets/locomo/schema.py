@@ -55,7 +55,8 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         if count > 1:
             raise talk.wrong(
                 "dia_id",
-                f"{quoted(turn_id)} occurs {count} times; it must be unique within the conversation",
+                f"{quoted(turn_id)} occurs {count} times; it must be unique within the "
+                "conversation",
             )
     questions = tuple(
         _question(qa, f"{case_id}/q{index}", turn_ids)

@@ -149,7 +149,8 @@ class LocomoMc10(Dataset):
         notes = [self._evidence.note()] if self._evidence else []
         if self._twice:
             notes.append(
-                f"choices: {self._twice} of {self._questions} questions show a choice twice; both places count as the same answer"
+                f"choices: {self._twice} of {self._questions} questions show a choice twice; both "
+                "places count as the same answer"
             )
         return tuple(notes)
 
@@ -210,10 +211,16 @@ class LocomoMc10(Dataset):
     def _file_notes(self) -> Iterator[str]:
         yield from excerpt_notes(self.info, self._digest)
         if self.info.url and self.info.sha256 is None and not excerpt_of(self.info, self._digest):
-            yield f"the data file's sha256 is {self._digest[:12]}…; none is registered to compare it with"
+            yield (
+                f"the data file's sha256 is {self._digest[:12]}…; none is registered to compare "
+                "it with"
+            )
         if not self._joinable:
             what = "is not the registered file" if self._original_path.is_file() else "is missing"
-            yield f"evidence: none, since {self._original_path.name} {what}; retrieval is not measured"
+            yield (
+                f"evidence: none, since {self._original_path.name} {what}; retrieval is not "
+                "measured"
+            )
 
     def _derived_notes(self) -> tuple[str, ...]:
         return (
@@ -280,7 +287,8 @@ class LocomoMc10(Dataset):
         samples = parse_json(found[2], self._original_path)
         if not isinstance(samples, list) or not samples:
             raise UserError(
-                f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a list of conversations."
+                f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a "
+                "list of conversations."
             )
         return [
             Fields.of(self._original_path, f"record {index}", sample)
@@ -299,7 +307,9 @@ class LocomoMc10(Dataset):
 def _derived_note(made_from: Mapping[str, Any]) -> str:
     """What every report says of derived rows."""
     return (
-        f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} (sha256 "
-        f"{str(made_from.get('sha256'))[:12]}…) with derive_seed={made_from.get('seed')}, wrong choices drawn from other questions' "
+        f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} "
+        "(sha256 "
+        f"{str(made_from.get('sha256'))[:12]}…) with derive_seed={made_from.get('seed')}, wrong "
+        "choices drawn from other questions' "
         "answers; the figures compare with no published ones"
     )

@@ -69,7 +69,10 @@ class Evidence:
         rest = "; ".join(
             f"{self.counts[key]} {what}" for key, what in told.items() if self.counts[key]
         )
-        return f"evidence: {joined} of {total} questions have theirs from {self.file}, by place{f'; {rest}' if rest else ''}"
+        return (
+            f"evidence: {joined} of {total} questions have theirs from {self.file}, by "
+            f"place{f'; {rest}' if rest else ''}"
+        )
 
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:

@@ -98,7 +98,8 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
         if conversation in ended:
             raise first.fields.wrong(
                 "question_id",
-                f"goes back to {quoted(conversation)}, whose lines ended before: they must follow one another",
+                f"goes back to {quoted(conversation)}, whose lines ended before: they must follow "
+                "one another",
             )
         ended.add(conversation)
         yield _case(first, rows)
@@ -130,7 +131,8 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
             if row.fields.items(name) != first.fields.values[name]:
                 raise row.fields.wrong(
                     name,
-                    f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a conversation share one haystack",
+                    f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a "
+                    "conversation share one haystack",
                 )
         questions[row.question_id] = _question(row)
     return EvalCase(
@@ -234,7 +236,8 @@ def _question(row: Row) -> EvalQuestion:
     if choices[right] != answer:
         raise fields.wrong(
             "answer",
-            f"is {quoted(answer)}, and correct_choice_index={right} points at {quoted(choices[right])}",
+            f"is {quoted(answer)}, and correct_choice_index={right} points at "
+            f"{quoted(choices[right])}",
         )
     answerable = TYPES[kind] != ADVERSARIAL
     return EvalQuestion(

@@ -104,7 +104,8 @@ class LongMemEval(Dataset):
             (question,) = item.case.questions
             if question.question_id in seen:
                 raise UserError(
-                    f"{self.path}: record {index}: question_id {quoted(question.question_id)} occurs twice; it must be unique."
+                    f"{self.path}: record {index}: question_id {quoted(question.question_id)} "
+                    "occurs twice; it must be unique."
                 )
             seen.add(question.question_id)
             self._count(item, question)
@@ -124,10 +125,21 @@ class LongMemEval(Dataset):
     def notes(self) -> tuple[str, ...]:
         odd, total = self._odd, self._odd["questions"]
         found = {
-            "without": f"evidence: {odd['without']} of {total} questions flag no turn that is remembered, and enter no retrieval metric",
-            "early": f"time: {odd['early']} of {total} questions are asked before a session of their history; it is remembered too",
-            "repeats": f"sessions: {odd['repeats']} histories repeat a session; each is a session of its own",
-            "silent": f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}",
+            "without": (
+                f"evidence: {odd['without']} of {total} questions flag no turn that is "
+                "remembered, and enter no retrieval metric"
+            ),
+            "early": (
+                f"time: {odd['early']} of {total} questions are asked before a session of their "
+                "history; it is remembered too"
+            ),
+            "repeats": (
+                f"sessions: {odd['repeats']} histories repeat a session; each is a session of its "
+                "own"
+            ),
+            "silent": (
+                f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}"
+            ),
         }
         return tuple(line for name, line in found.items() if odd[name])
 

@@ -6,7 +6,10 @@ from memeval.datasets.contract import DatasetInfo, Excerpt
 
 _LONGMEMEVAL = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main/"
 
-_WU = "Wu et al., LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory, ICLR 2025"
+_WU = (
+    "Wu et al., LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory, ICLR "
+    "2025"
+)
 
 LONGMEMEVAL_S = DatasetInfo(
     name="longmemeval_s",
@@ -41,7 +44,10 @@ LONGMEMEVAL_M = DatasetInfo(
 
 LONGMEMEVAL_ORACLE = DatasetInfo(
     name="longmemeval_oracle",
-    title="LongMemEval oracle: 500 questions, each with the sessions that hold the answer and no others",
+    title=(
+        "LongMemEval oracle: 500 questions, each with the sessions that hold the answer and no "
+        "others"
+    ),
     file="longmemeval/longmemeval_oracle.json",
     url=f"{_LONGMEMEVAL}longmemeval_oracle.json",
     sha256=None,

@@ -100,6 +100,7 @@ def kind_of(question: EvalQuestion) -> str:
         return ABSTENTION
     if question.category not in KIND_OF:
         raise UserError(
-            f"judge=longmemeval has no prompt for the question type '{question.category}'; it has {', '.join(KIND_OF)}"
+            f"judge=longmemeval has no prompt for the question type '{question.category}'; it has "
+            f"{', '.join(KIND_OF)}"
         )
     return KIND_OF[str(question.category)]

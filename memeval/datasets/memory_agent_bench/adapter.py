@@ -84,7 +84,7 @@ class MemoryAgentBench(Dataset):
         return self.path if self.path.is_file() else self.path / FILES[self.settings.split]
 
     def open(self) -> LoadedDataset:
-        """Reads the outline of all rows, so that mistakes in it are reported before a run starts."""
+        """Reads the outline of all rows: mistakes in it are reported before a run starts."""
         try:
             digest = file_digest(self._file)
         except FileNotFoundError:
@@ -121,7 +121,8 @@ class MemoryAgentBench(Dataset):
             self._chosen(source) and source in categories for source in sources
         ):
             raise UserError(
-                f"dataset.subset={self.settings.subset} is not one of dataset.categories={list(categories)}: no questions are left"
+                f"dataset.subset={self.settings.subset} is not one of "
+                f"dataset.categories={list(categories)}: no questions are left"
             )
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
@@ -148,7 +149,8 @@ class MemoryAgentBench(Dataset):
             ids.update(name for name in row.ids if name)
             if (first := seen.setdefault(row.content_sha256, row.index)) != row.index:
                 raise UserError(
-                    f"{self._file}: record {row.index} has the context and the questions of record {first}."
+                    f"{self._file}: record {row.index} has the context and the questions of "
+                    f"record {first}."
                 )
         if not sources:
             raise UserError(f"{self._file} holds no row.")

@@ -12,7 +12,10 @@ MEMORY_AGENT_BENCH = DatasetInfo(
     sha256=None,
     size_bytes=3_293_442,
     licence="MIT",
-    citation="Hu et al., Evaluating Memory in LLM Agents via Incremental Multi-Turn Interactions, 2025, arXiv 2507.05257",
+    citation=(
+        "Hu et al., Evaluating Memory in LLM Agents via Incremental Multi-Turn Interactions, "
+        "2025, arXiv 2507.05257"
+    ),
     counts={"cases": 8, "questions": 800},
     files=(
         FileInfo(
@@ -23,8 +26,10 @@ MEMORY_AGENT_BENCH = DatasetInfo(
         ),
     ),
     by_hand=(
-        "take huggingface.co/datasets/ai-hyz/MemoryAgentBench, which offers Parquet, and save each split as a JSON list or JSON lines: "
-        "<data folder>/memoryagentbench/{Accurate_Retrieval,Test_Time_Learning,Long_Range_Understanding,Conflict_Resolution}.json"
+        "take huggingface.co/datasets/ai-hyz/MemoryAgentBench, which offers Parquet, and save "
+        "each split as a JSON list or JSON lines: "
+        "<data folder>/memoryagentbench/{Accurate_Retrieval,Test_Time_Learning,"
+        "Long_Range_Understanding,Conflict_Resolution}.json"
     ),
 )
 

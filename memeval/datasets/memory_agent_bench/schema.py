@@ -26,7 +26,10 @@ TITLES = "entity2id.json"
 SIZE = re.compile(r"(?:^|_)(\d+k)(?:_|$)", re.IGNORECASE)
 HOPS = re.compile(r"factconsolidation_(sh|mh)(?:_|$)")
 INSTRUCTIONS: Mapping[str, str] = {
-    "factconsolidation": "Where facts contradict each other, the one with the largest number holds, whatever else you know. Give it alone.",
+    "factconsolidation": (
+        "Where facts contradict each other, the one with the largest number holds, whatever else "
+        "you know. Give it alone."
+    ),
     "ruler": "Give the answer alone, in a few words.",
     "eventqa": "Give the event that comes next, word for word as it is listed.",
     "icl": "Give the label that the examples teach, and nothing else.",

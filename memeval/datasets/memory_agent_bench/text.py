@@ -53,7 +53,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _parts(sentence: str, tokens: int) -> Iterator[str]:
-    """The sentence whole where it fits, else its words, and of a word that does not fit its tokens."""
+    """The whole sentence if it fits, else its words; the tokens of a word that does not fit."""
     if count_tokens(sentence) <= tokens:
         yield sentence
         return

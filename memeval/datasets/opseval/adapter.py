@@ -51,7 +51,8 @@ class OpsEvalSettings(DatasetSettings):
         DatasetSettings.__post_init__(self)
         if self.folds < 2:
             raise UserError(
-                f"dataset.folds must be at least 2, not {self.folds}: what is asked is never in memory"
+                f"dataset.folds must be at least 2, not {self.folds}: what is asked is never in "
+                "memory"
             )
 
 
@@ -81,7 +82,8 @@ class OpsEval(Dataset):
         )
         if next(self.cases(), None) is None:
             raise UserError(
-                f"data set '{self.info.name}': no questions are left after filtering (framing, categories, language, topics)"
+                f"data set '{self.info.name}': no questions are left after filtering (framing, "
+                "categories, language, topics)"
             )
         return loaded
 

@@ -56,7 +56,10 @@ OPSEVAL = DatasetInfo(
     sha256=None,
     size_bytes=sum(size for _, _, size in _FILES),
     licence="Apache 2.0",
-    citation="Liu et al., OpsEval: A Comprehensive IT Operations Benchmark Suite for Large Language Models, 2024, arXiv 2310.07637",
+    citation=(
+        "Liu et al., OpsEval: A Comprehensive IT Operations Benchmark Suite for Large Language "
+        "Models, 2024, arXiv 2310.07637"
+    ),
     counts={"questions": 2_596},
     files=tuple(
         FileInfo(

@@ -57,7 +57,8 @@ class SyntheticSettings(DatasetSettings):
         changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
         if self.path and changed:
             raise UserError(
-                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads a file.",
+                f"dataset.{changed[0]} sets what is generated, but dataset.path={self.path} reads "
+                "a file.",
                 "leave one of them out",
             )
 

@@ -94,7 +94,8 @@ def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
         known[case.case_id] += 1
         if known[case.case_id] > 1:
             raise UserError(
-                f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an earlier record's; it must be unique."
+                f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an "
+                "earlier record's; it must be unique."
             )
         yield case
 
@@ -128,7 +129,8 @@ def _question(
     if LOCOMO_IDS[ability] != question.category:
         raise qa.wrong(
             "category",
-            f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability {ability}",
+            f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability "
+            f"{ability}",
         )
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:

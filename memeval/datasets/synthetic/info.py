@@ -6,7 +6,10 @@ from memeval.datasets.contract import DatasetInfo
 
 SYNTHETIC = DatasetInfo(
     name="synthetic",
-    title="Synthetic: generated conversations of any length, 10 to 10 million tokens, with planted facts",
+    title=(
+        "Synthetic: generated conversations of any length, 10 to 10 million tokens, with planted "
+        "facts"
+    ),
     file="",
     url=None,
     sha256=None,

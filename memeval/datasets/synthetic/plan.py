@@ -49,7 +49,7 @@ class Plant:
 
 @dataclass
 class Planner:
-    """Makes the plants of one case; nothing is told twice, and of what is asked nobody else tells."""
+    """Makes the plants of one case. Nothing is said twice, and only plants say what is asked."""
 
     rng: Random
     speakers: tuple[str, str]

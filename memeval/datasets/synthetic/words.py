@@ -7,41 +7,54 @@ What stands here decides what is generated: a change of it needs a new `syntheti
 from __future__ import annotations
 
 SPEAKERS = tuple(
-    "Mira Tobias Ingrid Casper Salome Henrik Odile Bastian Nerys Ludwig Tamsin Emeric Yara Quentin Solveig Anselm".split()
+    (
+        "Mira Tobias Ingrid Casper Salome Henrik Odile Bastian Nerys Ludwig Tamsin Emeric Yara "
+        "Quentin Solveig Anselm"
+    ).split()
 )
 PEOPLE = tuple(
     (
-        "Petra Jonas Wilma Edgar Fenna Marek Beatrix Olaf Rosalind Stellan Agnes Florian Hedda Ivo Katinka Leopold Malin Norbert Ottilie "
-        "Piers Runa Sander Thea Ulrich Viola Wendel Xenia Yorick Zelda Aldo Brigitta Cosimo Dagny Egon Friederike Gunnar Hilda Ismael "
+        "Petra Jonas Wilma Edgar Fenna Marek Beatrix Olaf Rosalind Stellan Agnes Florian Hedda "
+        "Ivo Katinka Leopold Malin Norbert Ottilie "
+        "Piers Runa Sander Thea Ulrich Viola Wendel Xenia Yorick Zelda Aldo Brigitta Cosimo Dagny "
+        "Egon Friederike Gunnar Hilda Ismael "
         "Jarla Klaus Lavinia Magnus Nadia Orson Perdita Rufus Sibyl Torsten Ursula Valentin"
     ).split()
 )
 
 LAST_NAMES = tuple(
     (
-        "Quillfeather Brackenridge Holloway Stormcroft Thistlewood Marchbanks Ravensdale Wetherby Goldfinch Larkspur Underhill "
-        "Winterbourne Ashgrove Copperfield Dunmore Fairweather Greystone Hawkmoor Ironside Kestrelman Lockhart Mossgrove Oakenshaw"
+        "Quillfeather Brackenridge Holloway Stormcroft Thistlewood Marchbanks Ravensdale Wetherby "
+        "Goldfinch Larkspur Underhill "
+        "Winterbourne Ashgrove Copperfield Dunmore Fairweather Greystone Hawkmoor Ironside "
+        "Kestrelman Lockhart Mossgrove Oakenshaw"
     ).split()
 )
 FIRST_NAMES = tuple(
     (
-        "Edda Corwin Maribel Lucian Theodora Barnaby Celeste Dorian Evander Giselle Horatio Isolde Jasper Lorelei Mortimer Octavia "
+        "Edda Corwin Maribel Lucian Theodora Barnaby Celeste Dorian Evander Giselle Horatio "
+        "Isolde Jasper Lorelei Mortimer Octavia "
         "Percival Rowena Sylvester Tabitha Ulysses Verity Wystan Zephyrine"
     ).split()
 )
 PLACE_STARTS = tuple(
-    "Harlow Eastbrook Winter Copper Raven Thorn Silver Marsh Kings Alder Briar Stone Fox Lark Moor Swan Holly Elm Wolf Ash".split()
+    (
+        "Harlow Eastbrook Winter Copper Raven Thorn Silver Marsh Kings Alder Briar Stone Fox Lark "
+        "Moor Swan Holly Elm Wolf Ash"
+    ).split()
 )
 PLACE_ENDS = tuple("mere ford wick haven dale stead combe minster bury worth gate field".split())
 ADJECTIVES = tuple(
     (
-        "Amber Velvet Crimson Hollow Gilded Quiet Frosty Wandering Copper Marbled Dusky Radiant Crooked Silken Thundering Misty "
+        "Amber Velvet Crimson Hollow Gilded Quiet Frosty Wandering Copper Marbled Dusky Radiant "
+        "Crooked Silken Thundering Misty "
         "Emerald Rusty Lunar Scarlet Gentle Spiral Ivory Restless"
     ).split()
 )
 NOUNS = tuple(
     (
-        "Fern Lantern Otter Compass Kettle Sparrow Anchor Thimble Orchard Falcon Saddle Puddle Beacon Walnut Lobster Quarry "
+        "Fern Lantern Otter Compass Kettle Sparrow Anchor Thimble Orchard Falcon Saddle Puddle "
+        "Beacon Walnut Lobster Quarry "
         "Teapot Badger Violin Glacier Button Heron Mitten Pebble"
     ).split()
 )
@@ -149,36 +162,42 @@ OPENINGS = (
 
 FOODS = tuple(
     (
-        "mushroom soup,lentil stew,plum dumplings,garlic bread,pear tart,pancakes,fish pie,noodle salad,roasted pumpkin,cheese toast,"
+        "mushroom soup,lentil stew,plum dumplings,garlic bread,pear tart,pancakes,fish pie,noodle "
+        "salad,roasted pumpkin,cheese toast,"
         "rice pudding,bean chili,potato gratin,apple crumble,cucumber sandwiches,onion cake"
     ).split(",")
 )
 SPOTS = tuple(
     (
-        "the market,the harbour,the library,the swimming pool,the park,the bakery,the station,the cinema,the rose garden,the town hall,"
+        "the market,the harbour,the library,the swimming pool,the park,the bakery,the station,the "
+        "cinema,the rose garden,the town hall,"
         "the flea market,the lake,the hardware store,the corner café,the tram depot,the castle hill"
     ).split(",")
 )
 HOBBIES = tuple(
     (
-        "knitting,bouldering,bird watching,calligraphy,table tennis,pottery,juggling,chess puzzles,watercolours,folk dancing,origami,"
+        "knitting,bouldering,bird watching,calligraphy,table tennis,pottery,juggling,chess "
+        "puzzles,watercolours,folk dancing,origami,"
         "gardening,night photography,crosswords,sourdough,beekeeping"
     ).split(",")
 )
 MOODS = tuple(
-    "tired,cheerful,confused,proud,restless,calm,curious,grumpy,relieved,hopeful,distracted,wide awake,silly,patient".split(
-        ","
-    )
+    (
+        "tired,cheerful,confused,proud,restless,calm,curious,grumpy,relieved,"
+        "hopeful,distracted,wide awake,silly,patient"
+    ).split(",")
 )
 SKIES = tuple("rain,fog,drizzle,sunshine,hail,wind,snow,thunder,heat,frost".split(","))
 TIMES = tuple(
-    "this morning,over lunch,after work,late in the evening,on the way home,before breakfast,during the break,at the weekend".split(
-        ","
-    )
+    (
+        "this morning,over lunch,after work,late in the evening,on the way home,"
+        "before breakfast,during the break,at the weekend"
+    ).split(",")
 )
 OBJECTS = tuple(
     (
-        "umbrella,bicycle pump,scarf,notebook,toaster,lamp,backpack,radio,mug,ladder,puzzle,armchair,curtain,suitcase,rain coat,"
+        "umbrella,bicycle pump,scarf,notebook,toaster,lamp,backpack,radio,mug,ladder,puzzle,"
+        "armchair,curtain,suitcase,rain coat,"
         "coffee grinder,hammock,map"
     ).split(",")
 )
