@@ -8,6 +8,7 @@ interpreter does. Tests that send signals or look at a process start it with `su
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -103,6 +104,10 @@ def serve() -> None:
     set_environment()
     for name in PRELOADED:
         importlib.import_module(name)
+
+    # Without this, each process that ends takes all these modules apart: 0.3 s of copied pages.
+    gc.collect()
+    gc.freeze()
 
     for line in sys.stdin:
         request = json.loads(line)
