@@ -29,6 +29,10 @@ memeval.embedding.tfidf memeval.datasets.locomo.adapter hydra numpy openai rich.
 """.split()
 
 
+NO_PLOTS = {"MEMEVAL_PLOTS": "false"}
+"""Plots and the process that draws them take longer than most runs of the tests do."""
+
+
 @dataclass(frozen=True)
 class Done:
     """What a command left."""
@@ -45,12 +49,15 @@ def run_command_line(
     cwd: Path | None = None,
     timeout: float = 300.0,
 ) -> Done:
-    """Runs `python -W error -m memeval ARGUMENTS`. Raises `subprocess.TimeoutExpired`."""
+    """Runs `python -W error -m memeval ARGUMENTS`. Raises `subprocess.TimeoutExpired`.
+
+    A test that looks at plots sets `MEMEVAL_PLOTS` or `plots=true`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         request = {
             "arguments": list(arguments),
-            "env": dict(env),
+            "env": {**NO_PLOTS, **env},
             "cwd": str(cwd or Path.cwd()),
             "out": str(out),
             "err": str(err),

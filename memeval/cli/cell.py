@@ -43,7 +43,15 @@ _PUBLISHING = threading.Lock()
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it. Raises `UserError` and `StorageError`."""
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
-    note_done(DoneCell(job, str(cell.folder), completed.reused, described(completed.published)))
+    note_done(
+        DoneCell(
+            job=job,
+            folder=str(cell.folder),
+            reused=completed.reused,
+            published=described(completed.published),
+            plots=cell.config.plots is not False,
+        )
+    )
     return completed.summary
 
 
@@ -59,7 +67,7 @@ def complete_cell(
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
-    publisher = start_publisher(cell.config.tracking)
+    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:
         for damage in before.damage:

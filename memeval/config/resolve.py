@@ -86,6 +86,7 @@ def resolve(composed: DictConfig) -> RunConfig:
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
+    config.plots = _draws_plots(config.plots)
     if config.llm.name == "openai":
         config.llm.base_url = _address("llm.base_url", config.llm.base_url)
     if config.embedder.name == "openai":
@@ -107,6 +108,16 @@ def _address(option: str, base_url: str | None) -> str:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
     check_address(option, address)
     return address.rstrip("/")
+
+
+def _draws_plots(plots: bool | None) -> bool:
+    """Whether plots are drawn. Raises `UserError` where MEMEVAL_PLOTS is neither true nor false."""
+    if plots is not None:
+        return plots
+    value = os.environ.get("MEMEVAL_PLOTS") or "true"
+    if value not in ("true", "false"):
+        raise UserError(f"MEMEVAL_PLOTS must be true or false, not '{one_line(value)}'")
+    return value == "true"
 
 
 def _typed(kind: type[T], values: Mapping[str, Any]) -> T:

@@ -195,7 +195,7 @@ def _applies(cell: Cell, path: str) -> bool:
     """Whether a field is one of the option that its group has chosen."""
     group, dot, field = path.partition(".")
     if not dot:
-        return group not in ("tracking", "fresh", "sweep_name")
+        return group not in ("tracking", "fresh", "plots", "sweep_name")
     if group in ("system", "tracking"):
         return False
     if group == "dataset":
@@ -371,6 +371,6 @@ def config_yaml(cell: Cell) -> str:
     settings = {
         name: value
         for name, value in asdict(cell.config).items()
-        if name not in ("tracking", "fresh")
+        if name not in ("tracking", "fresh", "plots")
     }
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

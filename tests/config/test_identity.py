@@ -97,6 +97,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("seed", 1, ANSWER),
     ("min_coverage", 0.5, RUN),
     ("fresh", "answer", NONE),
+    ("plots", False, NONE),
     ("sweep_name", "baselines", NONE),
 ]
 
@@ -275,6 +276,7 @@ RUNTIME = {
     "tracking.name": st.text(),
     "tracking.uri": st.none() | st.text(),
     "fresh": st.none() | st.text(),
+    "plots": st.none() | st.booleans(),
     "sweep_name": st.none() | st.text(),
 }
 
