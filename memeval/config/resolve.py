@@ -86,7 +86,8 @@ def resolve(composed: DictConfig) -> RunConfig:
     config = _typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
-    config.plots = _draws_plots(config.plots)
+    if config.plots is None:
+        config.plots = _plots_of_environment()
     if config.llm.name == "openai":
         config.llm.base_url = _address("llm.base_url", config.llm.base_url)
     if config.embedder.name == "openai":
@@ -110,11 +111,11 @@ def _address(option: str, base_url: str | None) -> str:
     return address.rstrip("/")
 
 
-def _draws_plots(plots: bool | None) -> bool:
-    """Whether plots are drawn. Raises `UserError` where MEMEVAL_PLOTS is neither true nor false."""
-    if plots is not None:
-        return plots
-    value = os.environ.get("MEMEVAL_PLOTS") or "true"
+def _plots_of_environment() -> bool | None:
+    """What MEMEVAL_PLOTS says. Raises `UserError` where it is neither true nor false."""
+    value = os.environ.get("MEMEVAL_PLOTS")
+    if not value:
+        return None
     if value not in ("true", "false"):
         raise UserError(f"MEMEVAL_PLOTS must be true or false, not '{one_line(value)}'")
     return value == "true"
