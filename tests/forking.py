@@ -48,10 +48,12 @@ def run_command_line(
     env: Mapping[str, str],
     cwd: Path | None = None,
     timeout: float = 300.0,
+    constants: Mapping[str, float] | None = None,
 ) -> Done:
     """Runs `python -W error -m memeval ARGUMENTS`. Raises `subprocess.TimeoutExpired`.
 
-    A test that looks at plots sets `MEMEVAL_PLOTS` or `plots=true`.
+    A test that looks at plots sets `MEMEVAL_PLOTS` or `plots=true`. `constants` gives constants of
+    modules other values in that process, by their dotted names.
     """
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
@@ -62,6 +64,7 @@ def run_command_line(
             "out": str(out),
             "err": str(err),
             "timeout": timeout,
+            "constants": dict(constants or {}),
         }
         status = _parent().ask(request)
         if status is None:
@@ -155,6 +158,11 @@ def become(request: Mapping[str, Any]) -> None:
     added = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:] = [request["cwd"], *added, *sys.path[1:]]
     sys.argv = ["memeval", *request["arguments"]]
+
+    for name, value in request["constants"].items():
+        module, _, constant = name.rpartition(".")
+        assert hasattr(sys.modules[module], constant), name
+        setattr(sys.modules[module], constant, value)
 
 
 if __name__ == "__main__":

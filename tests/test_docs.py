@@ -7,13 +7,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import Done, run_command_line
 from omegaconf import OmegaConf
 
 from memeval.config.identity import field_stages
@@ -198,28 +197,25 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_a_command_runs(command: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "work")
-    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    words = shlex.split(command)
+    assert words[:3] == ["python", "-m", "memeval"]
     done = run(
-        [*words, "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"],
+        [*words[3:], "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"],
         tmp_path,
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
 
 
-def run(
-    command: list[str], home: Path, cwd: Path = ROOT, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """A command in a home of its own."""
+def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> Done:
+    """memeval's command line in a home of its own."""
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")
     }
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
-    return subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    return run_command_line(arguments, env=env, cwd=cwd)
 
 
 def metric_patterns() -> list[re.Pattern[str]]:
@@ -247,9 +243,6 @@ def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
     )
     done = run(
         [
-            sys.executable,
-            "-m",
-            "memeval",
             "-m",
             f"dataset={shipped}",
             "dataset.limit_cases=3",
@@ -283,7 +276,7 @@ def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -
             else ["system=bm25"]
         )
         reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test"}
-        done = run([sys.executable, "-m", "memeval", *chosen, *few], tmp_path, **reach)
+        done = run([*chosen, *few], tmp_path, **reach)
     assert done.returncode == 0, done.stderr
     (summary,) = (
         json.loads(path.read_text(encoding="utf-8"))

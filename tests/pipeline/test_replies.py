@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import Command, records, summary
+from conftest_pipeline import HURRIED, Command, records, summary
 
 from memeval.testing.endpoint import VECTOR_FAULTS, Faults, ScriptedEndpoint
 
@@ -132,6 +132,7 @@ def test_unsound_vectors_are_asked_for_again_and_never_kept(
             "embedder=openai",
             f"embedder.base_url={endpoint.base_url}",
             home=home,
+            constants=HURRIED,
         )
         return [row["retrieved"] for row in records(home)]
 
@@ -145,7 +146,7 @@ def test_unsound_vectors_are_asked_for_again_and_never_kept(
 
 def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(faults=Faults(outage=(1, 12))) as endpoint:
-        done = memeval(*model(endpoint, "llm.patience_s=60"))
+        done = memeval(*model(endpoint, "llm.patience_s=60"), constants=HURRIED)
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
     assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
 
