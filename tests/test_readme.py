@@ -111,7 +111,9 @@ def test_a_command_runs(
         environment["MEMEVAL_DATA_DIR"] = str(request.getfixturevalue("data_dir"))
     if "dataset=locomo" in command:
         command = shlex.join([*shlex.split(command), *LIMITS])
-    if is_run(command):  # MLflow takes longer than the run; the first command is tracked
+    if is_run(
+        command
+    ):  # MLflow takes longer than the run; the first command and `evaluate` are tracked
         command += " tracking=none"
     if "=openai" in command:
         command = re.sub(r"(?<=base_url=)\S+", endpoint.base_url, command)

@@ -79,7 +79,7 @@ def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
     return len(unsaid)
 
 
-@pytest.mark.parametrize("style", ["short", "cot"])
+@pytest.mark.parametrize("style", ["short", pytest.param("cot", marks=pytest.mark.slow)])
 def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str) -> None:
     demo = json.loads(
         (Path(__file__).parents[2] / "data" / "demo" / "demo.json").read_text(encoding="utf-8")
