@@ -130,7 +130,9 @@ def serve() -> None:
 
 
 def wait(pid: int, timeout: float) -> int | None:
-    """The exit status of a process, negative for a signal; None where it took too long, and is killed."""
+    """The exit status of a process, negative for a signal; None where it took too long, and is
+    killed.
+    """
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         done, status = os.waitpid(pid, os.WNOHANG)

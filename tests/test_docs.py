@@ -1,4 +1,6 @@
-"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every metric that a run logs."""
+"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every
+metric that a run logs.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def written(value: Any) -> str:
 
 
 def in_conf() -> Iterator[tuple[str, str, str]]:
-    """Field, option and default of every line of conf/, but for options that only set another's fields (with a list of defaults)."""
+    """Field, option and default of every line of conf/, but for options that only set another's
+    fields (with a list of defaults).
+    """
     for path in sorted(CONF.glob("*/*.yaml")):
         group, option = path.parent.name, path.stem
         lines: Any = OmegaConf.to_container(OmegaConf.load(path))
@@ -219,7 +223,9 @@ def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) 
 
 
 def metric_patterns() -> list[re.Pattern[str]]:
-    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1` … `a_at_20` for all depths."""
+    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1`
+    … `a_at_20` for all depths.
+    """
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)
     parts = {

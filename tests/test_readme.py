@@ -1,4 +1,5 @@
-"""README.md is true: its commands run, its table is what the first one prints, its example system is short and works.
+"""README.md is true: its commands run, its table is what the first one prints, its example system
+is short and works.
 
 `MEMEVAL_REGENERATE=1 pytest tests/test_readme.py -k first` writes the table anew.
 """
@@ -58,7 +59,9 @@ def commands() -> list[str]:
 
 
 def sorted_out(command: str) -> object:
-    """A command as a parameter: to be run, on the real data where it needs them, or visibly skipped."""
+    """A command as a parameter: to be run, on the real data where it needs them, or visibly
+    skipped.
+    """
     for pattern, reason in NOT_RUN.items():
         if re.fullmatch(pattern, command):
             return pytest.param(command, marks=pytest.mark.skip(reason=reason))

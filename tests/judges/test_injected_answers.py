@@ -1,7 +1,7 @@
 """Answers that try to give themselves a verdict, before judges that behave as weak models do.
 
-Each judge holds the answer for wrong, and says so if it gets that far. It quotes the answer, is cut, or does both. A verdict may be lost;
-it must never become right.
+Each judge holds the answer for wrong, and says so if it gets that far. It quotes the answer, is
+cut, or does both. A verdict may be lost; it must never become right.
 """
 
 from __future__ import annotations

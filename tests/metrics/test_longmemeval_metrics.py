@@ -34,7 +34,9 @@ def test_a_ranking_of_sessions() -> None:
 
 
 def test_a_ranking_of_turns_is_measured_by_sessions_too() -> None:
-    """s3 counts twice, once for its flagged turn: three sessions are there at the third turn, not at the fourth."""
+    """s3 counts twice, once for its flagged turn: three sessions are there at the third turn, not
+    at the fourth.
+    """
     ranking = [("s3:1",), ("s3:3",), ("s1:1",), ("s2:1",), ("s1:3",), ("s3:5",)]
     found = official_metrics(ranking, ["s3:3", "s2:1"], SESSION_OF)
     assert found["official/turn/recall_any_at_1"] == 0.0

@@ -19,7 +19,7 @@ HURRIED = {
     "memeval.llm.outage.FIRST_UNSOUND_WAIT_S": 0.075,
     "memeval.llm.outage.QUIET_S": 0.2,
 }
-"""Waits between tries, a tenth as long: tests/llm has the waits themselves, by a clock of its own."""
+"""Waits between tries, a tenth as long. The waits themselves are tested in tests/llm."""
 
 Command = Callable[..., Done]
 

@@ -1,4 +1,6 @@
-"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is ever a score."""
+"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is
+ever a score.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A killed run goes on with the same command: no finished call is repeated, and the records are those of an uninterrupted run."""
+"""A killed run goes on with the same command: no finished call is repeated, and the records are
+those of an uninterrupted run.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from memeval.systems.registry import BUILT_IN
 from memeval.testing.endpoint import ScriptedEndpoint
 
 OUTSIDE = {"letta", "oracle"}
-"""`letta` asks its own server; `oracle` is the control that is handed the evidence (as text, without its ids)."""
+"""`letta` asks its own server; `oracle` is the control that is handed the evidence (as text,
+without its ids).
+"""
 SYSTEMS = ",".join(sorted(set(BUILT_IN) - OUTSIDE))
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
@@ -38,7 +40,9 @@ def prompts(endpoint: ScriptedEndpoint) -> list[str]:
 
 
 def what_is_said(sample: Mapping[str, Any]) -> str:
-    """All that a system may know: the turns, their captions, the sessions' dates as they are shown, the questions. No ids."""
+    """All that a system may know: the turns, their captions, the sessions' dates as they are shown,
+    the questions. No ids.
+    """
     talk = sample["conversation"]
     turns = [turn for value in talk.values() if isinstance(value, list) for turn in value]
     dates = [
@@ -58,7 +62,9 @@ def what_is_said(sample: Mapping[str, Any]) -> str:
 
 
 def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
-    """Fails where a prompt holds an id, a category or a gold answer that nobody said; returns how many golds that could have leaked."""
+    """Fails where a prompt holds an id, a category or a gold answer that nobody said; returns how
+    many golds that could have leaked.
+    """
     assert sent
     for prompt in sent:
         found = TELLTALE.search(prompt)

@@ -1,4 +1,6 @@
-"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer, measures."""
+"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer,
+measures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Odd replies through the command line: each becomes a status or is asked for again, is said, and spoils no later run."""
+"""Odd replies through the command line: each becomes a status or is asked for again, is said, and
+spoils no later run.
+"""
 
 from __future__ import annotations
 
