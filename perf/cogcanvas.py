@@ -1,10 +1,12 @@
-"""How near cogcanvas comes to the ideal of its call graph, against an endpoint on loopback where each call takes 200 ms.
+"""How near cogcanvas comes to the ideal of its call graph, against an endpoint on loopback where
+each call takes 200 ms.
 
     MEMEVAL_DATA_DIR=... python perf/cogcanvas.py [--latency 0.2] [--concurrency 64] [overrides ...]
 
-A case's calls form three layers, each of which needs the one before: the first pass over its batches, the second pass, its answers. The
-ideal is the longer of all calls x latency / connections and three latencies. The endpoint runs in a process of its own, and replies to the
-extraction with an artifact a turn.
+A case's calls form three layers, each of which needs the one before: the first pass over its
+batches, the second pass, its answers. The ideal is the longer of all calls x latency / connections
+and three latencies. The endpoint runs in a process of its own, and replies to the extraction with
+an artifact a turn.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 LAYERS = 3
 MARK = "Quotes of the notes that are taken already:"
-"""What tells a request of the extraction from others: the first line of the template `extract`'s template."""
+"""What tells a request of the extraction from others: the first line of the template `extract`."""
 
 
 def main() -> None:
@@ -50,7 +52,9 @@ def serve(latency: float) -> None:
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """An artifact for each numbered turn at the first pass, one more for the first turn at the second."""
+    """An artifact for each numbered turn at the first pass, one more for the first turn at the
+    second.
+    """
     words = str(body["messages"][-1]["content"])
     if not words.startswith(MARK):
         return scripted_reply(body)

@@ -1,8 +1,10 @@
-"""Evidence recall@5 and time of the offline embedder by width, against scikit-learn's unhashed tf-idf.
+"""Evidence recall@5 and time of the offline embedder by width, against scikit-learn's unhashed
+tf-idf.
 
     python perf/embedding_width.py DATA_DIR/locomo/locomo10.json [WIDTH ...]
 
-One document per turn (`{speaker}: {text}`), exact cosine search within the conversation, questions of categories 1-4 with evidence.
+One document per turn (`{speaker}: {text}`), exact cosine search within the conversation, questions
+of categories 1-4 with evidence.
 """
 
 from __future__ import annotations

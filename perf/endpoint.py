@@ -1,9 +1,11 @@
-"""How near the engine comes to the ideal: LoCoMo's questions against an endpoint on loopback where each call takes 200 ms.
+"""How near the engine comes to the ideal: LoCoMo's questions against an endpoint on loopback where
+each call takes 200 ms.
 
     MEMEVAL_DATA_DIR=... python perf/endpoint.py [--latency 0.2] [--concurrency 64] [overrides ...]
 
-The ideal is calls x latency / connections. Printed: from the first call to the last verdict, and the whole process, as multiples of it; our
-own CPU time per question; peak memory; the finished cell again. The endpoint runs in a process of its own.
+The ideal is calls x latency / connections. Printed: from the first call to the last verdict, and
+the whole process, as multiples of it; our own CPU time per question; peak memory; the finished cell
+again. The endpoint runs in a process of its own.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ WORDS = "tea garden walk dog paint music river train school summer book lamp".sp
 
 
 def write_rows(folder: Path, rows: int) -> tuple[Path, Path]:
-    """A data set in LoCoMo's schema with so many questions, and a file that answers half of them rightly."""
+    """A data set in LoCoMo's schema with so many questions, and a file that answers half of them
+    rightly.
+    """
     draw = random.Random(0)
     talk = {
         "speaker_a": "Ada",

@@ -1,11 +1,13 @@
-"""Memory and time of a run over files in LongMemEval's schema, up to a gigabyte: memory must not depend on a file's size, nor the pace.
+"""Memory and time of a run over files in LongMemEval's schema, up to a gigabyte: memory must not
+depend on a file's size, nor the pace.
 
     python perf/longmemeval_stream.py [--gigabytes 0.25 0.5 1] [--folder /tmp] [overrides ...]
 
-Writes invented files (50 sessions of 10 turns an item, most of them shared between items, as in the real ones), runs `system=bm25` over
-each by the real command line, and prints items, seconds, processor seconds per gigabyte and peak memory. Exit status 1 where the peak
-reaches 1 GB, or where the largest file takes 1.3 times as much of the processor per gigabyte as the smallest. The files and all that the
-runs store are removed.
+Writes invented files (50 sessions of 10 turns an item, most of them shared between items, as in the
+real ones), runs `system=bm25` over each by the real command line, and prints items, seconds,
+processor seconds per gigabyte and peak memory. Exit status 1 where the peak reaches 1 GB, or where
+the largest file takes 1.3 times as much of the processor per gigabyte as the smallest. The files
+and all that the runs store are removed.
 """
 
 from __future__ import annotations

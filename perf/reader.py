@@ -1,10 +1,12 @@
-"""Speed of the offline reader by size of context, and its answers on LoCoMo where the data is given.
+"""Speed of the offline reader by size of context, and its answers on LoCoMo where the data is
+given.
 
     python perf/reader.py [DATA_DIR/locomo/locomo10.json [--fit]]
 
-Times are of the whole `complete` call, in milliseconds. `fresh` contexts differ from question to question and share units, as after
-a retrieval; a `kept` context is the same for all questions, as the whole conversation is. Without a file, the conversation is made up.
-`--fit` prints the weights of the span features, fitted anew.
+Times are of the whole `complete` call, in milliseconds. `fresh` contexts differ from question to
+question and share units, as after a retrieval; a `kept` context is the same for all questions, as
+the whole conversation is. Without a file, the conversation is made up. `--fit` prints the weights
+of the span features, fitted anew.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ def speed(units: Sequence[str], questions: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Item:
-    """One question of LoCoMo with three contexts that hold its answer more or less surely, and one that can't."""
+    """One question of LoCoMo with three contexts that hold its answer more or less surely, and one
+    that can't.
+    """
 
     category: int
     question: str
@@ -146,7 +150,9 @@ def case_items(case: Case, another: Sequence[str]) -> list[Item]:
 
 
 def answers(cases: Sequence[Sequence[Item]]) -> None:
-    """Official F1, share that passes the keyword score, and share of abstentions, by context and category."""
+    """Official F1, share that passes the keyword score, and share of abstentions, by context and
+    category.
+    """
     print(f"{'context':>12} {'category':>8} {'n':>5} {'F1':>7} {'keyword':>8} {'abstains':>9}")
     for context in ("evidence", "bm25 top 10", "whole", "another"):
         for category in range(1, 6):
@@ -171,9 +177,11 @@ def graded(item: Item, context: str) -> tuple[float, float, float]:
 
 
 def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, float]:
-    """The weights of `memeval.llm.extractive.weights`: those with the highest expected official F1 of a softmax over the candidate spans.
+    """The weights of `memeval.llm.extractive.weights`: those with the highest expected official F1
+    of a softmax over the candidate spans.
 
-    Fitted on every other conversation, with evidence and BM25 turns as contexts, for the questions that are answered by a span.
+    Fitted on every other conversation, with evidence and BM25 turns as contexts, for the questions
+    that are answered by a span.
     """
     from scipy.optimize import minimize
 
@@ -217,7 +225,9 @@ def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, fl
 
 
 def training(item: Item, context: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Features and official F1 of each candidate span; None for questions that are answered otherwise or without candidates."""
+    """Features and official F1 of each candidate span; None for questions that are answered
+    otherwise or without candidates.
+    """
     question, read_context = analyse(item.question), index(item.contexts[context])
     ranking = rank(question, read_context, DEPTH)
     if (

@@ -1,7 +1,9 @@
-"""What retrieval costs: `python perf/retrieval.py [bm25] [chroma] [mem0] [locomo]`, all of them by default.
+"""What retrieval costs: `python perf/retrieval.py [bm25] [chroma] [mem0] [locomo]`, all of them by
+default.
 
-Wall times on a shared machine are upper bounds; compare within one run. `locomo` needs MEMEVAL_DATA_DIR. With OPENBLAS_NUM_THREADS=1, mem0
-searches up to three times as fast on busy cores: the threads of a small product wait for each other.
+Wall times on a shared machine are upper bounds; compare within one run. `locomo` needs
+MEMEVAL_DATA_DIR. With OPENBLAS_NUM_THREADS=1, mem0 searches up to three times as fast on busy
+cores: the threads of a small product wait for each other.
 """
 
 from __future__ import annotations

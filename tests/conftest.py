@@ -15,7 +15,10 @@ settings.load_profile("memeval")
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the real data sets; its siblings `outputs` and `reference` hold recorded values. Skips where it is absent."""
+    """The folder of the real data sets; its siblings `outputs` and `reference` hold recorded values.
+
+    Skips where it is absent.
+    """
     named = os.environ.get("MEMEVAL_DATA_DIR")
     if not named or not Path(named, "locomo", "locomo10.json").is_file():
         pytest.skip(

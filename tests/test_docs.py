@@ -1,4 +1,6 @@
-"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every metric that a run logs."""
+"""docs/ is complete: every field of conf/ and of the schema with its default and stage, every
+metric that a run logs.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import Done, run_command_line
 from omegaconf import OmegaConf
 
 from memeval.config.identity import field_stages
@@ -97,7 +98,9 @@ def written(value: Any) -> str:
 
 
 def in_conf() -> Iterator[tuple[str, str, str]]:
-    """Field, option and default of every line of conf/, but for options that only set another's fields (with a list of defaults)."""
+    """Field, option and default of every line of conf/, but for options that only set another's
+    fields (with a list of defaults).
+    """
     for path in sorted(CONF.glob("*/*.yaml")):
         group, option = path.parent.name, path.stem
         lines: Any = OmegaConf.to_container(OmegaConf.load(path))
@@ -205,32 +208,31 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_a_command_runs(command: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "work")
-    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    words = shlex.split(command)
+    assert words[:3] == ["python", "-m", "memeval"]
     done = run(
-        [*words, "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"],
+        [*words[3:], "dataset.limit_cases=1", "dataset.limit_questions=5", "tracking=none"],
         tmp_path,
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
 
 
-def run(
-    command: list[str], home: Path, cwd: Path = ROOT, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """A command in a home of its own."""
+def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) -> Done:
+    """memeval's command line in a home of its own."""
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name not in ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS")
     }
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
-    return subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    return run_command_line(arguments, env=env, cwd=cwd)
 
 
 def metric_patterns() -> list[re.Pattern[str]]:
-    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1` … `a_at_20` for all depths."""
+    """The names in docs/metrics.md; `<category>` and `<stage>` stand for any, `a_at_…` and `a_at_1`
+    … `a_at_20` for all depths.
+    """
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     text = re.sub(r"`(\w+_at_)(?:\d+` … `\1\d+|…)`", r"`\1<depth>`", text)
     parts = {
@@ -256,9 +258,6 @@ def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
     )
     done = run(
         [
-            sys.executable,
-            "-m",
-            "memeval",
             "-m",
             f"dataset={shipped}",
             "dataset.limit_cases=3",
@@ -292,7 +291,7 @@ def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -
             else ["system=bm25"]
         )
         reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "of the test"}
-        done = run([sys.executable, "-m", "memeval", *chosen, *few], tmp_path, **reach)
+        done = run([*chosen, *few], tmp_path, **reach)
     assert done.returncode == 0, done.stderr
     (summary,) = (
         json.loads(path.read_text(encoding="utf-8"))

@@ -31,11 +31,17 @@ from memeval.systems.cogcanvas.quotes import nearest, verbatim
 LENGTH = 200_000
 SHORT = 20_000
 FAST = 0.05
-"""Seconds of processor time within which a text of `LENGTH` is read; no more is asked of whoever keeps to it."""
+"""Seconds of processor time within which a text of `LENGTH` is read; no more is asked of whoever
+keeps to it.
+"""
 NOISE = 0.25
-"""Seconds below which no growth is told from the machine's noise: what takes the square takes more."""
+"""Seconds below which no growth is told from the machine's noise: what takes the square takes more.
+"""
 GROWTH = 25
-"""What ten times the text may cost. A pattern that tries things twice takes the square: a hundred times."""
+"""What ten times the text may cost.
+
+A pattern that tries things twice takes the square: a hundred times.
+"""
 SLOWEST = 3.0
 """Seconds, whatever the growth: for the few that make a word of each character."""
 
@@ -180,7 +186,9 @@ def hostile(length: int) -> dict[str, str]:
 
 
 MANY_PASSES = frozenset({"bleu1", "moments"})
-"""Readers that apply dozens of rules in turn, each linear: they get texts of a tenth, so that the test takes seconds."""
+"""Readers that apply dozens of rules in turn, each linear: they get texts of a tenth, so that the
+test takes seconds.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +204,9 @@ def seconds(read: Callable[[str], object], text: str) -> float:
 
 @pytest.mark.parametrize("name", READERS)
 def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
-    """Processor time, which other processes do not count in; where one measurement is slow, the best of three decides."""
+    """Processor time, which other processes do not count in; where one measurement is slow, the
+    best of three decides.
+    """
     read = READERS[name]
     tenth = 10 if name in MANY_PASSES else 1
     read("Answer: warm")

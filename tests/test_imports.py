@@ -1,4 +1,6 @@
-"""What is imported when: nobody waits seconds for `--help`, or needs every provider's SDK to read a page of it."""
+"""What is imported when: nobody waits seconds for `--help`, or needs every provider's SDK to read a
+page of it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ LOADED = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
 
 
 def loaded_by(code: str) -> str:
-    """The heavy packages that a fresh interpreter has loaded once it ran `code`: the last line that it prints."""
+    """The heavy packages that a fresh interpreter has loaded once it ran `code`: the last line that
+    it prints.
+    """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{code}\n{LOADED}"],
         capture_output=True,

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forking import run_command_line
 
 from memeval.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary, temporary
 
@@ -78,11 +79,6 @@ def test_a_run_cleans_up_after_killed_ones(tmp_path: Path, dead: str) -> None:
     left = made(tmp_path / "data" / "prepared" / "key" / f".case.{dead}.7.tmp")
     words = ["dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none"]
     environ = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
-    subprocess.run(
-        [sys.executable, "-m", "memeval", *words],
-        env=environ,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    done = run_command_line(words, env=environ)
+    assert done.returncode == 0, done.stderr
     assert not left.exists()

@@ -1,4 +1,6 @@
-"""Secrets are found however they are written, ordinary words are not taken for secrets, and hostile texts cost nothing."""
+"""Secrets are found however they are written, ordinary words are not taken for secrets, and hostile
+texts cost nothing.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,13 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
     """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(
-        DoneCell(job, str(cell.folder), completed.reused, describe_publication(completed.published))
+        DoneCell(
+            job=job,
+            folder=str(cell.folder),
+            reused=completed.reused,
+            published=describe_publication(completed.published),
+            plots=cell.config.plots is not False,
+        )
     )
     return completed.summary
 
@@ -65,7 +71,7 @@ def complete_cell(
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
-    publisher = start_publisher(cell.config.tracking)
+    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:
         for damage in before.damage:

@@ -1,12 +1,15 @@
 """The publisher: a process of its own that turns finished run folders into reports and MLflow runs.
 
 MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens
-on a second core, while the model calls of the cell are in flight. The worker reads one JSON request
-per line and answers each, but for the one that warms it up, with one JSON line:
+on a second core, while the model calls of the cell are in flight. A run that is neither tracked nor
+drawn needs neither, and its report is written in the run's own process.
 
-    {"warm": true, "root": …, "uri": …, "track": …}
-    {"folder": …, "root": …, "uri": …, "track": …}
-        ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
+The worker reads one JSON request per line. It answers each, but for the one that warms it up, with
+one JSON line:
+
+    {"warm": true, "root": …, "uri": …, "track": …, "plots": …}
+    {"folder": …, "root": …, "uri": …, "track": …, "plots": …}
+      ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,17 +69,21 @@ class Publisher:
     `start` it early; a worker that died is started once more, then reported as an error.
     """
 
-    def __init__(self, root: Path, uri: str | None = None, track: bool = True) -> None:
-        self.settings = {"root": str(root), "uri": uri, "track": track}
+    def __init__(
+        self, root: Path, uri: str | None = None, track: bool = True, plots: bool = True
+    ) -> None:
+        self.settings = {"root": str(root), "uri": uri, "track": track, "plots": plots}
+        self.plots = plots
+        self.needs_worker = track or plots
         self.process: subprocess.Popen[str] | None = None
         self.stderr: IO[str] | None = None
 
     def start(self) -> None:
-        """Starts the worker and lets it import what it will need.
+        """Starts the worker, where one is needed, and lets it import what it will need.
 
         Returns at once; `publish` reports what fails.
         """
-        if self.process is None:
+        if self.needs_worker and self.process is None:
             self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
             self.process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
@@ -111,6 +117,9 @@ class Publisher:
 
     def ask(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends a request, to a second worker where the first one dies over it."""
+        if not self.needs_worker:
+            return result_of(serve({**self.settings, **request}))
+
         death = ""
         for _ in range(2):
             try:
@@ -132,10 +141,7 @@ class Publisher:
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
             raise EOFError("no answer")
-        answer = json.loads(line)
-        if answer.pop("ok"):
-            return PublishResult(**answer)
-        return PublishResult(error=answer["error"])
+        return result_of(json.loads(line))
 
     def send(self, request: Mapping[str, Any]) -> None:
         """Writes one request. Raises OSError where the worker is gone."""
@@ -195,6 +201,13 @@ class Publisher:
         self.close()
 
 
+def result_of(answer: Mapping[str, Any]) -> PublishResult:
+    """What the answer to a request says. Raises TypeError where it is not one."""
+    if not answer["ok"]:
+        return PublishResult(error=answer["error"])
+    return PublishResult(**{name: value for name, value in answer.items() if name != "ok"})
+
+
 def environment() -> dict[str, str]:
     """The worker's environment: it finds this very memeval, whatever the working directory has
     become.
@@ -251,7 +264,7 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
             return compare(request)
         from memeval.report import write_report
 
-        write_report(folder)
+        write_report(folder, plots=request.get("plots", True))
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except OSError as error:
         path = error.filename or folder
@@ -262,7 +275,6 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     except MemevalError as error:
         return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
     except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
-        traceback.print_exc()
         return {
             "ok": False,
             "error": f"{folder.name} could not be published: {type(error).__name__}: "
@@ -299,9 +311,10 @@ def warm(request: Mapping[str, Any]) -> None:
     What fails here fails again with the first run, and is reported then.
     """
     with suppress(MemevalError, OSError, ImportError):
-        from memeval.report.plots import warm_up
+        if request["plots"]:
+            from memeval.report.plots import warm_up
 
-        warm_up()
+            warm_up()
         if request["track"]:
             from memeval.tracking.store import prepare_store
 

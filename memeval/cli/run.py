@@ -155,7 +155,7 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
 
 def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
-    return re.match(r"[+~]*(?:tracking\b|fresh=)", override) is None
+    return re.match(r"[+~]*(?:tracking\b|fresh=|plots=)", override) is None
 
 
 def reorder_arguments(arguments: Sequence[str]) -> list[str]:
@@ -237,6 +237,7 @@ def show_comparison(*, plots: bool = True) -> None:
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
     groups = by_dataset(summaries)
+    plots = plots and any(cell.plots for cell in cells)
     for name, group in groups.items():
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))

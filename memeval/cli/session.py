@@ -34,6 +34,8 @@ class DoneCell:
     reused: bool
     published: str
     """Address of the run, or why there is none."""
+    plots: bool
+    """Whether its plots are drawn."""
 
 
 def session_folder() -> Path:
@@ -94,22 +96,24 @@ def _rows(name: str) -> list[dict[str, Any]]:
     )
 
 
-_publishers: dict[tuple[str, str | None], Publisher] = {}
+_publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 
 
-def start_publisher(tracking: TrackingConfig) -> Publisher:
+def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
     """This process's publisher for a store, started when first asked for, so that it loads while
     the cell runs.
 
     Raises `UserError` for an address that is none of a store.
     """
-    key = (tracking.name, tracking.uri)
+    key = (tracking.name, tracking.uri, plots)
     if key not in _publishers:
         if tracking.name == "mlflow":
             check_store(
                 locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
             )
-        publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
+        publisher = Publisher(
+            project_root(), tracking.uri, track=tracking.name == "mlflow", plots=plots
+        )
         publisher.start()
         atexit.register(publisher.close)
         _publishers[key] = publisher
@@ -117,10 +121,9 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
 
 
 def any_publisher() -> Publisher:
-    """A publisher for what belongs to no store: one that is running, else a new one that tracks
-    nothing.
-    """
-    return next(iter(_publishers.values()), None) or start_publisher(TrackingConfig(name="none"))
+    """A publisher that draws what belongs to no store: one that is running, or a new one."""
+    drawing = [publisher for publisher in _publishers.values() if publisher.plots]
+    return drawing[0] if drawing else start_publisher(TrackingConfig(name="none"))
 
 
 def describe_publication(result: PublishResult) -> str:

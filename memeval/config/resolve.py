@@ -98,6 +98,8 @@ def resolve(composed: DictConfig) -> RunConfig:
     config = _build_typed(RunConfig, {str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
+    if config.plots is None:
+        config.plots = _plots_of_environment()
     if config.llm.name == "openai":
         config.llm.base_url = _address("llm.base_url", config.llm.base_url)
     if config.embedder.name == "openai":
@@ -145,6 +147,16 @@ def _address(option: str, base_url: str | None) -> str:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
     check_address(option, address)
     return address.rstrip("/")
+
+
+def _plots_of_environment() -> bool | None:
+    """What MEMEVAL_PLOTS says. Raises `UserError` where it is neither true nor false."""
+    value = os.environ.get("MEMEVAL_PLOTS")
+    if not value:
+        return None
+    if value not in ("true", "false"):
+        raise UserError(f"MEMEVAL_PLOTS must be true or false, not '{one_line(value)}'")
+    return value == "true"
 
 
 def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:

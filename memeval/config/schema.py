@@ -176,5 +176,7 @@ class RunConfig:
     fresh: str | None = at(RUNTIME)
     """First stage that is run again although its results are there: `prepare`, `answer` or `judge`.
     """
+    plots: bool | None = at(RUNTIME)
+    """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

@@ -204,7 +204,7 @@ def _applies(cell: Cell, path: str) -> bool:
     """Whether a field is one of the option that its group has chosen."""
     group, dot, field = path.partition(".")
     if not dot:
-        return group not in ("tracking", "fresh", "sweep_name")
+        return group not in ("tracking", "fresh", "plots", "sweep_name")
     if group in ("system", "tracking"):
         return False
     if group == "dataset":
@@ -379,7 +379,7 @@ def config_yaml(cell: Cell) -> str:
     settings = {
         name: value
         for name, value in asdict(cell.config).items()
-        if name not in ("tracking", "fresh")
+        if name not in ("tracking", "fresh", "plots")
     }
     settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return as_yaml(redacted_in({**settings, "system": system}))

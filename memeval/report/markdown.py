@@ -37,8 +37,10 @@ MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
 RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
-def write_report(folder: Path) -> None:
+def write_report(folder: Path, *, plots: bool = True) -> None:
     """Writes `report.md` and `plots/` into a run folder that holds `run.json` and `records.jsonl`.
+
+    Without `plots` the report has tables only; plots that were drawn earlier stay in the folder.
 
     Raises OSError where the folder can't be read or written, ValueError where `run.json` is damaged.
     """
@@ -46,13 +48,14 @@ def write_report(folder: Path) -> None:
     from memeval.report.plots import write_plots
 
     summary = RunSummary.read(folder)
-    plots = write_plots(folder, summary)
     matrix = read_confusion(folder / RECORDS_FILE)
-    if matrix:
-        plots.append(confusion_plot(matrix, summary.name, folder / "plots" / "positions.png"))
+    drawn = write_plots(folder, summary) if plots else []
+    if plots and matrix:
+        drawn.append(confusion_plot(matrix, summary.name, folder / "plots" / "positions.png"))
+
     failures = list(failed_rows(folder / RECORDS_FILE))
     positions = confusion_section(matrix) if matrix else []
-    names = [plot.relative_to(folder).as_posix() for plot in plots]
+    names = [plot.relative_to(folder).as_posix() for plot in drawn]
     write_atomically(folder / "report.md", report(summary, failures, names, positions))
 
 

@@ -160,6 +160,7 @@ def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: P
         "system=bm25",
         "tracking=none",
         "dataset.n_cases=2",
+        "plots=true",
     )
     assert "Traceback" not in done.err
     names = {path.name for path in tmp_path.glob("outputs/sweeps/*/*.png")}

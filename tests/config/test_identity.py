@@ -109,6 +109,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("seed", 1, ANSWER),
     ("min_coverage", 0.5, RUN),
     ("fresh", "answer", NONE),
+    ("plots", False, NONE),
     ("sweep_name", "baselines", NONE),
 ]
 
@@ -304,6 +305,7 @@ RUNTIME = {
     "tracking.uri": st.none() | st.text(),
     "fresh": st.none() | st.text(),
     "system.timeout_s": st.none() | st.floats(0.1, 1e6),
+    "plots": st.none() | st.booleans(),
     "sweep_name": st.none() | st.text(),
 }
 

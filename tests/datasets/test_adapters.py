@@ -7,12 +7,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from forking import Done, run_command_line
 from omegaconf import OmegaConf
 
 from memeval.config import classes
@@ -93,23 +92,11 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page
 
 
-def ran(home: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def ran(home: Path, folder: Path) -> Done:
     """The printed command in a folder that holds the example."""
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-m",
-        "memeval",
-        "--config-dir",
-        "my_conf",
-        "dataset=tickets",
-        "tracking=none",
-    ]
+    words = ["--config-dir", "my_conf", "dataset=tickets", "tracking=none"]
     env = {**os.environ, "MEMEVAL_HOME": str(home)}
-    return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
-    )
+    return run_command_line(words, cwd=folder, env=env)
 
 
 def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:

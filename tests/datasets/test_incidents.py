@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from forking import run_command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from incident_oracle import read, solve
@@ -353,23 +352,10 @@ def test_what_is_disputed_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_run_reports_the_rankings(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "memeval",
-        "dataset=demo_incidents",
-        "system=oracle",
-        "tracking=none",
-    ]
+    words = ["dataset=demo_incidents", "system=oracle", "tracking=none"]
     env = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
-    subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        env=env,
-        cwd=Path(__file__).parents[2],
-        timeout=300,
-    )
+    done = run_command_line(words, env=env, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
     (summary,) = (
         json.loads(path.read_text(encoding="utf-8"))
         for path in tmp_path.glob("outputs/runs/*/run.json")

@@ -23,8 +23,9 @@ PIECES = (
     *("--", "-", "$5", "can't", "cannot", "he's ", "'tis ", "gonna", "wanna ", "more'n", "d'ye"),
     *("3. ", "x.)", "u.s. ", "i.e.", "[", "]", "*", "&", "n't ", "'ll ", "é", "中", "。", "\u00a0"),
 )
-"""What the rules of words and sentences turn on. The dashes that NLTK 3.9.3 began to split at are
-left out.
+"""What the rules of words and sentences turn on.
+
+The dashes that NLTK 3.9.3 began to split at are left out.
 """
 TEXT = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 LETTERS = st.text("abcdeilostyvwxz", max_size=6)

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forking import Done, run_command_line
+from forking import NO_PLOTS, Done, run_command_line
 
 SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
 QUESTIONS = 24
 """Three conversations of the demo set, eight questions each."""
+HURRIED = {
+    "memeval.llm.outage.FIRST_WAIT_S": 0.05,
+    "memeval.llm.outage.FIRST_UNSOUND_WAIT_S": 0.075,
+    "memeval.llm.outage.QUIET_S": 0.2,
+}
+"""Waits between tries, a tenth as long. The waits themselves are tested in tests/llm."""
 
 Command = Callable[..., Done]
 
@@ -24,15 +30,21 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("MEMEVAL_", "OPENAI_", "MLFLOW_"))
     }
-    return {**kept, "MEMEVAL_HOME": str(home), "OPENAI_API_KEY": "test", **more}
+    return {**kept, **NO_PLOTS, "MEMEVAL_HOME": str(home), "OPENAI_API_KEY": "test", **more}
 
 
 @pytest.fixture
 def memeval(tmp_path: Path) -> Command:
     """Runs `python -m memeval ...` with results below `tmp_path`."""
 
-    def run(*arguments: str, check: bool = True, home: Path = tmp_path, **more: str) -> Done:
-        done = run_command_line(arguments, env=environment(home, **more))
+    def run(
+        *arguments: str,
+        check: bool = True,
+        home: Path = tmp_path,
+        constants: Mapping[str, float] | None = None,
+        **more: str,
+    ) -> Done:
+        done = run_command_line(arguments, env=environment(home, **more), constants=constants)
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 

@@ -1,4 +1,7 @@
-"""Memory systems that misbehave, each in one way: `faulty:<Name>`. `METHODS` and `ANSWERS` are the tables they are made from."""
+"""Memory systems that misbehave, each in one way: `faulty:<Name>`.
+
+`METHODS` and `ANSWERS` are the tables they are made from.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Every kind of file of a home, damaged in every way: the same figures again, or one clear error; never a traceback.
+"""Every kind of file of a home, damaged in every way: the same figures again, or one clear error;
+never a traceback.
 
-A run is made once. For each damage its home is copied, one file is damaged, and the same command runs again on the command line's own
-entry. What is told of damage must be told, and `verify` must see what it can see.
+A run is made once. For each damage its home is copied, one file is damaged, and the same command
+runs again on the command line's own entry. What is told of damage must be told, and `verify` must
+see what it can see.
 """
 
 from __future__ import annotations
@@ -216,6 +218,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 
 def run(home: Path, environment: pytest.MonkeyPatch, arguments: list[str]) -> int:
     environment.setenv("MEMEVAL_HOME", str(home))
+    environment.setenv("MEMEVAL_PLOTS", "false")
     environment.delenv("MEMEVAL_SESSION", raising=False)
     environment.chdir(home)
     return main(arguments)
@@ -279,7 +282,9 @@ def home(sound: Home, tmp_path: Path) -> Home:
 def check(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> str:
-    """Runs the same command again, and returns what it said; the figures must be those of before, or the error clear."""
+    """Runs the same command again, and returns what it said; the figures must be those of before,
+    or the error clear.
+    """
     capfd.readouterr()
     status = run(home.path, environment, CELL)
     said = "".join(capfd.readouterr())
@@ -405,7 +410,9 @@ def test_leftovers_of_killed_writers_are_in_nobodys_way(
 def test_a_verdict_of_another_answer_is_made_again(
     home: Home, sound: Home, environment: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The answers are lost, and others come in their place: verdicts of the lost ones say nothing about them."""
+    """The answers are lost, and others come in their place: verdicts of the lost ones say nothing
+    about them.
+    """
     from memeval.pipeline.store import read_rows, sealed_line
 
     file = home.file("answers")

@@ -1,4 +1,6 @@
-"""A full disk, a tracking server that is away, no network at all: finished work stays, and the same command goes on."""
+"""A full disk, a tracking server that is away, no network at all: finished work stays, and the same
+command goes on.
+"""
 
 from __future__ import annotations
 

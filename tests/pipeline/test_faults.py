@@ -1,11 +1,13 @@
-"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is ever a score."""
+"""Faults of the world: what passes is tried again, what lasts becomes a status, and no failure is
+ever a score.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
+from conftest_pipeline import HURRIED, QUESTIONS, SMALL, Command, records, summary
 
 from memeval.testing.endpoint import LASTING, PASSING, Faults, ScriptedEndpoint
 
@@ -19,7 +21,7 @@ def model(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("kind", PASSING)
 def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
     with ScriptedEndpoint(faults=Faults({kind: 0.3}, seed=3, hang_s=1.5)) as endpoint:
-        memeval(*model(endpoint))
+        memeval(*model(endpoint), constants=HURRIED)
         assert endpoint.faulted[kind] > 0
         assert endpoint.served[CHAT] == QUESTIONS
         assert endpoint.count(CHAT) == QUESTIONS + endpoint.faulted[kind]

@@ -1,4 +1,6 @@
-"""What a system of one's own does is a status of its questions, a note or one clear line: never a traceback, never a lost row."""
+"""What a system of one's own does is a status of its questions, a note or one clear line: never a
+traceback, never a lost row.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ids and names from outside name no file: whatever they hold, nothing beyond the run's own files is touched."""
+"""Ids and names from outside name no file: whatever they hold, nothing beyond the run's own files
+is touched.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What ingest loses is asked for once more, counted, told and, past a stated share, a failure: never a sound memory."""
+"""What ingest loses is asked for once more, counted, told and, past a stated share, a failure:
+never a sound memory.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def is_answer(body: Mapping[str, Any]) -> bool:
 
 
 def replies(system: str, ingest: Callable[[int, Mapping[str, Any]], str | None]) -> Reply:
-    """Answers soundly; of the calls at ingest, the n-th gets what `ingest` says, or where that is None a sound reply."""
+    """Answers soundly; of the calls at ingest, the n-th gets what `ingest` says, or where that is
+    None a sound reply.
+    """
     count = iter(range(10_000))
 
     def reply(body: Mapping[str, Any]) -> str:
@@ -208,7 +212,9 @@ class Poisoned(ScriptedEndpoint):
 
 @pytest.mark.parametrize(("refusals", "lost"), [(0, 0), (1, 0), (2, 0), (3, 1)])
 def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, lost: int) -> None:
-    """mem0 asks for a batch, then for each text alone, then drops the text without a word; it is then added once more."""
+    """mem0 asks for a batch, then for each text alone, then drops the text without a word; it is
+    then added once more.
+    """
     with Poisoned() as endpoint:
         endpoint.refusals = refusals
         facts = {3: '{"memory": [{"text": "a poison was named"}, {"text": "and a cure"}]}'}

@@ -1,4 +1,6 @@
-"""A killed run goes on with the same command: no finished call is repeated, and the records are those of an uninterrupted run."""
+"""A killed run goes on with the same command: no finished call is repeated, and the records are
+those of an uninterrupted run.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", *arguments(endpoint)],
-            env=environment(tmp_path),
+            env=environment(tmp_path, MEMEVAL_PLOTS="true"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

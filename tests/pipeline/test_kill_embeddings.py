@@ -1,4 +1,6 @@
-"""A run with an embedder behind an endpoint, killed: the records are those of an uninterrupted run, tokens of embeddings included."""
+"""A run with an embedder behind an endpoint, killed: the records are those of an uninterrupted run,
+tokens of embeddings included.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from memeval.systems.registry import built_in
 from memeval.testing.endpoint import ScriptedEndpoint
 
 OUTSIDE = {"letta", "oracle"}
-"""`letta` asks its own server; `oracle` is the control that is handed the evidence (as text, without its ids)."""
+"""`letta` asks its own server; `oracle` is the control that is handed the evidence (as text,
+without its ids).
+"""
 SYSTEMS = ",".join(sorted(set(built_in()) - OUTSIDE))
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
@@ -38,7 +40,9 @@ def prompts(endpoint: ScriptedEndpoint) -> list[str]:
 
 
 def what_is_said(sample: Mapping[str, Any]) -> str:
-    """All that a system may know: the turns, their captions, the sessions' dates as they are shown, the questions. No ids."""
+    """All that a system may know: the turns, their captions, the sessions' dates as they are shown,
+    the questions. No ids.
+    """
     talk = sample["conversation"]
     turns = [turn for value in talk.values() if isinstance(value, list) for turn in value]
     dates = [
@@ -58,7 +62,9 @@ def what_is_said(sample: Mapping[str, Any]) -> str:
 
 
 def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
-    """Fails where a prompt holds an id, a category or a gold answer that nobody said; returns how many golds that could have leaked."""
+    """Fails where a prompt holds an id, a category or a gold answer that nobody said; returns how
+    many golds that could have leaked.
+    """
     assert sent
     for prompt in sent:
         found = TELLTALE.search(prompt)
@@ -79,7 +85,7 @@ def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
     return len(unsaid)
 
 
-@pytest.mark.parametrize("style", ["short", "cot"])
+@pytest.mark.parametrize("style", ["short", pytest.param("cot", marks=pytest.mark.slow)])
 def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str) -> None:
     demo = json.loads(
         (Path(__file__).parents[2] / "data" / "demo" / "demo.json").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer, measures."""
+"""The pipeline's parts on their own: rows on disk, windows, compression points, the final answer,
+measures.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memeval.pipeline.store import RowStore
 
 from memeval.errors import StorageError
 from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
 from memeval.pipeline.memory import compression_points
 from memeval.pipeline.reader import final_answer
-from memeval.pipeline.store import RowStore
 from memeval.pipeline.window import Window
 
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})

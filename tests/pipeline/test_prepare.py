@@ -1,4 +1,6 @@
-"""Prepare, then run: memories are built once, found by every later run, and never used when damaged or another's."""
+"""Prepare, then run: memories are built once, found by every later run, and never used when damaged
+or another's.
+"""
 
 from __future__ import annotations
 

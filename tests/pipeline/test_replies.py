@@ -1,4 +1,6 @@
-"""Odd replies through the command line: each becomes a status or is asked for again, is said, and spoils no later run."""
+"""Odd replies through the command line: each becomes a status or is asked for again, is said, and
+spoils no later run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import Command, records, summary
+from conftest_pipeline import HURRIED, Command, environment, records, summary
+from forking import run_command_line
 
 from memeval.testing.endpoint import VECTOR_FAULTS, Faults, ScriptedEndpoint
 
@@ -121,31 +124,36 @@ def test_thinking_is_kept_in_the_row_and_said(memeval: Command, tmp_path: Path) 
     assert sum("control characters" in note for note in notes) == 1
 
 
+def retrieved(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
+    """What a run with this endpoint's vectors retrieves."""
+    vectors = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+    done = run_command_line(
+        [*FEW, "system=embedding_only", *vectors], env=environment(home), constants=HURRIED
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [row["retrieved"] for row in records(home)]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What is retrieved where all vectors are sound."""
+    with ScriptedEndpoint() as endpoint:
+        return retrieved(endpoint, tmp_path_factory.mktemp("sound"))
+
+
 @pytest.mark.parametrize("kind", VECTOR_FAULTS)
 def test_unsound_vectors_are_asked_for_again_and_never_kept(
-    memeval: Command, tmp_path: Path, kind: str
+    sound: list[Any], tmp_path: Path, kind: str
 ) -> None:
-    def run(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
-        memeval(
-            *FEW,
-            "system=dense",
-            "embedder=openai",
-            f"embedder.base_url={endpoint.base_url}",
-            home=home,
-        )
-        return [row["retrieved"] for row in records(home)]
-
-    with ScriptedEndpoint() as endpoint:
-        sound = run(endpoint, tmp_path / "sound")
     # The first reply tells the model's width: it must be a sound one.
     with ScriptedEndpoint(faults=Faults({kind: 0.5}, seed=1)) as endpoint:
-        assert run(endpoint, tmp_path / "spoilt") == sound
+        assert retrieved(endpoint, tmp_path) == sound
         assert endpoint.faulted[kind] > 0
 
 
 def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(faults=Faults(outage=(1, 12))) as endpoint:
-        done = memeval(*model(endpoint, "llm.patience_s=60"))
+        done = memeval(*model(endpoint, "llm.patience_s=60"), constants=HURRIED)
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
     assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
 

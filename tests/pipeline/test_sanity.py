@@ -1,4 +1,6 @@
-"""What must hold between systems, or the measurement is broken: more evidence in the context never looks worse than less."""
+"""What must hold between systems, or the measurement is broken: more evidence in the context never
+looks worse than less.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) ->
 def test_native_under_middle_loses_the_first_half_and_nothing_else(
     memeval: Command, tmp_path: Path
 ) -> None:
-    """Told by the answers: on evidence in the second half native answers as with the whole conversation's second half before it."""
+    """Told by the answers: on evidence in the second half native answers as with the whole
+    conversation's second half before it.
+    """
     cell = ("dataset=demo", "tracking=none", "dataset.categories=[4]", "dataset.images=none")
     memeval(*cell, "system=native", "compression_turn=middle")
     (records_file,) = (tmp_path / "outputs" / "runs").glob("*/records.jsonl")

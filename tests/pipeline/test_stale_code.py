@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forking import NO_PLOTS
 
 import memeval
 from memeval.config.sources import is_checkout
@@ -37,6 +38,7 @@ def made_again(checkout: Path, *words: str) -> set[str]:
     """The stages of which the command did anything; `figures` where it summed up the rows again."""
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     environment = {name: value for name, value in environment.items() if "MEMEVAL" not in name}
+    environment |= NO_PLOTS
     command = [sys.executable, "-m", "memeval", *RUN, *words]
     done = subprocess.run(
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=True

@@ -17,7 +17,8 @@ from memeval.systems.registry import built_in
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "smoke": ()}
-"""Sweeps over data sets of their own, and how they are kept small; the others run on the demo set."""
+"""Sweeps over data sets of their own, and how they are kept small; the others run on the demo set.
+"""
 SERVED = {"letta"}
 """Systems that need a server."""
 

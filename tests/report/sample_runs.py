@@ -1,4 +1,6 @@
-"""Run folders as the pipeline leaves them, with figures made up from a seed, for tests and benchmarks."""
+"""Run folders as the pipeline leaves them, with figures made up from a seed, for tests and
+benchmarks.
+"""
 
 from __future__ import annotations
 

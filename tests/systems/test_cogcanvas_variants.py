@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cache
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from forking import run_command_line
 
 from memeval.cli.compose import compose_config
 from memeval.datasets.locate import build as dataset_of
@@ -237,13 +236,8 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
                 for key, value in os.environ.items()
                 if not key.startswith(("MEMEVAL_", "OPENAI_"))
             }
-            command = [sys.executable, "-m", "memeval", *words, *small, *model]
-            done = subprocess.run(
-                command,
-                env={**kept, "MEMEVAL_HOME": str(tmp_path)},
-                capture_output=True,
-                text=True,
-                check=False,
+            done = run_command_line(
+                [*words, *small, *model], env={**kept, "MEMEVAL_HOME": str(tmp_path)}
             )
             assert done.returncode == 0, done.stdout + done.stderr
             return sum(extracts(body) for _, body in endpoint.requests)

@@ -15,7 +15,9 @@ from memeval.tracking.store import Store, prepare_store
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """MLflow's own mappers use a loader that SQLAlchemy 2.1 deprecates; it warns once, where the store is first imported."""
+    """MLflow's own mappers use a loader that SQLAlchemy 2.1 deprecates; it warns once, where the
+    store is first imported.
+    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"))

@@ -1,4 +1,6 @@
-"""Stores that several homes log to, files that are no store, and homes whose paths mean something in an address."""
+"""Stores that several homes log to, files that are no store, and homes whose paths mean something
+in an address.
+"""
 
 from __future__ import annotations
 

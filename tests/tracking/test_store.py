@@ -1,4 +1,6 @@
-"""The store: where it is, that parallel first starts make one whole store, and that faults are one clear line."""
+"""The store: where it is, that parallel first starts make one whole store, and that faults are one
+clear line.
+"""
 
 from __future__ import annotations
 

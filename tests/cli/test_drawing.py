@@ -1,0 +1,59 @@
+"""`plots` says whether pictures are drawn; it changes no result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import SMALL, completed, memeval, runs
+
+
+def pictures(home: Path) -> set[str]:
+    return {path.name for path in home.glob("outputs/**/*.png")}
+
+
+def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
+    words = ("-m", "system=bm25,no_memory", *SMALL)
+    without = completed(tmp_path, *words, "plots=false", MEMEVAL_PLOTS="true")
+    reports = sorted(tmp_path.glob("outputs/runs/*/report.md"))
+    assert pictures(tmp_path) == set()
+    assert len(reports) == 2 and all("![" not in path.read_text("utf-8") for path in reports)
+    before = runs(tmp_path)
+
+    # The finished runs are not run again: their plots are drawn.
+    drawn = completed(tmp_path, *words, MEMEVAL_PLOTS="")
+    assert drawn.err.count("finished before") == 2
+    assert pictures(tmp_path) == {
+        "accuracy_by_category.png",
+        "accuracy_vs_tokens.png",
+        "comparison.png",
+    }
+    assert all("![" in path.read_text("utf-8") for path in reports)
+    assert runs(tmp_path) == before
+    assert without.out.splitlines()[:3] == drawn.out.splitlines()[:3]
+
+
+def test_a_run_keeps_nothing_of_the_setting(tmp_path: Path) -> None:
+    completed(tmp_path, *SMALL, "plots=false")
+    (run,) = runs(tmp_path)
+    assert not any("plots" in name for name in run["params"])
+    assert "plots" not in run["command"]
+    (config,) = tmp_path.glob("outputs/runs/*/config.yaml")
+    assert "plots" not in config.read_text("utf-8")
+
+
+def test_a_variable_that_is_neither_is_refused(tmp_path: Path) -> None:
+    ended = memeval(tmp_path, *SMALL, MEMEVAL_PLOTS="no")
+    assert ended.status == 2
+    assert ended.told == "memeval: MEMEVAL_PLOTS must be true or false, not 'no'"
+
+
+def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    """The report is written in the run's own process, where nothing is tracked and nothing drawn."""
+    completed(tmp_path, *SMALL)
+    (folder,) = tmp_path.glob("outputs/runs/*")
+    (folder / "report.md").unlink()
+    (folder / "report.md").mkdir()
+
+    ended = completed(tmp_path, *SMALL)
+    assert "can't be written: Is a directory" in ended.err
+    assert "Traceback" not in ended.err
