@@ -22,7 +22,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.config.checks import check_overrides
-    from memeval.config.integers import quote_integers, register
+    from memeval.config.integers import as_hydra_words, register
     from memeval.config.paths import conf_dir
     from memeval.config.resolve import check_choices, resolve
 
@@ -32,7 +32,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            config = resolve(compose("config", overrides=[*search, *quote_integers(overrides)]))
+            config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
     except UserError:
         raise
     except Exception as error:

@@ -27,9 +27,12 @@ def evaluate(arguments: Sequence[str]) -> int:
     Exit status 1 where nothing could be scored.
     """
     from memeval.cli.cell import Finish, run_cell
-    from memeval.pipeline.cell import IMPORTED, Cell, open_cell, open_dataset
-    from memeval.pipeline.imported import ImportedRun, read_hypotheses
+    from memeval.pipeline.cell import Cell, open_cell, open_dataset
+    from memeval.pipeline.imported import ImportedAnswers, read_hypotheses
+    from memeval.pipeline.imported_source import IMPORTED
+    from memeval.pipeline.models import Models
     from memeval.pipeline.progress import Progress
+    from memeval.pipeline.run import CellRun
 
     only_listed = ONLY_LISTED in arguments
     words = [word for word in arguments if word != ONLY_LISTED]
@@ -53,7 +56,6 @@ def evaluate(arguments: Sequence[str]) -> int:
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {
         "name": IMPORTED,
-        "class": "memeval.systems.imported:Imported",
         "file": files[0],
         "sha256": hypotheses.sha256,
     }
@@ -77,8 +79,10 @@ def evaluate(arguments: Sequence[str]) -> int:
         )
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
-        run = ImportedRun(cell, progress, hypotheses, known, only_listed=only_listed)
-        return run_loop(run.run(finish))
+        def source(cell: Cell, _: Models) -> ImportedAnswers:
+            return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
+
+        return run_loop(CellRun(cell, progress, source).run(finish))
 
     summary = run_cell(cell, runner=judge)
     show_comparison()

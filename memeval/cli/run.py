@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 
     from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.config.checks import check_overrides
-    from memeval.config.integers import quote_integers, register
+    from memeval.config.integers import as_hydra_words, register
 
     arguments = reorder_arguments(arguments)
     check_overrides(arguments)
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     check_writable()
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     register()
-    sys.argv = ["memeval", *quote_integers(arguments)]
+    sys.argv = ["memeval", *as_hydra_words(arguments)]
     main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(
         run_job
     )

@@ -135,6 +135,19 @@ def register() -> None:
         Plugins.instance().register(plugin)
 
 
+_ADDED_CLASS = re.compile(r"\+(system|dataset|judge|embedder)\.class=")
+
+
+def as_hydra_words(words: Sequence[str]) -> list[str]:
+    """A user's overrides as Hydra takes them.
+
+    `+system.class=…`, which added the field in version 0.1, replaces it now that each option has a
+    class.
+    """
+    words = [f"+{word}" if _ADDED_CLASS.match(word) else word for word in words]
+    return quote_integers(words)
+
+
 def quote_integers(overrides: Sequence[str]) -> list[str]:
     """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options
     and says itself which it can't find.

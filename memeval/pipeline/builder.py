@@ -13,6 +13,7 @@ from memeval.config.settings import TIMEOUT
 from memeval.granularity import chunks
 from memeval.leftovers import sweep, sweep_temporary
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.declared import Declared
 from memeval.pipeline.memory import Memory, build_memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.process_state import ProcessState
@@ -28,7 +29,8 @@ class Builder:
     """Builds the memories of one cell's cases with the cell's models."""
 
     def __init__(self, cell: Cell, models: Models) -> None:
-        self._cell, self._models = cell, models
+        assert isinstance(cell.source, Declared), "only a memory system builds memories"
+        self._cell, self._models, self._source = cell, models, cell.source
         self._state = ProcessState()
         sweep_temporary()
         for folder in (prepared_dir(), outputs_dir() / "runs"):
@@ -64,8 +66,8 @@ class Builder:
         limit = cell.config.system.get(TIMEOUT)
         try:
             system = constructed(
-                lambda: cell.system(cell.settings, parts),
-                kind=cell.system,
+                lambda: self._source.system_class(self._source.settings, parts),
+                kind=self._source.system_class,
                 case_id=case.case_id,
                 timeout_s=limit,
             )

@@ -30,15 +30,13 @@ from memeval.judges.contract import Judge, JudgeSettings
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import judge_type
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
-from memeval.pipeline.declared import Declared
+from memeval.pipeline.declared import Declared, Source
+from memeval.pipeline.imported_source import IMPORTED, ImportedSource
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
-from memeval.systems.base import MemorySystem, SystemSettings
+from memeval.systems.base import SystemSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import RerankedSettings
-
-IMPORTED = "imported"
-"""Name of the system of a run whose answers another program gave."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Cell:
     config: RunConfig
     dataset: Dataset
     loaded: LoadedDataset
-    system: type[MemorySystem]
-    settings: SystemSettings
+    source: Source
+    """Where the answers come from: a memory system, or a file of another program's."""
     granularity: Granularity
     template: PromptTemplate
     choice_template: PromptTemplate
@@ -96,7 +94,7 @@ class Cell:
     @property
     def style(self) -> str:
         """The style of the answers' template."""
-        return self.system.answer_style(self.settings) or self.config.prompt.name
+        return self.source.answer_style or self.config.prompt.name
 
     @property
     def name(self) -> str:
@@ -115,38 +113,36 @@ class Cell:
 def open_cell(config: RunConfig, command: str) -> Cell:
     """Opens what the config names. Raises `UserError` for anything that the user has to mend before a run can start."""
     system_name = config.system["name"]
-    kind = system_class(system_name, config.system.get("class"))
-    settings = read_settings(kind.settings_type, config.system)
-    declared = Declared(kind, settings)
+    source = _source(config)
     dataset = open_dataset(config)
     config = replace(
         config,
-        system={**_without_defaults(config.system), **asdict(settings)},
+        system={**_without_defaults(config.system), **asdict(source.settings)},
         dataset={**config.dataset, **_as_yaml(dataset.settings)},
         judge=_judge(config, dataset),
     )
     _check_granularity(config, dataset)
     template, choice_template = (
-        answer_template(config, declared.answer_style, dataset.chooses),
+        answer_template(config, source.answer_style, dataset.chooses),
         _choice_template(config),
     )
     judge_class = judge_type(config.judge.name, config.judge.class_)
     judge_template = judge_class.template(config.judge.prompt_file)
     _check_models(config, dataset, judge_class)
-    if config.llm.name == "extractive" and declared.needs_language_model:
+    if config.llm.name == "extractive" and source.needs_language_model:
         raise UserError(
             f"system={system_name} needs a language model under these settings, but "
             "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
     embedder = embedder_class(config.embedder.name, config.embedder.class_)
-    reranker = _reranker(settings)
+    reranker = _reranker(source.settings)
     loaded = dataset.open()
     identity = IdentityInputs(
         digests=join_digests(
             stage_code(
                 config,
-                system=kind,
+                system=source.module,
                 dataset=type(dataset),
                 judge=judge_class,
                 embedder=embedder,
@@ -156,20 +152,19 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             class_digests(ANSWER, "reranker", reranker),
             {PREPARE: {"data": loaded.sha256}},
             class_digests(PREPARE, "data set", type(dataset)),
-            declared.digests(),
+            source.digests(),
             answer_digests(template, choice_template if dataset.chooses else None),
             judge_digests(judge_class, judge_template),
         ),
-        stages=_stages(kind, type(dataset)),
-        uses_llm_at_ingest=declared.uses_llm_at_ingest,
+        stages=_stages(source, type(dataset)),
+        uses_llm_at_ingest=source.uses_llm_at_ingest,
         judge_uses_llm=judge_template is not None,
     )
     return Cell(
         config=config,
         dataset=dataset,
         loaded=loaded,
-        system=kind,
-        settings=settings,
+        source=source,
         granularity=Granularity(**asdict(config.granularity)),
         template=template,
         choice_template=choice_template,
@@ -180,15 +175,24 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     )
 
 
-def _stages(system: type[MemorySystem], dataset: type[Dataset]) -> dict[str, str]:
+def _source(config: RunConfig) -> Source:
+    """Where the config's answers come from."""
+    if config.system["name"] == IMPORTED:
+        return ImportedSource(config.system)
+
+    kind = system_class(config.system["name"], config.system.get("class"))
+    return Declared(kind, read_settings(kind.settings_type, config.system))
+
+
+def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
     """Stages of the settings of data set and system, by dotted path."""
     of_dataset = settings_stages("dataset", dataset.settings_type)
-    if system.wants_evidence:
+    if source.wants_evidence:
         # What is gold decides what this system answers from, and not only how it is judged.
         of_dataset = {
             path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
         }
-    return of_dataset | settings_stages("system", system.settings_type)
+    return of_dataset | settings_stages("system", type(source.settings))
 
 
 def answer_digests(template: PromptTemplate, choice_template: PromptTemplate | None) -> Digests:

@@ -49,13 +49,13 @@ _LOOK_UPS = (
 def stage_code(
     config: RunConfig,
     *,
-    system: type,
+    system: str | None,
     dataset: type,
     judge: type,
     embedder: type,
     reranker: type | None = None,
 ) -> Digests:
-    """The identity of the code behind each stage."""
+    """The identity of the code behind each stage; `system` is the module of the system, if any."""
     rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
     builds = ("memeval.granularity", "memeval.pipeline.builder", "memeval.pipeline.memory")
@@ -65,7 +65,7 @@ def stage_code(
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
 
     prepare = code_identity(
-        [*builds, system.__module__, dataset.__module__, embedder.__module__, *rerankers],
+        [*builds, system or "", dataset.__module__, embedder.__module__, *rerankers],
         within=_MEMORY_PACKAGES,
         outside=no_memory,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
@@ -19,17 +19,46 @@ from memeval.systems.base import RENAMED_METHODS, MemorySystem, SystemSettings
 _log = logging.getLogger(__name__)
 
 
+class Source(Protocol):
+    """What a cell knows of where its answers come from."""
+
+    settings: SystemSettings
+    own_prompt: bool
+    """Whether it answers under words wholly of its own."""
+    wants_evidence: bool
+    answer_style: str | None
+    """The style in which it answers whatever the cell says; None keeps to the cell's."""
+    needs_language_model: bool
+    uses_llm_at_ingest: bool
+
+    @property
+    def module(self) -> str | None:
+        """The module of the code that answers; None where it is not ours to know."""
+        ...
+
+    def digests(self) -> Digests:
+        """What it contributes to the keys."""
+        ...
+
+
 class Declared:
-    """The answers of a system's class methods, checked. Raises `UserError` that names the method."""
+    """A memory system as its class describes it, checked. Raises `UserError` that names the method."""
 
     def __init__(self, kind: type[MemorySystem], settings: SystemSettings) -> None:
+        self.system_class, self.settings = kind, settings
         self._kind, self._settings = kind, settings
         _check_constructor(kind)
         _warn_of_old_names(kind)
+        self.own_prompt = kind.own_prompt
+        self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()
         self.needs_language_model = bool(self._said("needs_language_model"))
-        self.ingest_templates = self._wordings()
+        self.ingest_templates = self._templates()
         self.uses_llm_at_ingest = bool(self._said("uses_llm_at_ingest"))
+
+    @property
+    def module(self) -> str | None:
+        return self.system_class.__module__
 
     def digests(self) -> Digests:
         """What the system contributes to the keys: its class, and the templates of its ingest."""
@@ -50,7 +79,7 @@ class Declared:
         load_builtin(f"answer_{style}")
         return str(style)
 
-    def _wordings(self) -> tuple[str, ...]:
+    def _templates(self) -> tuple[str, ...]:
         said = self._said("ingest_templates")
         if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
             raise UserError(

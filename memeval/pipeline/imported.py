@@ -13,14 +13,11 @@ from typing import Any
 
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.memory import Memory
-from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import failed_answer
-from memeval.pipeline.run import CellRun, Repeat
+from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
-from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
-from memeval.results import AnswerRow
+from memeval.results import AnswerRow, TextStore
 from memeval.shown import one_line
 
 NAMED = 10
@@ -108,97 +105,87 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
 _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
-class ImportedRun(CellRun):
+class ImportedAnswers(AnswerSource, CaseAnswers):
     """Takes answers from a file instead of asking a memory. Ids that fit nowhere are counted and named."""
 
     def __init__(
         self,
         cell: Cell,
-        progress: Progress,
         hypotheses: Hypotheses,
         known: frozenset[str],
         *,
         only_listed: bool = False,
     ) -> None:
-        """`known` holds the ids of all the data set's questions, those that this run does not ask included.
+        """`known` holds the ids of all questions of the data set, those that this run leaves out included.
 
-        `only_listed` asks no question but those that the file has a row for.
+        `only_listed` asks only the questions that the file has a row for.
         """
-        super().__init__(cell, progress)
-        self._hypotheses, self._known, self._only_listed = hypotheses, known, only_listed
+        self._dataset, self._given = cell.dataset, hypotheses.answers
+        self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
 
     def cases(self) -> Iterator[EvalCase]:
-        if not self._only_listed:
-            yield from super().cases()
-            return
-        for case in super().cases():
-            listed = tuple(
-                question
-                for question in case.questions
-                if question.question_id in self._hypotheses.answers
-            )
-            self._left_out += len(case.questions) - len(listed)
-            if listed:
-                yield replace(case, questions=listed)
+        for case in self._dataset.cases():
+            questions = case.questions
+            if self._only_listed:
+                questions = tuple(
+                    question for question in questions if question.question_id in self._given
+                )
+                self._left_out += len(case.questions) - len(questions)
+            if questions or not self._only_listed:
+                self._asked += [question.question_id for question in questions]
+                yield replace(case, questions=questions)
+
+    async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
+        return self
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        question_id = question.question_id
+        text = self._given.get(question_id)
+        if text is not None:
+            return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
+
+        listed = question_id in self._given
+        what = "its row holds no answer" if listed else "the file has no row for it"
+        return failed_answer(question_id, Status.ANSWER_FAILED, ValueError(what))
 
     def notes(self) -> tuple[str, ...]:
-        given, asked = self._hypotheses.answers, dict.fromkeys(self._asked)
-        answered_with = {
-            question_id: given[question_id] for question_id in asked if question_id in given
-        }
+        given, asked = self._given, dict.fromkeys(self._asked)
+        answers = {question_id: given[question_id] for question_id in asked if question_id in given}
+        blank = [
+            question_id
+            for question_id, text in answers.items()
+            if text is not None and not text.strip()
+        ]
         findings = {
             "unknown: ids that the data set does not have, left out": [
-                one for one in given if one not in self._known
+                question_id for question_id in given if question_id not in self._known
             ],
             "not asked: answers to questions outside of the chosen ones, left out": [
-                one for one in given if one in self._known and one not in asked
+                question_id
+                for question_id in given
+                if question_id in self._known and question_id not in asked
             ],
-            "repeated: further rows of an id, of which the first counts": self._hypotheses.repeated,
+            "repeated: further rows of an id, of which the first counts": self._repeated,
             "missing: questions without a row, counted as failed": [
-                one for one in asked if one not in given
+                question_id for question_id in asked if question_id not in given
             ],
             "empty: rows without an answer, counted as failed": [
-                one for one, text in answered_with.items() if text is None
+                question_id for question_id, text in answers.items() if text is None
             ],
-            "blank: rows with an answer of no words, which is wrong": [
-                one for one, text in answered_with.items() if text is not None and not text.strip()
-            ],
+            "blank: rows with an answer of no words, which is wrong": blank,
         }
-        told = [_found(what, ids) for what, ids in findings.items() if ids]
+        notes = [_counted(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
-            told.append(
-                f"partial: only questions that the file lists are asked, {self._left_out} others are left out"
+            notes.append(
+                "partial: only questions that the file lists are asked, "
+                f"{self._left_out} others are left out"
             )
-        return tuple(told)
-
-    async def _prepare(self, repeat: Repeat, case: EvalCase) -> None:
-        return None
-
-    async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
-        self._asked += [question.question_id for question in case.questions]
-        await super()._case(repeat, case, window)
-
-    async def _answer(
-        self,
-        repeat: Repeat,
-        question: EvalQuestion,
-        memory: Memory | Exception | None,
-        turns: CaseTurns,
-    ) -> AnswerRow:
-        question_id = question.question_id
-        text = self._hypotheses.answers.get(question_id)
-        if text is None:
-            listed = question_id in self._hypotheses.answers
-            what = "its row holds no answer" if listed else "the file has no row for it"
-            row = failed_answer(question_id, Status.ANSWER_FAILED, ValueError(what))
-        else:
-            row = AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
-        return self.keep_answer(repeat, row)
+        return tuple(notes)
 
 
-def _found(what: str, ids: Iterable[str]) -> str:
+def _counted(what: str, ids: Iterable[str]) -> str:
     counted = Counter(ids)
     names = list(counted)
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 
 from memeval.config.identity import Keys
 from memeval.config.schema import ANSWER, JUDGE, STAGES
-from memeval.errors import ModelError, StorageError, UserError
+from memeval.errors import ModelError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
-from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.judging import failed_verdict, judged
-from memeval.pipeline.memory import Memory
+from memeval.pipeline.memories import MemorySource
 from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.question import ask, failed_answer
+from memeval.pipeline.question import failed_answer
 from memeval.pipeline.rows import answer_digest, is_about, is_final
+from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -32,7 +32,6 @@ from memeval.results import (
     INGEST_PREFIX,
     AnswerRow,
     IngestRow,
-    StepTimes,
     TextStore,
     VerdictRow,
     texts_file,
@@ -122,8 +121,15 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
 class CellRun:
     """One pass over a cell. Rows that an earlier pass finished are taken as they are; failed ones are tried again."""
 
-    def __init__(self, cell: Cell, progress: Progress) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        progress: Progress,
+        source: Callable[[Cell, Models], AnswerSource] = MemorySource,
+    ) -> None:
+        """`source` makes what gives the answers; by default the cell's memory system is asked."""
         self.cell, self.progress = cell, progress
+        self._make_source = source
         self._unread = 0
         self._noted: list[str] = []
 
@@ -134,7 +140,7 @@ class CellRun:
         """
         started, began = datetime.now().astimezone(), time.perf_counter()
         self._models = Models(self.cell.config, self.cell.run_key, self.progress.say)
-        self._builder = Builder(self.cell, self._models)
+        self._source = self._make_source(self.cell, self._models)
         try:
             with ExitStack() as stack:
                 repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
@@ -149,13 +155,9 @@ class CellRun:
         finally:
             await self._models.aclose()
 
-    def cases(self) -> Iterator[EvalCase]:
-        """The cases, with the questions that this run asks."""
-        return self.cell.dataset.cases()
-
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
-        return tuple(dict.fromkeys(self._noted))
+        return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
 
     def _open(self, seed: int, stack: ExitStack) -> Repeat:
         cell, keys = self.cell, self.cell.keys(seed)
@@ -197,7 +199,7 @@ class CellRun:
         taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
-                for case in self.cases():
+                for case in self._source.cases():
                     take_ids(case, taken)
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
@@ -227,81 +229,55 @@ class CellRun:
         self.progress.expect("answer", len(case.questions))
         self.progress.expect("judge", len(case.questions))
         try:
-            memory = await self._prepare(repeat, case) if open_questions else None
-            self.progress.done(
-                "prepare",
-                reused=not open_questions or (isinstance(memory, Memory) and memory.found),
-            )
+            answers = await self._open_case(repeat, case) if open_questions else None
+            self.progress.done("prepare", reused=answers is None or answers.reused)
             turns = CaseTurns.of(case)
             try:
                 async with asyncio.TaskGroup() as group:
                     for number, question in enumerate(case.questions):
-                        task = group.create_task(self._question(repeat, question, memory, turns))
-                        if (
-                            number >= len(case.questions) - places
-                        ):  # fewer are open from here on than the case has places
+                        task = group.create_task(self._question(repeat, question, answers, turns))
+                        if number >= len(case.questions) - places:
+                            # From here on, fewer questions are open than the case has places.
                             task.add_done_callback(lambda _: window.leave(1))
                             left -= 1
-                        await asyncio.sleep(
-                            0
-                        )  # a turn for what was asked before: all recalls of a case in one go would hold up every call
+                        # A turn for what was asked before: all recalls of a case in one go would
+                        # hold up every call.
+                        await asyncio.sleep(0)
             finally:
-                if isinstance(memory, Memory) and (trouble := await memory.close()):
-                    self._noted.append(
-                        f"close() of a memory failed, which spoils no answer: {trouble}"
-                    )
+                if answers is not None:
+                    await answers.close()
         finally:
             window.leave(left, text_size(case))
 
-    async def _prepare(self, repeat: Repeat, case: EvalCase) -> Memory | Exception | None:
-        """The case's memory, or the error that kept it from being built."""
-        try:
-            memory = await self._builder.memory(case, repeat.seed)
-        except (asyncio.CancelledError, StorageError, UserError):
-            raise
-        except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
-            return error
+    async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
+        """What answers the questions of a case; a failed ingest gives each of them its error."""
+        answers = await self._source.open(case, repeat.seed)
+        taken = answers.ingest
         row = repeat.answers.rows.get(ingest_id(case.case_id))
-        if not isinstance(row, IngestRow) or row.health != memory.health:
-            repeat.answers.append(_ingest_row(case, memory))
-        if memory.unsaved:
-            self._noted.append(
-                f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}"
-            )
-        return memory
+        if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
+            repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
+        return answers
 
     async def _question(
         self,
         repeat: Repeat,
         question: EvalQuestion,
-        memory: Memory | Exception | None,
+        answers: CaseAnswers | None,
         turns: CaseTurns,
     ) -> None:
         answer = repeat.answer(question.question_id)
         reused = answer is not None and self._is_kept(answer, ANSWER)
         if answer is None or not reused:
-            answer = await self._answer(repeat, question, memory, turns)
+            assert answers is not None, "a case with open questions is opened"
+            row = await answers.answer(question, turns, repeat.texts)
+            answer = self._keep_answer(repeat, row)
         self.progress.done("answer", reused=reused)
 
         measured = measure_answer(answer, question, turns, self.cell.dataset)
         repeat.measured[question.question_id] = measured
         await self._judge(repeat, question, answer, measured)
 
-    async def _answer(
-        self,
-        repeat: Repeat,
-        question: EvalQuestion,
-        memory: Memory | Exception | None,
-        turns: CaseTurns,
-    ) -> AnswerRow:
-        if isinstance(memory, Memory):
-            row = await ask(memory.watched, question, turns, repeat.texts)
-        else:
-            assert memory is not None, "a case with open questions is prepared"
-            row = failed_answer(question.question_id, Status.INGEST_FAILED, memory)
-        return self.keep_answer(repeat, row)
-
-    def keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
+    def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
         """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
         row = replace(row, origin=self.cell.run_key)
         try:
@@ -356,19 +332,6 @@ class CellRun:
                 f"({one_line(row.verdict.reason)}): "
                 "use a model that keeps to the form, or a prompt template that asks for it"
             )
-
-
-def _ingest_row(case: EvalCase, memory: Memory) -> IngestRow:
-    return IngestRow(
-        id=ingest_id(case.case_id),
-        chunks=memory.chunks,
-        compressions=memory.compressions,
-        origin=memory.origin,
-        health=memory.health,
-        usage=memory.usage,
-        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3)),
-        notes=memory.notes,
-    )
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

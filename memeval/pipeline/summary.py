@@ -14,7 +14,8 @@ from memeval.config.schema import ANSWER, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.errors import StorageError
-from memeval.pipeline.cell import IMPORTED, Cell
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.imported_source import IMPORTED
 from memeval.pipeline.measure import (
     measure_categories,
     measure_cell,
@@ -193,7 +194,7 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
         leaves = {
             path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
         }
-    leaves |= flatten(asdict(cell.settings), "system.")
+    leaves |= flatten(asdict(cell.source.settings), "system.")
     return {
         path: ",".join(map(str, value)) if isinstance(value, list) else value
         for path, value in leaves.items()
@@ -225,7 +226,7 @@ def tags(cell: Cell) -> dict[str, str]:
         "data_pinned": str(cell.loaded.pinned).lower(),
         "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
         "deterministic": str(_reads_offline(cell)).lower(),
-        "own_prompt": str(cell.system.own_prompt or cell.style != cell.config.prompt.name).lower(),
+        "own_prompt": str(cell.source.own_prompt or cell.style != cell.config.prompt.name).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
         FIGURES_CODE: cell.figures_code,
@@ -252,7 +253,7 @@ def _reads_offline(cell: Cell) -> bool:
     return (
         cell.config.llm.name == "extractive"
         and cell.config.system["name"] != IMPORTED
-        and not cell.system.own_prompt
+        and not cell.source.own_prompt
     )
 
 
@@ -372,7 +373,7 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
 
 def config_yaml(cell: Cell) -> str:
     """The resolved config as YAML, but for where runs are logged: it changes no result."""
-    system = {"name": cell.config.system["name"], **asdict(cell.settings)}
+    system = {"name": cell.config.system["name"], **asdict(cell.source.settings)}
     system |= {
         name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
     }

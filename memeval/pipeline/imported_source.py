@@ -1,0 +1,44 @@
+"""What a cell knows of answers that another program gave: a file, and no system that could be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.config.identity import Digests
+from memeval.config.schema import PREPARE
+from memeval.config.settings import read_settings
+from memeval.systems.base import INGEST, RUNTIME, SystemSettings
+
+IMPORTED = "imported"
+"""What stands in place of a system's name where another program gave the answers."""
+
+
+@dataclass(frozen=True)
+class ImportedSettings(SystemSettings):
+    """Which file the answers come from."""
+
+    file: str = field(default="", metadata=RUNTIME)
+    sha256: str = field(default="", metadata=INGEST)
+    only_listed: bool = field(default=False, metadata={"stage": "run"})
+    """Whether only the questions that the file has a row for were asked."""
+
+
+class ImportedSource:
+    """A file of answers, described as a cell describes a system."""
+
+    module: str | None = None
+    own_prompt = False
+    wants_evidence = False
+    answer_style: str | None = None
+    needs_language_model = False
+    uses_llm_at_ingest = False
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """`values` are those of the group `system`."""
+        self.settings: SystemSettings = read_settings(ImportedSettings, values)
+
+    def digests(self) -> Digests:
+        """What the source contributes to the keys; the file's digest is among its settings."""
+        return {PREPARE: {"system": IMPORTED}}

@@ -1,0 +1,86 @@
+"""Answers of the cell's memory system: one memory per case, asked question by question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from memeval.errors import StorageError, UserError
+from memeval.pipeline.builder import Builder
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.memory import Memory
+from memeval.pipeline.models import Models
+from memeval.pipeline.question import ask, failed_answer
+from memeval.pipeline.source import AnswerSource, CaseAnswers
+from memeval.pipeline.turns import CaseTurns
+from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import AnswerRow, IngestRow, StepTimes, TextStore
+
+
+class MemorySource(AnswerSource):
+    """Asks the memories that the cell's system makes of the cases."""
+
+    def __init__(self, cell: Cell, models: Models) -> None:
+        self._cell = cell
+        self._builder = Builder(cell, models)
+        self._noted: list[str] = []
+
+    def cases(self) -> Iterator[EvalCase]:
+        return self._cell.dataset.cases()
+
+    async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
+        try:
+            memory = await self._builder.memory(case, seed)
+        except (asyncio.CancelledError, StorageError, UserError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
+            return FailedIngest(error)
+
+        if memory.unsaved:
+            self._noted.append(
+                f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}"
+            )
+        return MemoryAnswers(memory, self._noted)
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._noted))
+
+
+class FailedIngest(CaseAnswers):
+    """A case without a memory: what its ingest raised is the status of each question."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        return failed_answer(question.question_id, Status.INGEST_FAILED, self._error)
+
+
+class MemoryAnswers(CaseAnswers):
+    """The answers of one memory."""
+
+    def __init__(self, memory: Memory, noted: list[str]) -> None:
+        self._memory, self._noted = memory, noted
+        self.reused = memory.found
+        self.ingest = ingest_row(memory)
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        return await ask(self._memory.watched, question, turns, texts)
+
+    async def close(self) -> None:
+        if trouble := await self._memory.close():
+            self._noted.append(f"close() of a memory failed, which spoils no answer: {trouble}")
+
+
+def ingest_row(memory: Memory) -> IngestRow:
+    """What the ingest of a memory took."""
+    return IngestRow(
+        id="",
+        chunks=memory.chunks,
+        compressions=memory.compressions,
+        origin=memory.origin,
+        health=memory.health,
+        usage=memory.usage,
+        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3)),
+        notes=memory.notes,
+    )
