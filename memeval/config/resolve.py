@@ -118,7 +118,7 @@ def _rename_options(container: Mapping[Any, Any]) -> None:
 def _check_name(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
-        raise UserError(f"a {group}'s config needs a `name`")
+        raise UserError(f"the config of a {group} needs a `name`")
     return _without_built_in_class(group, {str(key): value for key, value in values.items()})
 
 

@@ -13,7 +13,7 @@ import memeval
 from memeval.config import sources
 from memeval.config.sources import code_identity, reachable
 
-PACKAGES = ("memeval.retrieval", "memeval.embedding")
+PACKAGES = ("memeval.systems", "memeval.retrieval", "memeval.embedding")
 PRINT = """
 from memeval.config.sources import code_identity, is_checkout
 print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeval.retrieval"]))
