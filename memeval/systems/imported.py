@@ -1,4 +1,4 @@
-"""Stands for another program in the runs of `evaluate`: its answers are there already, and it can't be asked anything more."""
+"""Stands for another program in the runs of `evaluate`, whose answers are there already."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ImportedSettings(SystemSettings):
 
 
 class Imported(MemorySystem):
-    """The system of an imported run. It has a name and settings, for the tables; asking it is an error."""
+    """The system of an imported run: a name and settings for the tables. It answers nothing."""
 
     settings_type = ImportedSettings
 
@@ -37,6 +37,6 @@ class Imported(MemorySystem):
 
 def _refusal() -> UserError:
     return UserError(
-        "imported answers can't be asked anew",
+        "imported answers can't be asked again",
         "judge them:  python -m memeval evaluate ANSWERS.jsonl dataset=...",
     )

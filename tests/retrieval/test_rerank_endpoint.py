@@ -1,4 +1,6 @@
-"""A cross-encoder behind an endpoint, against a double on loopback: shape, cache, meter, retries, failures, and `rag` on top."""
+"""A cross-encoder behind an endpoint, against a double on loopback: shape, cache, meter,
+retries, failures, and `rag` on top.
+"""
 
 from __future__ import annotations
 
