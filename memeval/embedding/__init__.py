@@ -1,1 +1,1 @@
-"""Embedders: the contract, the offline default, the OpenAI-compatible client, the embedding cache."""
+"""Embedders: the contract, the offline default and the OpenAI-compatible client."""

@@ -41,7 +41,8 @@ class Embedder(ABC):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (len(texts), width), float32. A text without any known feature gets the zero vector.
+        """Vectors of shape (len(texts), width), float32.
 
-        Raises `ModelError` where an endpoint failed for good.
+        A text without any known feature gets the zero vector. Raises `ModelError` where an
+        endpoint failed for good.
         """

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 BATCH = 128
 """Texts sent in one request."""
 AGREEING = 5
-"""Replies in a row of another width than the first one's after which theirs is taken to be the model's."""
+"""After so many replies in a row of another width than the first one's, theirs is the model's."""
 WIDEST, BYTES_PER_NUMBER = 16_384, 32
-"""Bounds of a reply's size: numbers per vector, and bytes that a number in JSON takes."""
+"""Limits of a reply's size: numbers per vector, and bytes that a number takes in JSON."""
 
 BATCHES_AT_ONCE = 8
 """Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
 by one."""
 
 UNREADABLE = -1
-"""Kept in place of a text's tokens where what the endpoint reported is no count."""
+"""Stored in place of a text's tokens where what the endpoint reported is not a count."""
 
 
 class OpenAIEmbedder(Embedder):
@@ -144,8 +144,7 @@ class OpenAIEmbedder(Embedder):
         return True
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
-        """The vectors of a reply. The first sound one tells the model's width, which all others then
-        have.
+        """The vectors of a reply. The first sound reply decides the width of all others.
 
         Where reply after reply has another width, the first reply was the odd one: what it brought
         is then asked for again.
@@ -194,8 +193,9 @@ class OpenAIEmbedder(Embedder):
 
 
 def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
-    """The tokens that an endpoint reported for a request, shared out over its texts by their length:
-    the shares add up to them. Nothing where it reported none.
+    """The tokens that an endpoint reported for a request, divided among its texts by their length.
+
+    The shares add up to the reported number. Empty where nothing was reported.
     """
     if reported is None:
         return {}

@@ -1,6 +1,7 @@
-"""The offline embedder: tf-idf over the character n-grams of words, hashed to a fixed width. No weights, no network.
+"""The offline embedder: tf-idf over the character n-grams of words, hashed to a fixed width.
 
-On the turns of LoCoMo it finds more evidence than BM25 or a small neural model does (see `perf/embedding_width.py`).
+It needs neither weights nor a network. On the turns of LoCoMo it finds more evidence than BM25 or a
+small neural model does (see `perf/embedding_width.py`).
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ DEFAULT_WIDTH = 4096
 """Numbers per vector: chosen by `perf/embedding_width.py`."""
 
 _SPREAD = 0x9E3779B1
-"""Knuth's multiplicative constant: spreads CRC-32 values, which are linear in their input, over the columns."""
+"""Knuth's multiplicative constant: spreads CRC-32 values, which are linear in their input, over the
+columns.
+"""
 
 
 class CharTfidfEmbedder(Embedder):
-    """Character n-grams within words (scikit-learn's `char_wb`), sublinear tf, smoothed idf, signed feature hashing, rows of length 1.
+    """Character n-grams within words (scikit-learn's `char_wb`), sublinear tf, smoothed idf, signed
+    feature hashing, rows of length 1.
 
-    `fitted(texts)` learns the document frequencies of one case; n-grams that the case has not are then left out, as they can match nothing.
-    Unfitted, every n-gram counts alike. Equal texts give equal vectors in every process.
+    `fitted(texts)` learns the document frequencies of one case. N-grams that the case does not have
+    are then left out, because they can match nothing. Unfitted, every n-gram counts alike. Equal
+    texts give equal vectors in every process.
     Source of the hashing trick: Weinberger et al., ICML 2009.
     """
 
@@ -56,14 +61,17 @@ class CharTfidfEmbedder(Embedder):
         return cls(width=settings.width or DEFAULT_WIDTH)
 
     def fitted(self, texts: Sequence[str]) -> Self:
-        """A new embedder with the document frequencies of `texts`; idf = ln((1 + n) / (1 + df)) + 1."""
+        """A new embedder with the document frequencies of `texts`.
+
+        idf = ln((1 + n) / (1 + df)) + 1
+        """
         per_text = [np.unique(self._ngrams(text)) for text in texts]
         hashes, frequency = np.unique(_joined(per_text), return_counts=True)
         idf = np.log((1 + len(texts)) / (1 + frequency)) + 1
         return self._with(hashes, idf.astype(np.float32))
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """A question's text at once; those of a whole case in a thread, as they take a while."""
+        """A question's text is embedded at once, those of a whole case in a thread."""
         return self._rows(texts) if len(texts) <= 1 else await asyncio.to_thread(self._rows, texts)
 
     def _rows(self, texts: Sequence[str]) -> Vectors:
@@ -73,7 +81,10 @@ class CharTfidfEmbedder(Embedder):
         return rows
 
     def state(self) -> dict[str, Any]:
-        """All that `from_state` needs for the same vectors: three integers and, where fitted, two arrays of equal length."""
+        """All that `from_state` needs for the same vectors.
+
+        Three integers and, where fitted, two arrays of equal length.
+        """
         settings = {"width": self.width, "shortest": self.shortest, "longest": self.longest}
         learnt = {} if self._hashes is None else {"hashes": self._hashes, "idf": self._idf}
         return settings | learnt
@@ -138,7 +149,10 @@ def _joined(parts: Iterable[Hashes]) -> Hashes:
 
 @lru_cache(maxsize=1 << 16)
 def _word_ngrams(word: str, shortest: int, longest: int) -> Hashes:
-    """CRC-32 of each n-gram of the word between two blanks; a word shorter than n counts once, as in `char_wb`."""
+    """CRC-32 of each n-gram of the word between two blanks.
+
+    A word shorter than n counts once, as in `char_wb`.
+    """
     padded = f" {word} "
     grams: list[str] = []
     for size in range(shortest, longest + 1):

@@ -16,7 +16,7 @@ from memeval.llm.flight import Claims, Flights, Pace
 from memeval.llm.metering import current_ledger
 
 Entry = dict[str, Any]
-"""A reply as the cache keeps it. `latency_s` and `wait_s` are the seconds that it took and waited."""
+"""A reply as the cache keeps it. It took `latency_s` seconds, and waited `wait_s` between tries."""
 
 
 class CachedCalls:

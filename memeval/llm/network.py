@@ -9,7 +9,7 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 
 
 class Network(Protocol):
-    """The endpoints of one run: one per address, key and headers, under one limit for all callers."""
+    """The endpoints of one run: one per address, key and headers, under one limit for all."""
 
     @property
     def origin(self) -> str:

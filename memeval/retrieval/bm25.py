@@ -1,9 +1,10 @@
 """BM25 as rank-bm25 defines it, answered from a sparse column matrix.
 
-rank-bm25 builds the index and the idf (its floor for terms in more than half of the documents is what no faster package reproduces);
-its own scoring visits every document for every query term. Here each term's contributions are computed once, when a query first has it,
-with the same operations in the same order, so that scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short
-arrays. Most terms of a long history are never asked for.
+rank-bm25 builds the index and the idf. (No faster package reproduces its floor for terms in more
+than half of the documents.) Its own scoring visits every document for every query term. Here each
+term's contributions are computed once, when a query first has the term, with the same operations in
+the same order. So scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few
+short arrays. Most terms of a long history are never asked for.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ Tokens = Literal["alnum", "space"]
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
 Ties = Literal["position", "reversed"]
-"""Which of two documents of one score comes first: `position` the earlier one; `reversed` whichever numpy's default sort leaves last, as
-LongMemEval's code does. That sort is not stable: equal scores may come out in another order on another kind of processor."""
+"""Which of two documents of one score comes first. `position`: the earlier one. `reversed`: the one
+that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
+scores may come out in another order on another kind of processor.
+"""
 
 
 def terms(text: str) -> list[str]:
@@ -33,16 +36,16 @@ def terms(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """What stands between single spaces, in order; empty between two of them."""
+    """What is between single spaces, in order; an empty string between two of them."""
     return text.split(" ")
 
 
 Column = tuple["NDArray[np.intp]", "NDArray[np.float64]"]
-"""Positions of the documents that hold a term, and the term's contribution to the score of each."""
+"""Positions of the documents that hold a term, and what the term adds to the score of each."""
 
 
 class Bm25Index:
-    """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over the given texts; positions are those of `texts`."""
+    """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over texts; positions are those of `texts`."""
 
     def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
         self._terms = terms if tokens == "alnum" else words
@@ -61,16 +64,18 @@ class Bm25Index:
         self._length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
 
     def _column(self, term: str) -> Column | None:
-        """The documents that hold a term, and what it adds to their scores; None where none does."""
+        """The documents that hold a term, and what it adds to their scores; None without any."""
         if term not in self._columns:
-            found = [
+            counted = [
                 (position, counts[term])
                 for position, counts in enumerate(self._counts)
                 if term in counts
             ]
-            self._columns[term] = (
-                self._weighted(term, *map(np.array, zip(*found, strict=True))) if found else None
-            )
+            if counted:
+                rows, frequency = map(np.array, zip(*counted, strict=True))
+                self._columns[term] = self._weighted(term, rows, frequency)
+            else:
+                self._columns[term] = None
         return self._columns[term]
 
     def _weighted(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
@@ -90,9 +95,10 @@ class Bm25Index:
     def ranking(self, query: str, ties: Ties = "position") -> tuple[list[int], list[float]]:
         """All positions, best first and ties as asked for, and their scores."""
         scores = self.scores(query)
-        order = (
-            np.argsort(-scores, kind="stable") if ties == "position" else np.argsort(scores)[::-1]
-        )
+        if ties == "position":
+            order = np.argsort(-scores, kind="stable")
+        else:
+            order = np.argsort(scores)[::-1]
         return order.tolist(), scores[order].tolist()
 
     def save(self, folder: Path) -> None:

@@ -19,8 +19,8 @@ VECTORS_FILE = "vectors.npy"
 async def _fitted(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     """The embedder fitted on the texts, in a thread where it learns from them.
 
-    One that learns nothing stays on the event loop: cases then ask for their texts in their own
-    order, and the same run asks for the same batches each time.
+    An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
+    own order, and the same run sends the same batches each time.
     """
     if type(embedder).fitted is Embedder.fitted:
         return embedder
@@ -50,7 +50,10 @@ class DenseIndex:
 
     @classmethod
     async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
-        """What `save` wrote for the same embedder and texts: fitted again, embedded no more. Raises where the folder is damaged."""
+        """What `save` wrote for the same embedder and texts.
+
+        The embedder is fitted again, but embeds nothing. Raises where the folder is damaged.
+        """
         fitted = await _fitted(embedder, texts)
         index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
         if index.size != len(texts):

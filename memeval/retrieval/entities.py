@@ -1,4 +1,6 @@
-"""What a text speaks of, by rules that need no model: speakers, capitalised names, nouns after a determiner or a preposition."""
+"""What a text mentions, by rules that need no model: speakers, capitalised names, nouns after a
+determiner or a preposition.
+"""
 
 from __future__ import annotations
 
@@ -19,30 +21,34 @@ from memeval.llm.extractive.words import (
 
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
-"""Words after which a noun is expected; `to` opens infinitives, the others clauses."""
+"""Words after which a noun is expected; `to` begins infinitives, the others clauses."""
 _NO_ENTITY = STOP_WORDS | TEMPORAL | EVALUATIVE | VAGUE
 _ENDS = frozenset(".!?…:;")
 _PHRASE = 2
-"""Words of a noun phrase that are taken: without a parser, what follows is as often a verb."""
+"""Words of a noun phrase that are used: without a parser, what follows is as often a verb."""
 
 
 def entities(line: str) -> dict[str, str]:
     """Key and name of each entity of one `speaker: text` line, in order of their first mention.
 
-    A key is the stems of the name's words. A name is a run of capitalised words that does not open a sentence; it counts as a whole and
-    word by word. A noun phrase is the first two content words after a determiner, a possessive or a preposition; it counts likewise.
+    A key is the stems of the name's words. A name is a run of capitalised words that does not begin
+    a sentence; it counts as a whole and word by word. A noun phrase is the first two content words
+    after a determiner, a possessive or a preposition; it counts likewise.
     """
-    found: dict[str, str] = {}
+    mentioned: dict[str, str] = {}
+    text = line
     if speaker := _SPEAKER.match(line):
-        _put(found, speaker[1].split())
-    tokens = TOKEN.findall(line[speaker.end() :] if speaker else line)
+        _put(mentioned, speaker[1].split())
+        text = line[speaker.end() :]
+
+    tokens = TOKEN.findall(text)
     for run in (*_names(tokens), *_phrases(tokens)):
-        _put(found, run)
-    return found
+        _put(mentioned, run)
+    return mentioned
 
 
 def content_words(text: str) -> dict[str, str]:
-    """Key and form of each word that could name an entity, and of each pair of such words that stand side by side."""
+    """Key and form of each word that could name an entity, and of each pair of neighbours."""
     tokens = TOKEN.findall(text)
     words = {key_of([token]): token for token in tokens if _is_content(token)}
     pairs = pairwise(tokens)
@@ -54,9 +60,10 @@ def key_of(words: Sequence[str]) -> str:
     return " ".join(stem(word.lower()) for word in words)
 
 
-def _put(found: dict[str, str], words: list[str]) -> None:
+def _put(mentioned: dict[str, str], words: list[str]) -> None:
+    """Adds a run of words, as a whole and word by word."""
     for run in (words, *([word] for word in words)):
-        found.setdefault(key_of(run), " ".join(run))
+        mentioned.setdefault(key_of(run), " ".join(run))
 
 
 def _names(tokens: list[str]) -> Iterator[list[str]]:

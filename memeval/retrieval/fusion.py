@@ -1,4 +1,4 @@
-"""Two rankings of the same texts, by meaning and by words, made one by reciprocal rank fusion."""
+"""Two rankings of the same texts, by meaning and by words, joined by reciprocal rank fusion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from memeval.retrieval.dense import DenseIndex
 RRF_K = 60
 """The constant of the source, and of CogCanvas' protocol."""
 CANDIDATES = 200
-"""Places of each ranking that are fused at least: fixed, so that a larger depth adds below and moves nothing above."""
+"""Least number of places of each ranking that are fused. It is fixed, so that a larger depth adds
+places below and moves nothing above.
+"""
 
 
 def reciprocal_rank_fusion(
@@ -32,7 +34,7 @@ def reciprocal_rank_fusion(
 
 
 class FusedIndex:
-    """A dense and a BM25 index over the same units; positions are those of the units given."""
+    """A dense and a BM25 index over the same chunks; positions are those of the chunks given."""
 
     def __init__(self, dense: DenseIndex, words: Bm25Index) -> None:
         self._dense = dense
@@ -54,11 +56,14 @@ class FusedIndex:
         return cls(await DenseIndex.open(embedder, texts, saved), Bm25Index(contents))
 
     def save(self, folder: Path) -> None:
-        """Writes the vectors into `folder`; the units are the caller's to keep."""
+        """Writes the vectors into `folder`; the caller keeps the chunks."""
         self._dense.save(folder)
 
     async def search(self, query: str, depth: int, k: int = RRF_K) -> list[tuple[int, float]]:
-        """The best `depth` positions with their fused scores. A text without any term of the query has no place in the ranking by words."""
+        """The best `depth` positions with their fused scores.
+
+        A text without any term of the query has no place in the ranking by words.
+        """
         places = max(depth, CANDIDATES)
         near = [position for position, _ in await self._dense.search(query, places)]
         order, scores = self._words.ranking(query)

@@ -1,4 +1,7 @@
-"""Passages of a fixed number of characters, cut from the chunks of a session, each with the turns that it covers."""
+"""Passages of a fixed number of characters, cut from the chunks of a session.
+
+Each knows the turns that it covers.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from memeval.records import MemoryChunk
 
 Span = tuple[int, int, tuple[str, ...]]
-"""Start, end and turn ids of a stretch of text."""
+"""Start, end and turn ids of a part of a text."""
 
 
 def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
-    """The chunks of each session, joined by line breaks and cut into passages with the session's date; none spans two sessions."""
+    """The chunks of each session, joined by line breaks and cut into passages.
+
+    A passage has its session's date, and none spans two sessions.
+    """
     sessions: dict[str, list[MemoryChunk]] = {}
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
@@ -21,9 +27,10 @@ def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[Mem
 
 
 def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each passage: at most `size` characters, about `overlap` of them shared with the one before.
+    """Start and end of each passage: at most `size` characters, about `overlap` of them shared with
+    the one before.
 
-    Both ends lie between words; a word longer than `size` is cut.
+    Both ends are between words; a word longer than `size` is cut.
     """
     start = 0
     while start < len(text):
@@ -32,7 +39,8 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
         if end == len(text):
             return
         start = _word_start(text, max(end - overlap, start + 1), end)
-        while _word_end(text, start, start + size) <= end:  # a passage that brings nothing new
+        # A passage that ends no later brings nothing new.
+        while _word_end(text, start, start + size) <= end:
             start = _word_start(text, start + 1, end)
 
 
@@ -64,17 +72,20 @@ def _of_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Itera
         ids = tuple(dict.fromkeys(turn for turns in covered for turn in turns))
         if content:
             yield MemoryChunk(
-                f"{first.session_id}/p{number}",
-                content,
-                first.time,
-                first.session_id,
-                ids,
-                speakers,
+                chunk_id=f"{first.session_id}/p{number}",
+                content=content,
+                time=first.time,
+                session_id=first.session_id,
+                turn_ids=ids,
+                speakers=speakers,
             )
 
 
 def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:
-    """A stretch for each turn where a chunk has one line a turn, else one for the whole chunk: its turns can't be told apart."""
+    """A span for each turn where a chunk has one line per turn, else one for the whole chunk.
+
+    The turns of such a chunk can't be told apart.
+    """
     start = 0
     for chunk in chunks:
         lines = chunk.content.split("\n")

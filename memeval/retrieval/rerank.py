@@ -155,7 +155,8 @@ def path_of(name: str) -> str:
 
 def reranker_class(name: str) -> type[Reranker]:
     """The class of a reranker other than `none`. Raises `UserError` where there is none."""
-    return class_at(path_of(name), Reranker, "system", f"reranker '{name}'")  # type: ignore[type-abstract]
+    what = f"reranker '{name}'"
+    return class_at(path_of(name), Reranker, "system", what)  # type: ignore[type-abstract]
 
 
 def build_reranker(settings: RerankSettings, network: Network | None = None) -> Reranker | None:
@@ -175,8 +176,8 @@ class LexicalReranker(Reranker):
     idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)), n of the corpus' N texts hold t
 
     Rare words of the question (names, places) that an embedding blurs bring a text up; a word in
-    every text moves nothing. Coverage is 0 where no term of the question is in the corpus: the first
-    ranking then stays.
+    every text moves nothing. Coverage is 0 where no term of the question is in the corpus: the
+    first ranking then stays.
     """
 
     def __init__(self, corpus: Sequence[str] = ()) -> None:

@@ -30,15 +30,15 @@ BY_KEY = "the key comes from the environment:  export RERANK_API_KEY=..."
 
 
 class EndpointReranker(Reranker):
-    """Asks for `{model, query, documents, top_n}` and reads `{results: [{index, relevance_score}]}`.
+    """Sends `{model, query, documents, top_n}`, reads `{results: [{index, relevance_score}]}`.
 
     A request made before (same address, model, query and documents) is answered from the response
-    cache. A cross-encoder draws nothing at random, so neither the seed nor the question's id is part
-    of the key.
+    cache. A cross-encoder draws nothing at random, so neither the seed nor the question's id is
+    part of the key.
 
     The tokens are metered under the role `embed`: a call that retrieval makes and that writes no
-    text. They are `usage.total_tokens` where the endpoint reports them, else counted here, the query
-    with each document. A blank query and an empty list are not sent: the first ranking stays.
+    text. They are `usage.total_tokens` where the endpoint reports them, else counted here, the
+    query with each document. A blank query and an empty list are not sent: the first ranking stays.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, cache: Cache, origin: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BATCH = 1000
 """Vectors per call of `add`."""
 EXACT_UP_TO = 5000
-"""Indexes of at most this size search their whole graph, so that what they find is what an exact search would."""
+"""Indexes up to this size search their whole graph, and so find what an exact search finds."""
 SLACK = 16
 """Neighbours asked for beyond the wanted depth, to see whether a tie spans its end."""
 
@@ -36,9 +36,9 @@ _SHARED = "ephemeral"
 class OwnChroma:
     """A Chroma of one index: its memory goes when it is closed.
 
-    A collection that is deleted from a Chroma that goes on keeps its index, its log and its page cache in memory; all of them go with the
-    system that they belong to. Clients in memory would share one system, so each gets a system of its own, and Chroma's register is left as
-    it was, for whoever else uses Chroma in this process.
+    A collection that is deleted from a Chroma in use keeps its index, its log and its page cache in
+    memory; all of them go with their system. Clients in memory would share one system, so each gets
+    its own. Chroma's register is left as it was, for other users of Chroma in this process.
     """
 
     def __init__(self) -> None:
@@ -64,12 +64,15 @@ class OwnChroma:
                         register[_SHARED] = entry
 
     def close(self) -> None:
-        """Gives everything back; the client is of no use afterwards."""
+        """Gives everything back; the client can't be used afterwards."""
         self._system.stop()
 
 
 class ChromaIndex:
-    """Inner-product search over unit vectors, which is cosine; positions are those of the rows given."""
+    """Inner-product search over unit vectors, which is cosine.
+
+    Positions are those of the rows given.
+    """
 
     def __init__(self, vectors: Vectors) -> None:
         self.size = len(vectors)
@@ -89,7 +92,8 @@ class ChromaIndex:
             found = self._neighbours(vector, min(wanted, self.size))
             if len(found) <= depth or found[depth - 1][0] != found[-1][0] or wanted >= self.size:
                 break
-            wanted *= 2  # the tie at the end may hold lower positions that were not returned
+            # The tie at the end may hold lower positions that were not returned.
+            wanted *= 2
         best = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:depth]
         return [position for _, position in best], [score for score, _ in best]
 
@@ -127,7 +131,10 @@ class ChromaIndex:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """An index over the rows that `save` wrote. Raises `ValueError` or `OSError` where the file is damaged."""
+        """An index over the rows that `save` wrote.
+
+        Raises `ValueError` or `OSError` where the file is damaged.
+        """
         return cls(np.load(path, allow_pickle=False))
 
     def close(self) -> None:
@@ -141,7 +148,10 @@ class ChromaIndex:
 
 
 def give_pages_back() -> None:
-    """Hands freed memory back to the system: glibc keeps it otherwise, in arenas of threads that are gone. Elsewhere nothing happens."""
+    """Hands freed memory back to the operating system.
+
+    glibc keeps it otherwise, in arenas of threads that have ended. Elsewhere nothing happens.
+    """
     trim = _trimmer()
     if trim is not None:
         trim(0)
@@ -152,10 +162,10 @@ def _trimmer() -> Callable[[int], int] | None:
     if not sys.platform.startswith("linux"):
         return None
     try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # another C library than glibc
         return None
-    return found
+    return trim
 
 
 def _filled(client: ClientAPI, vectors: Vectors) -> Collection:

@@ -91,8 +91,10 @@ class SystemContext:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Anything else; `origin` names the run."""
     reranker: Callable[[RerankSettings], Reranker | None] = build_reranker
-    """Builds the reranker that a system's settings choose, None for `rerank=none`. In a run those at
-    an endpoint share its limit with the models; by default there are only those without one.
+    """Builds the reranker that a system's settings choose; None for `rerank=none`.
+
+    In a run, a reranker at an endpoint shares the endpoint's limit with the models. The default
+    builds only rerankers without an endpoint.
     """
 
 
@@ -152,7 +154,10 @@ class MemorySystem(ABC):
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        """Whether it sends prompts of its own to the model, which the offline reader can't answer."""
+        """Whether it sends prompts of its own to the model.
+
+        The offline reader can't answer them.
+        """
         return False
 
     @abstractmethod

@@ -23,7 +23,10 @@ def write_chunks(
 
 
 def read_chunks(folder: Path) -> list[MemoryChunk]:
-    """The chunks that `write_chunks` wrote. Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged."""
+    """The chunks that `write_chunks` wrote.
+
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged.
+    """
     return [_chunk(row) for row in _state(folder)["chunks"]]
 
 
@@ -39,13 +42,14 @@ def _state(folder: Path) -> dict[str, Any]:
 
 
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
-    """Field by field: `asdict` copies each value deeply, which takes longer than all the rest."""
+    # Field by field: `asdict` copies each value deeply, which takes longer than all the rest.
     names = [field.name for field in fields(MemoryChunk)]
-    return [
-        {name: getattr(chunk, name) for name in names}
-        | {"time": chunk.time.isoformat() if chunk.time else None}
-        for chunk in chunks
-    ]
+    rows = []
+    for chunk in chunks:
+        row = {name: getattr(chunk, name) for name in names}
+        row["time"] = chunk.time.isoformat() if chunk.time else None
+        rows.append(row)
+    return rows
 
 
 def _chunk(row: dict[str, Any]) -> MemoryChunk:

@@ -1,4 +1,4 @@
-"""The conformance suite of memory systems: subclass it, say how your system is built, and run pytest.
+"""The conformance suite of memory systems: subclass it, define `build`, and run pytest.
 
 class TestMine(MemorySystemContract):
     def build(self, parts: SystemContext) -> MemorySystem:
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from memeval.pipeline.builder import wait_from_thread
 from memeval.pipeline.memory import called, ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
-from memeval.records import Answer, EvalCase, OracleQuery, Query, format_time
+from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, format_time
 from memeval.systems.base import DumpItem, MemorySystem, SystemContext
 from memeval.testing.model import ScriptedModel
 from memeval.testing.sample import QUESTIONS, sample_case, sample_chunks
@@ -33,25 +33,28 @@ _DATE = re.compile(r"\d{1,2}:\d\d [ap]m on \d{1,2} [A-Z][a-z]+ \d{4}")
 
 
 class MemorySystemContract:
-    """What every memory system keeps to. Questions, dates and turns are those of `memeval.testing.sample`."""
+    """What every memory system must do.
+
+    Questions, dates and turns are those of `memeval.testing.sample`.
+    """
 
     bound_by_top_k = True
-    """False for controls that show all they have whatever top_k says."""
+    """False for controls that show all they have, whatever top_k is."""
 
     def build(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, built from `parts`."""
-        raise NotImplementedError("say in your subclass how the system is built")
+        raise NotImplementedError("define build() in your subclass")
 
-    # What the tests stand on
+    # What the tests use
 
     def model(self) -> ScriptedModel:
-        """The model of the tests: the offline reader's words, unless the system needs others."""
+        """The model of the tests: the offline reader, unless the system needs another."""
         return ScriptedModel()
 
     def parts(
         self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
     ) -> SystemContext:
-        """SystemContext around a model; must be called on a running event loop."""
+        """The context around a model; must be called on a running event loop."""
         loop = asyncio.get_running_loop()
         return SystemContext(
             reader=CellReader(model, load_builtin("answer_short"), "short", 0),
@@ -72,7 +75,7 @@ class MemorySystemContract:
         compress_after: Sequence[int] = (),
         retain: int = 2,
     ) -> MemorySystem:
-        """A system that has ingested a case, compressed after so many units."""
+        """A system that has ingested a case, compressed after each number of chunks."""
         case = case or sample_case()
         system = self.build(self.parts(model or self.model(), top_k=top_k, case_id=case.case_id))
         await ingest(system, sample_chunks(case), compress_after, retain)
@@ -139,10 +142,10 @@ class MemorySystemContract:
             message["content"] for _, prompt in model.prompts for message in prompt.messages()
         )
         assert set(_DATE.findall(shown)) <= set(known), "a date was shown that no turn has"
-        for unit in (unit for answer in answers for unit in answer.retrieved or ()):
-            for date in _DATE.findall(unit.text):
-                assert not unit.turn_ids or set(unit.turn_ids) & known[date], (
-                    f"{unit.text!r} bears another session's date"
+        for chunk in retrieved_in(answers):
+            for date in _DATE.findall(chunk.text):
+                assert not chunk.turn_ids or set(chunk.turn_ids) & known[date], (
+                    f"{chunk.text!r} has the date of another session"
                 )
 
     def test_turn_ids_are_true(self) -> None:
@@ -150,11 +153,11 @@ class MemorySystemContract:
             return await self.ask_all(await self.filled())
 
         said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
-        for unit in (unit for answer in run(play) for unit in answer.retrieved or ()):
-            for turn in unit.turn_ids:
+        for chunk in retrieved_in(run(play)):
+            for turn in chunk.turn_ids:
                 assert turn in said, f"there is no turn {turn}"
-                assert any(words in unit.text for words in runs_of_words(said[turn])), (
-                    f"{unit.text!r} holds nothing of {turn}"
+                assert any(words in chunk.text for words in runs_of_words(said[turn])), (
+                    f"{chunk.text!r} holds nothing of {turn}"
                 )
 
     @pytest.mark.parametrize("top_k", [1, 3])
@@ -163,7 +166,7 @@ class MemorySystemContract:
             return await self.ask_all(await self.filled(top_k=top_k))
 
         if not self.bound_by_top_k:
-            pytest.skip("shows all it has, whatever top_k says")
+            pytest.skip("shows all it has, whatever top_k is")
         assert all(len(answer.retrieved or ()) <= top_k for answer in run(play))
 
     def test_what_was_retrieved_heads_the_ranking(self) -> None:
@@ -172,7 +175,7 @@ class MemorySystemContract:
 
         for answer in run(play):
             if answer.ranking is not None:
-                retrieved = [unit.turn_ids for unit in answer.retrieved or ()]
+                retrieved = [chunk.turn_ids for chunk in answer.retrieved or ()]
                 assert list(answer.ranking[: len(retrieved)]) == retrieved
 
     def test_compression_keeps_the_window(self) -> None:
@@ -182,7 +185,7 @@ class MemorySystemContract:
 
         answers, model = run(play)
         assert all(answer.text.strip() for answer in answers)
-        assert model.prompts or self.silent(), "it asked its model nothing"
+        assert model.prompts or self.silent(), "it did not call its model"
 
     def silent(self) -> bool:
         """True for a system that never asks the cell's model or reader."""
@@ -280,15 +283,21 @@ def run(play: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def seen(answer: Answer) -> tuple[Any, ...]:
-    """What two equal answers agree in."""
-    return answer.text, [unit.turn_ids for unit in answer.retrieved or ()], answer.ranking
+    """What equal answers have in common."""
+    return answer.text, [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
 
 
 def turns_of(answer: Answer) -> Iterable[str]:
-    return (turn for unit in answer.retrieved or () for turn in unit.turn_ids)
+    return (turn for chunk in answer.retrieved or () for turn in chunk.turn_ids)
+
+
+def retrieved_in(answers: Iterable[Answer]) -> Iterator[Retrieved]:
+    """Everything that was retrieved for any of the answers."""
+    for answer in answers:
+        yield from answer.retrieved or ()
 
 
 def runs_of_words(text: str, length: int = 3) -> list[str]:
-    """Every run of so many words of a text; the whole text where it is shorter."""
+    """Every run of `length` words of a text; the whole text where it is shorter."""
     words = text.split()
     return [" ".join(words[at : at + length]) for at in range(max(1, len(words) - length + 1))]

@@ -1,8 +1,10 @@
-"""A double of a Letta server on loopback: the endpoints that memeval calls through letta-client 1.12, in the shapes that it reads.
+"""A double of a Letta server on loopback: the endpoints that memeval calls through letta-client
+1.12, in the shapes that it reads.
 
-GET /v1/health/ · POST /v1/agents/ · POST /v1/agents/{id}/archival-memory · POST /v1/conversations/?agent_id= ·
-POST /v1/conversations/{id}/messages (server-sent events) · DELETE /v1/conversations/{id} · GET /v1/archives/?agent_id= ·
-DELETE /v1/agents/{id} · DELETE /v1/archives/{id}
+GET /v1/health/ · POST /v1/agents/ · POST /v1/agents/{id}/archival-memory ·
+POST /v1/conversations/?agent_id= · POST /v1/conversations/{id}/messages (server-sent events) ·
+DELETE /v1/conversations/{id} · GET /v1/archives/?agent_id= · DELETE /v1/agents/{id} ·
+DELETE /v1/archives/{id}
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ DATE = "2026-01-01T00:00:00Z"
 
 
 def all_it_knows(found: Sequence[str], messages: Sequence[str]) -> str:
-    """What the agent says unless told otherwise: all that it found, and what else was said in the conversation."""
+    """What the agent says by default: all that it found, and what else was said."""
     return (
         " | ".join([*found, *(f"earlier: {message}" for message in messages[:-1])])
         or "The conversation does not mention it."
@@ -27,7 +29,10 @@ def all_it_knows(found: Sequence[str], messages: Sequence[str]) -> str:
 
 
 class LettaDouble(ServiceDouble):
-    """Its agents search their archive once for each message, then say what `say` makes of the texts found and the messages so far."""
+    """Its agents search their archive once for each message.
+
+    Then they say what `say` makes of the texts found and the messages so far.
+    """
 
     def __init__(
         self,
@@ -60,7 +65,7 @@ class LettaDouble(ServiceDouble):
                 r"/v1/archives/([^/]+)",
                 lambda _, archive: self._delete(self.archives, archive),
             ),
-            ("POST", r"/v1/conversations/", self._converse_anew),
+            ("POST", r"/v1/conversations/", self._start_conversation),
             (
                 "DELETE",
                 r"/v1/conversations/([^/]+)",
@@ -95,7 +100,8 @@ class LettaDouble(ServiceDouble):
         body, name = request.json(), self._name("agent")
         if "/" not in body.get("model", "") or "/" not in body.get("embedding", ""):
             return 400, {
-                "detail": f"Handle {body.get('model')} not found, must be one of ['openai/gpt-4o-mini']"
+                "detail": f"Handle {body.get('model')} not found, "
+                "must be one of ['openai/gpt-4o-mini']"
             }
         self.agents[name] = body
         return 200, {
@@ -125,7 +131,7 @@ class LettaDouble(ServiceDouble):
         )
         return 200, rows
 
-    def _converse_anew(self, request: Request) -> tuple[int, Any]:
+    def _start_conversation(self, request: Request) -> tuple[int, Any]:
         name = self._name("conv") + "@" + request.query["agent_id"]
         self.conversations[name] = []
         return 200, {"id": name, "agent_id": request.query["agent_id"]}
@@ -171,7 +177,7 @@ class LettaDouble(ServiceDouble):
         )
 
     def _search(self, agent: str, query: str) -> list[dict[str, Any]]:
-        """As many passages as the agent's persona says, those that share most words with the query first."""
+        """As many passages as the agent's persona says; first those that share most words."""
         persona = str(self.agents[agent]["memory_blocks"][0]["value"])
         asked = re.search(r"top_k=(\d+)", persona)
         scored = [

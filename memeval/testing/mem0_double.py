@@ -1,8 +1,10 @@
-"""A double of mem0's hosted API on loopback: the endpoints that mem0ai's own client calls, and the one that tells how an addition goes.
+"""A double of mem0's hosted API on loopback: the endpoints that mem0ai's own client calls, and the
+one that reports the state of an addition.
 
-GET /v1/ping/ · POST /v3/memories/add/ · GET /v1/event/{id}/ · POST /v3/memories/search/ · DELETE /v1/memories/?user_id= ·
-DELETE /v2/entities/user/{id}/. Additions are worked off in the background, as the host does: an event is PENDING for `polls` looks, then
-SUCCEEDED, and its memory can be found from then on.
+GET /v1/ping/ · POST /v3/memories/add/ · GET /v1/event/{id}/ · POST /v3/memories/search/ ·
+DELETE /v1/memories/?user_id= · DELETE /v2/entities/user/{id}/. Additions are processed in the
+background, as the host does: an event is PENDING for `polls` looks, then SUCCEEDED, and its memory
+can be found from then on.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ class Mem0Double(ServiceDouble):
         self.memories: dict[str, list[dict[str, Any]]] = {}
         """By user, in the order in which they were added."""
         self.failing = False
-        """True lets every event end as FAILED."""
+        """True makes every event end as FAILED."""
         self._events: dict[str, tuple[int, dict[str, Any]]] = {}
         self._routes: list[tuple[str, str, Callable[..., tuple[int, Any]]]] = [
             ("GET", r"/v1/ping/", self._ping),

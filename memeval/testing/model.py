@@ -1,4 +1,4 @@
-"""A language model that says what it is told to, in process."""
+"""A language model with scripted replies, in process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Reply = Callable[[Prompt], str]
 
 
 class ScriptedModel(LanguageModel):
-    """Replies with what `reply` makes of a prompt, or as the offline reader does; keeps every prompt; reports one token a call."""
+    """Replies with what `reply` makes of a prompt, or as the offline reader does.
+
+    It keeps every prompt, and reports one token per call.
+    """
 
     name = "scripted"
     deterministic = True
@@ -28,11 +31,10 @@ class ScriptedModel(LanguageModel):
         self.prompts.append((role, prompt))
         if self._fails:
             raise ModelError("the scripted model fails")
-        text = (
-            self._reply(prompt)
-            if self._reply
-            else (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
-        )
+        if self._reply:
+            text = self._reply(prompt)
+        else:
+            text = (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
         usage = Usage(role, self.name, "offline", 1, 1)
         current_ledger().usages.append(usage)
         return Completion(text, usage, 0.0)

@@ -1,4 +1,6 @@
-"""A double of a reranking service on loopback: `POST /v1/rerank`, in the shape that Jina, Cohere, Voyage and vLLM share."""
+"""A double of a reranking service on loopback: `POST /v1/rerank`, in the shape that Jina, Cohere,
+Voyage and vLLM share.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def shared_words(query: str, document: str) -> float:
 
 
 class RerankDouble(ServiceDouble):
-    """Scores documents by `score`; best first, as the services sort them. `usage=False` reports no tokens, as Cohere reports none."""
+    """Scores documents by `score`, and returns the best first, as the services do.
+
+    `usage=False` reports no tokens, as Cohere does.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""A text is embedded once, however many histories hold it and however many of them are under way."""
+"""A text is embedded once, however many histories hold it and however many of them are under
+way.
+"""
 
 from __future__ import annotations
 

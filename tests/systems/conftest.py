@@ -95,7 +95,10 @@ class ScriptedModel(LanguageModel):
 
 
 class Driver:
-    """Calls a system's methods as the engine does: plain ones in a thread where the system says so, else on the event loop."""
+    """Calls a system's methods as the engine does.
+
+    Plain ones run in a thread where the system says so, else on the event loop.
+    """
 
     def __init__(self, runner: asyncio.Runner, system: MemorySystem, reader: StubReader) -> None:
         self._runner = runner
@@ -135,7 +138,7 @@ class Driver:
 
 
 def offline_model(name: str, settings: Mapping[str, Any]) -> LanguageModel:
-    """The offline model for a system that thinks at ingest; for any other, one that must not be asked."""
+    """The offline model for a system that calls one at ingest; for others, one that fails."""
     kind = system_class(name)
     if kind.uses_llm_at_ingest(read_settings(kind.settings_type, settings)):
         return ExtractiveModel()

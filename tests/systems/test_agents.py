@@ -1,4 +1,6 @@
-"""native, summarization, memgpt_lite and graphrag_lite: what each keeps when the agent's window is cut."""
+"""native, summarization, memgpt_lite and graphrag_lite: what each keeps when the agent's window
+is cut.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def evidence_in(
 def rolling(
     driver: Driver, units: Sequence[MemoryChunk], every: int, retain: int = 5
 ) -> list[list[str]]:
-    """Ingests with a compression after every so many units; returns the context right after each."""
+    """Ingests with regular compressions; returns the context right after each."""
     driver.call("reset")
     contexts = []
     for number, unit in enumerate(units, 1):

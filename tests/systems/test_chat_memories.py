@@ -1,4 +1,6 @@
-"""full_history, last_k, semantic_recall, working_memory and combined: the configurations of chat-memory frameworks."""
+"""full_history, last_k, semantic_recall, working_memory and combined: the configurations of
+chat-memory frameworks.
+"""
 
 from __future__ import annotations
 

@@ -349,7 +349,8 @@ def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds
         dates=("7 May 2023",),
     )
     assert one.text == (
-        "[1:56 pm on 8 May 2023] event told by Ann: I adopted a puppy yesterday (7 May 2023: Ann adopted Biscuit the puppy)"
+        "[1:56 pm on 8 May 2023] event told by Ann: I adopted a puppy yesterday "
+        "(7 May 2023: Ann adopted Biscuit the puppy)"
     )
     assert artifact("It rained", "key_fact", time=None, speaker="").text == "key fact: It rained"
 

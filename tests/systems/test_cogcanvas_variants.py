@@ -1,4 +1,6 @@
-"""Each variant of cogcanvas changes exactly its part: in its resolved settings, in its memory's key, and in the prompts that it sends."""
+"""Each variant of cogcanvas changes exactly its part: in its resolved settings, in its memory's
+key, and in the prompts that it sends.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,10 @@ Sent = tuple[list[ExtractPrompt], list[AnswerPrompt]]
 
 @cache
 def sent(name: str) -> Sent:
-    """The prompts that a variant sends over the first conversation of the demo set: those of its ingest and those of its answers."""
+    """The prompts that a variant sends over the first conversation of the demo set.
+
+    Those of its ingest, and those of its answers.
+    """
     case = next(iter(dataset_of("demo", ROOT / "data").cases()))
     model, resolved = ScriptedModel(), cell(name)
 
@@ -205,7 +210,10 @@ def test_minimal_shows_ten_artifacts_at_most() -> None:
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """One artifact for each numbered turn at the first pass, none at the second; three words to a question."""
+    """One artifact for each numbered turn at the first pass, none at the second.
+
+    Three words to a question.
+    """
     words = str(body["messages"][-1]["content"])
     if not extracts(body):
         return "in the harbour"

@@ -1,4 +1,6 @@
-"""Every built-in system keeps to the contract that plug-in authors are held to, under the settings of its own YAML."""
+"""Every built-in system keeps to the contract that plug-in authors are held to, under the
+settings of its own YAML.
+"""
 
 from __future__ import annotations
 

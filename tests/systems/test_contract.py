@@ -29,7 +29,7 @@ RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
 RANKS = [name for name in RETRIEVES if name != "oracle"]
 SHOW_MORE = ["combined", "semantic_recall"]
-"""Systems that show more than what they retrieved: neighbours, last messages, a form (test_chat_memories)."""
+"""Systems that show more than they retrieved: neighbours, last messages, a form."""
 FORMS = ["combined", "working_memory"]
 """Systems that show a form, whose headings bear no date."""
 SHOWN_DATES = {format_time(date) for date in DATES}

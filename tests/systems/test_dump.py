@@ -1,4 +1,6 @@
-"""What each system lists of its own: artifacts, entities, summaries, forms; and the times of what it finds."""
+"""What each system lists of its own: artifacts, entities, summaries, forms; and the times of
+what it finds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Letta through its own client: against a double on loopback, and against a real server where LETTA_BASE_URL names one."""
+"""Letta through its own client: against a double on loopback, and against a real server where
+LETTA_BASE_URL names one.
+"""
 
 from __future__ import annotations
 

@@ -184,7 +184,8 @@ def test_without_a_key_one_line_says_so(build: Builder, monkeypatch: pytest.Monk
     monkeypatch.delenv("MEM0_API_KEY", raising=False)
     with pytest.raises(
         UserError,
-        match=r"needs a key for https://api\.mem0\.ai: the environment variable MEM0_API_KEY is not set",
+        match=r"needs a key for https://api\.mem0\.ai: "
+        r"the environment variable MEM0_API_KEY is not set",
     ):
         build("mem0", mode="cloud")
 

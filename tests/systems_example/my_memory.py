@@ -3,7 +3,7 @@ from memeval.systems.base import RecallSystem
 
 
 class Overlap(RecallSystem):
-    """Ranks chunks by how many of the question's words they hold; of equals, the oldest is first."""
+    """Ranks chunks by how many words of the question they hold; the oldest of equals is first."""
 
     def reset(self) -> None:
         self.chunks: list[MemoryChunk] = []

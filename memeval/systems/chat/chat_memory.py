@@ -38,8 +38,8 @@ class RecallSettings:
     message_range: int = field(default=2, metadata=ANSWER)
     """Neighbours that each hit brings on either side, from its own session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """What is searched: all sessions of the case, or the current one alone. That one is empty when a
-    question opens it.
+    """What is searched: all sessions of the case, or the current one alone, which is empty because
+    each question opens a new one.
     """
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ class Settings(SystemSettings):
     """Settings of `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
-    """The newest chunks of the window that fit into this many tokens, counted offline, are shown."""
+    """The newest chunks of the window that fit into this many tokens are shown, counted offline."""
 
     def __post_init__(self) -> None:
         check_positive(max_context_tokens=self.max_context_tokens)
@@ -27,8 +27,8 @@ class Settings(SystemSettings):
 class Native(MemorySystem):
     """Shows its window: everything, until a compression leaves the retained chunks.
 
-    Later chunks join them. It searches nothing, so it shows no retrieval, and no retrieval metric is
-    reported for it.
+    Later chunks join them. It searches nothing, so it shows no retrieval, and has no retrieval
+    metric.
     """
 
     settings_type = Settings

@@ -1,4 +1,7 @@
-"""Dates of artifacts: what a quote says of time, resolved against the date on which it was said. No clock is ever read."""
+"""Dates of artifacts: what a quote says of time, resolved against the date on which it was said.
+
+No clock is read.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from memeval.llm.extractive.events import approximate_day
 
 
 def resolved(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
-    """The quote's when-expressions, resolved; where it has none, the date that the model claims, if it is a day or a month."""
-    found = tuple(
-        dict.fromkeys(moment.text for moment in moments(quote, said.date() if said else None))
-    )
-    return found or _claimed(claimed)
+    """The quote's when-expressions, resolved.
+
+    Where it has none, the date that the model claims, if that is a day or a month.
+    """
+    day = said.date() if said else None
+    expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
+    return expressions or _claimed(claimed)
 
 
 def _claimed(text: str) -> tuple[str, ...]:
@@ -24,6 +29,9 @@ def _claimed(text: str) -> tuple[str, ...]:
 
 
 def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
-    """The day by which an artifact is ordered: its first date that names one, else the day on which it was said."""
+    """The day by which an artifact is ordered.
+
+    Its first date that names one, else the day on which it was said.
+    """
     days = (approximate_day(text) for text in dates)
     return next((day for day in days if day), said.date() if said else None)

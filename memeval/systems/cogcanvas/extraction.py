@@ -1,4 +1,6 @@
-"""From units to artifacts: a model reads them in batches, and what it claims is checked against what was said."""
+"""From chunks to artifacts: a model reads them in batches, and what it claims is checked against
+what was said.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
 _BETWEEN = re.compile(r"[, \t\r\n]*")
 
 Batch = Sequence[tuple[int, MemoryChunk]]
-"""Units with their positions in the conversation."""
+"""Chunks with their positions in the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +39,39 @@ class Reply:
 
 
 def read_reply(text: str) -> Reply | None:
-    """The first JSON list in a reply; None where there is no list at all, or not one whole member before it breaks off."""
-    place, decoder, items = text.find("[") + 1, json.JSONDecoder(), list[Any]()
-    while place > 0:
-        place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
-        if text.startswith("]", place):
+    """The first JSON list in a reply.
+
+    None where there is no list, or where it breaks off before its first whole member.
+    """
+    decoder = json.JSONDecoder()
+    items: list[Any] = []
+    at = text.find("[") + 1
+    while at > 0:
+        # The pattern also matches nothing, so there is always a match.
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        if text.startswith("]", at):
             return Reply(tuple(items), closed=True)
         try:
-            item, place = decoder.raw_decode(text, place)
-        except (
-            ValueError,
-            RecursionError,
-        ):  # a reply of nothing but brackets is as deep as it is long
+            item, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):  # a reply of brackets alone is as deep as it is long
             break
         items.append(item)
     return Reply(tuple(items), closed=False) if items else None
 
 
-def batches(units: Sequence[MemoryChunk], most_units: int, most_tokens: int) -> list[Batch]:
-    """The units in order, `most_units` a batch at most, and no more of them than `most_tokens` hold; a longer unit makes a batch alone."""
+def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -> list[Batch]:
+    """The chunks in order, in batches of at most `most_chunks` and `most_tokens`.
+
+    A longer chunk is a batch of its own.
+    """
     cut: list[list[tuple[int, MemoryChunk]]] = []
     room = 0
-    for number, unit in enumerate(units):
-        tokens = count_tokens(unit.text)
-        if not cut or len(cut[-1]) >= most_units or tokens > room:
+    for number, chunk in enumerate(chunks):
+        tokens = count_tokens(chunk.text)
+        if not cut or len(cut[-1]) >= most_chunks or tokens > room:
             cut.append([])
             room = most_tokens
-        cut[-1].append((number, unit))
+        cut[-1].append((number, chunk))
         room -= tokens
     return list(cut)
 
@@ -78,39 +86,47 @@ class Extractor:
     gleaning: bool
     """Whether each batch is read a second time, for what the first reading missed."""
     counts: Counter[str] = field(default_factory=Counter)
-    """What happened: calls, replies that could not be read (`unreadable`) or broke off (`cut`), and artifacts whose quote was `repaired`,
-    which were `dropped` for a quote that nobody said, or were there already (`repeated`)."""
-
+    """What happened: `calls`, replies that could not be read (`unreadable`) or broke off (`cut`),
+    and artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, or
+    that were there already (`repeated`).
+    """
     lost: set[int] = field(default_factory=set)
-    """Numbers of the units that no reply of any use came for."""
+    """Positions of the chunks for which no reply was of use."""
 
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
-        """The artifacts of all batches in the order in which they were said; batches are asked for at once. Raises `ModelError`."""
+        """The artifacts of all batches in the order in which they were said.
+
+        All batches are asked for at once. Raises `ModelError`.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._batch(batch)) for batch in cut]
-        except (
-            ExceptionGroup
-        ) as errors:  # the first failure cancels the other calls, and is the failure of the ingest
+        except ExceptionGroup as errors:
+            # The first failure cancels the other calls, and is the failure of the ingest.
             raise errors.exceptions[0] from errors
-        found = [artifact for task in tasks for artifact in task.result()]
-        return sorted(found, key=lambda artifact: (artifact.unit, artifact.start))
+
+        artifacts = [artifact for task in tasks for artifact in task.result()]
+        return sorted(artifacts, key=lambda artifact: (artifact.unit, artifact.start))
 
     async def _batch(self, batch: Batch) -> list[Artifact]:
         found: list[Artifact] = []
         await self._read(batch, found)
-        if (
-            self.gleaning and found
-        ):  # where nothing is known, the second prompt would be the first one again
+
+        # Where nothing was found, the second prompt would be the first one again.
+        if self.gleaning and found:
             await self._read(batch, found)
         return found
 
     async def _read(self, batch: Batch, found: list[Artifact]) -> None:
-        """One pass over a batch. Where the reply breaks off, the units from the last one that it came to are asked for again."""
+        """One pass over a batch.
+
+        Where the reply breaks off, the model is asked again for the chunks from the last one that
+        it reached.
+        """
         here = {number for number, _ in batch}
         known = tuple(artifact.quote for artifact in found if artifact.unit in here)
         prompt = ExtractPrompt(
-            tuple(unit.text for _, unit in batch), known, self.template.system, self.template.user
+            tuple(chunk.text for _, chunk in batch), known, self.template.system, self.template.user
         )
         reply = await ask_for(
             self.model,
@@ -123,18 +139,23 @@ class Extractor:
             self.lost |= here
             return
         if reply.closed:
-            self.lost -= here  # a second reading makes up for a first one that was cut
+            # A second reading makes up for a first one that was cut.
+            self.lost -= here
+            return
+
+        self.counts["cut"] += 1
+        last = max(_chunk_number(item) for item in reply.items)
+        if 2 <= last <= len(batch):
+            await self._read(batch[last - 1 :], found)
         else:
-            self.counts["cut"] += 1
-            if (last := max(_unit_number(item) for item in reply.items)) in range(
-                2, len(batch) + 1
-            ):
-                await self._read(batch[last - 1 :], found)
-            else:  # no later part of the batch can be asked for by itself
-                self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
+            # No later part of the batch can be asked for by itself.
+            self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
     def _kept(self, completion: Completion, batch: Batch, found: list[Artifact]) -> Reply | None:
-        """The reply, once what it says is kept; None where there is no list, or where a first reading names nothing that was said."""
+        """The reply, after what it says was kept.
+
+        None where there is no list, or where a first reading names nothing that was said.
+        """
         self.counts["calls"] += 1
         reply, first, before = read_reply(completion.text), not found, self.counts["dropped"]
         if reply is None:
@@ -146,41 +167,48 @@ class Extractor:
 
     def _keep(self, item: Any, batch: Batch, found: list[Artifact]) -> None:
         """Adds what an item of a reply says, if its quote can be found."""
-        place = self._place(item, batch) if isinstance(item, Mapping) else None
-        if place is None:
+        located = self._locate(item, batch) if isinstance(item, Mapping) else None
+        if located is None:
             self.counts["dropped"] += 1
             return
-        number, unit, quote = place
-        if any(
+
+        number, chunk, quote = located
+        is_repeated = any(
             other.unit == number
             and quote.quote in other.quote
             and other.turn_ids == quote.line.turn_ids
             for other in found
-        ):
+        )
+        if is_repeated:
             self.counts["repeated"] += 1
             return
-        found.append(_artifact(item, number, unit, quote))
+        found.append(_artifact(item, number, chunk, quote))
 
-    def _place(
+    def _locate(
         self, item: Mapping[str, Any], batch: Batch
     ) -> tuple[int, MemoryChunk, Found] | None:
-        """Where an item's quote stands: in the unit that it names, else in another one of the batch, else what it must have meant."""
-        named = _unit_number(item)
+        """Where an item's quote is.
+
+        In the chunk that it names, else in another one of the batch, else what it must have meant.
+        """
+        named = _chunk_number(item)
         own = [batch[named - 1]] if 1 <= named <= len(batch) else []
         claimed = _text(item.get("quote"))
-        for number, unit in [*own, *batch]:
-            if place := verbatim(claimed, unit):
-                if (number, unit) not in own:
+
+        for number, chunk in [*own, *batch]:
+            if quote := verbatim(claimed, chunk):
+                if (number, chunk) not in own:
                     self.counts["repaired"] += 1
-                return number, unit, place
-        for number, unit in own or batch:
-            if place := nearest(claimed, unit):
+                return number, chunk, quote
+
+        for number, chunk in own or batch:
+            if quote := nearest(claimed, chunk):
                 self.counts["repaired"] += 1
-                return number, unit, place
+                return number, chunk, quote
         return None
 
 
-def _artifact(item: Mapping[str, Any], number: int, unit: MemoryChunk, found: Found) -> Artifact:
+def _artifact(item: Mapping[str, Any], number: int, chunk: MemoryChunk, found: Found) -> Artifact:
     kind = _text(item.get("type")).lower().replace(" ", "_")
     people = item.get("people")
     names = dict.fromkeys(_text(name) for name in people) if isinstance(people, list) else {}
@@ -190,8 +218,8 @@ def _artifact(item: Mapping[str, Any], number: int, unit: MemoryChunk, found: Fo
         quote=found.quote,
         speaker=found.line.speaker,
         turn_ids=found.line.turn_ids,
-        time=unit.time,
-        dates=resolved(found.quote, unit.time, _text(item.get("date"))),
+        time=chunk.time,
+        dates=resolved(found.quote, chunk.time, _text(item.get("date"))),
         people=tuple(name for name in names if name and name != found.line.speaker),
         unit=number,
         start=found.start,
@@ -202,8 +230,8 @@ def _text(value: Any) -> str:
     return " ".join(value.split("\n")).strip() if isinstance(value, str) else ""
 
 
-def _unit_number(item: Any) -> int:
-    """The number of the unit that an item names; 0 where it names none."""
+def _chunk_number(item: Any) -> int:
+    """The number of the chunk that an item names; 0 where it names none."""
     number = item.get("unit") if isinstance(item, Mapping) else None
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)

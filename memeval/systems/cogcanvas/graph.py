@@ -1,4 +1,6 @@
-"""How artifacts hang together: a graph built without a model, from their vectors, types, people and dates."""
+"""How artifacts are connected: a graph built without a model, from their vectors, types, people and
+dates.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +27,31 @@ if TYPE_CHECKING:
 CAUSES = {"todo": "decision", "insight": "key_fact", "decision": "key_fact"}
 """What an artifact of a type comes from: an earlier one of another type."""
 LIKENESS_OF_CAUSES = 0.5
-"""Share of the threshold of references that a cause must reach: its type already speaks for it."""
+"""Share of the threshold of references that a cause must reach; its type is evidence already."""
 MOST_LINKS = 3
-"""Links of one kind that an artifact makes at most, to those most alike."""
+"""Links of one kind that an artifact has at most, to those most alike."""
 COMMON = 0.02
-"""Terms that more than this share of the artifacts hold tie no two events together."""
+"""Terms that more than this share of the artifacts hold link no events."""
 DECAY = 0.8
 """What is left of a score one hop further out."""
 
 
 class Canvas:
-    """The artifacts as nodes of a networkx graph, by position; each edge has its `kind`: references, causes, person or temporal."""
+    """The artifacts as nodes of a networkx graph, by position.
+
+    Each edge has its `kind`: references, causes, person or temporal.
+    """
 
     def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, threshold: float) -> None:
-        """`threshold` is the least cosine of two artifacts of which the later one refers to the earlier."""
+        """`threshold` is the least cosine of two artifacts of which one refers to the other."""
         import networkx as nx  # type: ignore[import-untyped]
 
         self.graph: Any = nx.MultiDiGraph()
         self.graph.add_nodes_from(range(len(artifacts)))
         if artifacts:
             alike = vectors @ vectors.T
-            before = np.tril(alike, k=-1)  # row: the later one, column: an earlier one
+            # Rows are the later artifacts, columns the earlier ones.
+            before = np.tril(alike, k=-1)
             self._link("references", _best(before, before >= threshold))
             self._link(
                 "causes",
@@ -59,7 +65,10 @@ class Canvas:
         self.graph.add_edges_from((source, target, {"kind": kind}) for source, target in pairs)
 
     def _directed(self, temporal: bool) -> tuple[Places, Places, Places]:
-        """Each edge both ways, sorted by where it leads: where it comes from; the distinct ends; where each end's edges start."""
+        """Each edge both ways, sorted by where it leads.
+
+        Returns where each comes from, the distinct ends, and where the edges of each end start.
+        """
         edges = {
             (source, target)
             for source, target, kind in self.graph.edges(data="kind")
@@ -72,7 +81,10 @@ class Canvas:
         return ways[:, 1], ends, starts
 
     def expand(self, scores: Scores, hops: int, *, temporal: bool) -> Scores:
-        """The best score that reaches each artifact within `hops`, its own included: another's score times 0.8 per hop, edges both ways."""
+        """The best score that reaches each artifact within `hops`, its own included.
+
+        Another artifact's score is multiplied by 0.8 per hop, and edges count both ways.
+        """
         sources, ends, starts = self._ways[temporal]
         reached = scores.copy()
         for _ in range(hops if len(ends) else 0):
@@ -100,22 +112,29 @@ def _caused(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
 
 
 def _about_the_same_person(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
-    """Events in rows, what is told of a person in columns; true where the event is theirs or names them."""
+    """Events in rows, what is said of a person in columns.
+
+    True where the event is the person's, or names them.
+    """
     people = [{*artifact.people, artifact.speaker} - {""} for artifact in artifacts]
     allowed = np.zeros((len(artifacts), len(artifacts)), dtype=bool)
-    told = [
+    about_people = [
         number
         for number, artifact in enumerate(artifacts)
         if artifact.kind in ("person_attribute", "relationship")
     ]
     for number, artifact in enumerate(artifacts):
         if artifact.kind == "event":
-            allowed[number, [other for other in told if people[number] & people[other]]] = True
+            shared = [other for other in about_people if people[number] & people[other]]
+            allowed[number, shared] = True
     return allowed
 
 
 def _next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
-    """Each event and the next one in time that shares with it a person who is no speaker, or a term that few artifacts hold."""
+    """Each event and the next one in time that shares something rare with it.
+
+    That is a person who is not a speaker, or a term that few artifacts hold.
+    """
     speakers = {artifact.speaker for artifact in artifacts}
     held_terms = [set(terms(artifact.search_text)) - STOP_WORDS for artifact in artifacts]
     stems = {term: stem(term) for term in set[str]().union(*held_terms)}

@@ -1,8 +1,9 @@
-"""CogCanvas (arXiv 2601.00821): typed artifacts with verbatim quotes in a graph, retrieved by vectors, words and neighbours.
+"""CogCanvas (arXiv 2601.00821): typed artifacts with verbatim quotes in a graph, retrieved by
+vectors, words and neighbours.
 
 Artifacts are extracted from every chunk, whatever leaves the window: a compression drops turns, and
-what was noted of them stays. Extraction sees turns and not the window, so it makes no difference that
-all chunks are read in batches at the end of the ingest.
+what was noted of them stays. Extraction sees turns and not the window, so it makes no difference
+that all chunks are read in batches at the end of the ingest.
 """
 
 from __future__ import annotations

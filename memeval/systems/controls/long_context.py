@@ -28,7 +28,10 @@ class Settings(SystemSettings):
 
 
 class LongContext(MemorySystem):
-    """Shows all chunks in order of time, cut from the old end at `max_context_tokens`; the cut is in the answer's notes."""
+    """Shows all chunks in order of time, cut at the old end to `max_context_tokens`.
+
+    The answer's notes show the cut.
+    """
 
     settings_type = Settings
     in_thread = False

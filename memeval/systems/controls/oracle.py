@@ -11,7 +11,10 @@ from memeval.systems.chunk_file import read_chunks, write_chunks
 
 
 class Oracle(MemorySystem):
-    """Shows exactly the chunks that cover an evidence turn, in order of time. It is a ceiling, so `top_k` does not bind it."""
+    """Shows exactly the chunks that cover an evidence turn, in order of time.
+
+    It is a ceiling, so `top_k` does not limit it.
+    """
 
     in_thread = False
     wants_evidence = True
@@ -33,20 +36,20 @@ class Oracle(MemorySystem):
     async def answer(self, query: Query) -> Answer:
         if not isinstance(query, OracleQuery):
             raise TypeError(
-                "the oracle answers an OracleQuery: the engine gives it one because of `wants_evidence`"
+                "the oracle answers an OracleQuery; the engine gives it one (`wants_evidence`)"
             )
         evidence = set(query.evidence)
-        units = tuple(
-            Retrieved(chunk.text, chunk.turn_ids)
+        shown = tuple(
+            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
             for chunk in self._chunks
             if evidence & set(chunk.turn_ids)
         )
-        reply = await self.parts.reader.answer(query, [unit.text for unit in units])
+        reply = await self.parts.reader.answer(query, [chunk.text for chunk in shown])
         return Answer(
             text=reply.text,
             raw=reply.raw,
-            retrieved=units,
-            ranking=tuple(unit.turn_ids for unit in units),
+            retrieved=shown,
+            ranking=tuple(chunk.turn_ids for chunk in shown),
             context_tokens=reply.context_tokens,
         )
 

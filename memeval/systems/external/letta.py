@@ -1,4 +1,6 @@
-"""The real Letta server, through its client: the conversation in an agent's archive, the questions to the agent."""
+"""The real Letta server, through its client: the conversation goes into an agent's archive, the
+questions to the agent.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, Hit, Rep
 PERSONA = (
     "I answer questions about a conversation that took place before. All of it is in my archival "
     "memory, each entry with its date, and nowhere else: I search my archival memory, with "
-    "top_k={top_k}, before I answer. I answer in a few words, without saying where I found it. When "
-    "my archival memory does not tell, I say that the conversation does not mention it."
+    "top_k={top_k}, before I answer. I answer in a few words, without saying where I found it. "
+    "When my archival memory does not tell, I say that the conversation does not mention it."
 )
 
 CHOOSE, CHOOSE_ALL = (
@@ -62,22 +64,22 @@ class Settings(SystemSettings):
     embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
     """Handle of the archive's embedding model."""
     persona: str | None = field(default=None, metadata=ANSWER)
-    """What the agent knows of itself and its task; `{top_k}` is replaced by the cell's. None uses the
-    built-in one.
+    """What the agent knows of itself and its task; `{top_k}` is replaced by the cell's. None uses
+    the built-in one.
     """
 
 
 class Letta(MemorySystem):
-    """An agent per case. Chunks are entries of its archive, dated by the conversation, and the agent
-    searches them when it wants to.
+    """An agent per case. Chunks are entries of its archive, dated by the conversation, and the
+    agent searches them when it wants to.
 
-    It answers under a prompt of its own, with the server's model: the cell's model and prompt are not
-    used. Its calls are not cached here, so every repeat is paid for, and the agent sees the server's
-    clock.
+    It answers under a prompt of its own, with the server's model: the cell's model and prompt are
+    not used. Its calls are not cached here, so every repeat is paid for, and the agent sees the
+    server's clock.
 
-    What its searches returned is read from its reply. These are the retrieved chunks, in the order in
-    which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are counted
-    here, because the server does not report them.
+    What its searches returned is read from its reply. These are the retrieved chunks, in the order
+    in which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are
+    counted here, because the server does not report them.
 
     The agent is deleted when the case is done, and at the latest when the process ends.
     """

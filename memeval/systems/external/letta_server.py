@@ -1,4 +1,6 @@
-"""A Letta server as one case sees it: an agent with an archive, asked in conversations that know nothing of each other."""
+"""A Letta server as one case sees it: an agent with an archive, asked in conversations that know
+nothing of each other.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +60,10 @@ class Reply:
 class Agent:
     """One agent, deleted with its archive at `close`.
 
-    It has one tool, the search of its archive, and a block of memory that it can't write: what one question brings up can't reach another
-    through its memory, and each question has a conversation of its own, which is deleted once it is answered. Letta's other way, resetting
-    an agent's messages, allows one question at a time.
+    It has one tool, the search of its archive, and a block of memory that it can't write, so no
+    question reaches another through its memory. Each question has a conversation of its own, which
+    is deleted once it is answered. Letta's other way, resetting an agent's messages, allows one
+    question at a time.
     """
 
     def __init__(
@@ -99,34 +102,33 @@ class Agent:
         answered(self._address)
 
     def remember(self, passages: Sequence[tuple[str, datetime | None]]) -> None:
-        """Inserts texts into the archive with their times, UTC where they name no zone; a text without one gets the server's clock."""
-        for (
-            text,
-            moment,
-        ) in (
-            passages
-        ):  # one by one: texts that match a search alike come in the order in which they went in
+        """Inserts texts into the archive with their times, UTC where they name no zone.
+
+        A text without a time gets the server's clock.
+        """
+        # One by one: texts that match a search equally come in the order in which they went in.
+        for text, moment in passages:
             self._insert(text, moment)
 
     def _insert(self, text: str, moment: datetime | None) -> None:
-        dated = (
-            {}
-            if moment is None
-            else {"created_at": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
-        )
+        dated = {}
+        if moment is not None:
+            dated["created_at"] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         self._done(lambda: self._client.agents.passages.create(self._id, text=text, **dated))
 
     def ask(self, message: str) -> Reply:
-        """The reply to a message that is the first of its conversation; a try that may pass is repeated in a new one."""
+        """The reply to a message, the first of its conversation.
+
+        After a failure that may pass, it is sent again in a new conversation.
+        """
         for attempt in range(TRIES):
             try:
                 return self._ask(message)
             except _PassingError as error:
                 if attempt == TRIES - 1:
                     raise ModelError(f"{error} (tried {TRIES} times)") from error
-                self._sleep(
-                    min(LONGEST_WAIT_S, error.wait_s if error.wait_s is not None else 2.0**attempt)
-                )
+                wait_s = error.wait_s if error.wait_s is not None else 2.0**attempt
+                self._sleep(min(LONGEST_WAIT_S, wait_s))
         raise AssertionError("unreachable: the loop returns or raises")
 
     def _ask(self, message: str) -> Reply:
@@ -141,14 +143,16 @@ class Agent:
             return _reply(list(events))
         except letta_client.APIStatusError as error:
             if error.status_code in (429, 502, 503):
-                raise _PassingError(_told(error), _retry_after_s(error.response.headers)) from error
-            raise ModelError(_told(error)) from error
+                raise _PassingError(
+                    _as_line(error), _retry_after_s(error.response.headers)
+                ) from error
+            raise ModelError(_as_line(error)) from error
         except letta_client.APITimeoutError as error:
             raise ModelError(f"no answer within {TIMEOUT_S:g} s") from error
         except letta_client.APIConnectionError as error:
             raise _PassingError(f"connection failed: {error.__cause__ or error}", None) from error
         except letta_client.APIError as error:
-            raise ModelError(_told(error)) from error
+            raise ModelError(_as_line(error)) from error
         finally:
             self._forget(conversation)
 
@@ -161,7 +165,7 @@ class Agent:
             return  # it goes with its agent
 
     def _done(self, call: Callable[[], T]) -> T:
-        """What `call` returns; the client has tried again what may pass."""
+        """What `call` returns; the client itself repeats calls that may pass."""
         import letta_client
 
         try:
@@ -178,7 +182,9 @@ class Agent:
                 "are system.model and system.embedding handles that it knows, and is its token set?"
             )
             raise fault(
-                self._address, f"the Letta server at {self._address} refused: {_told(error)}", hint
+                self._address,
+                f"the Letta server at {self._address} refused: {_as_line(error)}",
+                hint,
             ) from error
 
     def close(self) -> None:
@@ -198,13 +204,13 @@ class _PassingError(Exception):
 def _client(address: str, token: str | None) -> Any:
     from letta_client import DefaultHttpxClient, Letta
 
-    connections = DefaultHttpxClient(
-        base_url=address, timeout=TIMEOUT_S, follow_redirects=False
-    )  # the conversation goes nowhere else
+    # No redirect is followed: the conversation goes to no other address.
+    connections = DefaultHttpxClient(base_url=address, timeout=TIMEOUT_S, follow_redirects=False)
     client = Letta(
         base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections
     )
-    client.api_key = token  # else the client takes LETTA_API_KEY, whatever token_env says
+    # Else the client uses LETTA_API_KEY, whatever token_env says.
+    client.api_key = token
     return client
 
 
@@ -213,7 +219,8 @@ def _deletion(client: Any, agent: str) -> Callable[[], None]:
         try:
             archives = [archive.id for archive in client.archives.list(agent_id=agent)]
             client.agents.delete(agent)
-            for archive in archives:  # the server leaves them when their agent goes
+            # The server keeps the archives of a deleted agent.
+            for archive in archives:
                 client.archives.delete(archive)
         finally:
             client.close()
@@ -223,11 +230,14 @@ def _deletion(client: Any, agent: str) -> Callable[[], None]:
 
 @cache
 def pool(address: str) -> ThreadPoolExecutor:
-    """The threads in which a server is called: the client that is closed from a plain method is the synchronous one."""
+    """The threads in which a server is called, with the synchronous client.
+
+    The asynchronous one can't be closed from a plain method.
+    """
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"letta {address}")
 
 
-def _told(error: Any) -> str:
+def _as_line(error: Any) -> str:
     """The error on one line."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     detail = (
@@ -247,7 +257,10 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _reply(events: Sequence[Any]) -> Reply:
-    """What the events of a stream add up to. Raises `ModelError` where the server reports a failure, or where the agent said nothing."""
+    """The reply that the events of a stream make.
+
+    Raises `ModelError` where the server reports a failure, or where the agent said nothing.
+    """
     reply, called, said = Reply(), dict[str, str](), dict[str, str]()
     for event in events:
         match event.message_type:
@@ -273,11 +286,8 @@ def _reply(events: Sequence[Any]) -> Reply:
 
 def _searches(event: Any) -> dict[str, str]:
     """Queries of the searches that an event calls for, by the call's id."""
-    calls = (
-        event.tool_calls
-        if isinstance(event.tool_calls, list) and event.tool_calls
-        else [event.tool_call]
-    )
+    several = isinstance(event.tool_calls, list) and event.tool_calls
+    calls = event.tool_calls if several else [event.tool_call]
     queries = {}
     for call in calls:
         if call.name == SEARCH:
@@ -298,10 +308,10 @@ def _meter(reply: Reply, usage: Any) -> None:
 
 
 def hits_of(returned: str) -> list[Hit] | None:
-    """The passages in what the search tool returned, None where it can't be read.
+    """The passages in what the search tool returned; None where it can't be read.
 
-    The server hands the agent a list of `{timestamp, content, tags, relevance}`, written as Python or as JSON and in some releases inside
-    `{message}` or `{results}`; a long one is cut off.
+    The server gives the agent a list of `{timestamp, content, tags, relevance}`, written as Python
+    or as JSON and in some releases inside `{message}` or `{results}`; a long one is cut off.
     """
     for read in (json.loads, ast.literal_eval):
         try:
@@ -318,10 +328,8 @@ def _hits(value: Any) -> list[Hit] | None:
         return _hits(value["results"] if "results" in value else value["message"])
     if isinstance(value, tuple):  # (results, count)
         return _hits(value[0])
-    return (
-        []
-        if value is None
-        else [
-            Hit(str(row["content"]), (row.get("relevance") or {}).get("rrf_score")) for row in value
-        ]
-    )
+    rows = [] if value is None else value
+    return [
+        Hit(text=str(row["content"]), score=(row.get("relevance") or {}).get("rrf_score"))
+        for row in rows
+    ]

@@ -1,4 +1,6 @@
-"""The real mem0ai library: in this process with its store in memory, or as the client of its hosted API."""
+"""The real mem0ai library: in this process with its store in memory, or as the client of its hosted
+API.
+"""
 
 from __future__ import annotations
 
@@ -93,9 +95,9 @@ class Settings(SystemSettings):
 class Mem0(RecallSystem):
     """Adds the chunks in order, searches by mem0's own scoring.
 
-    Chunks wait until `consolidate`, because the embedder is fitted on all of them; their vectors are
-    then made in one batch. A memory is mapped back by the metadata of its `add`: the turn ids and
-    the date of the chunk that it came from.
+    Chunks wait until `consolidate`, because the embedder is fitted on all of them; their vectors
+    are then made in one batch. A memory is mapped back by the metadata of its `add`: the turn ids
+    and the date of the chunk that it came from.
     """
 
     settings_type = Settings

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 HOST = "https://api.mem0.ai"
 LONGEST_S = 600.0
-"""No event is waited for longer; an addition that is then still under way fails the case."""
+"""The longest wait for an event; an addition that is still under way then fails the case."""
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
 MAX_CONCURRENCY = 8
@@ -30,11 +30,12 @@ MAX_CONCURRENCY = 8
 
 
 class CloudMemory:
-    """A user of its own at the host, named after the case and made unique, so that two runs never meet.
+    """A user of its own at the host, named after the case and unique, so that two runs never meet.
 
-    The host works additions off in the background: `add` returns once it reports all of them done. Where it extracts memories, a chunk is
-    sent after the one before is done, as what is extracted depends on what is known. Dates go in as `timestamp` and as metadata, and come
-    back as metadata, as do the turn ids. The user goes with `close`.
+    The host processes additions in the background: `add` returns once it reports all of them done.
+    Where it extracts memories, a chunk is sent after the one before is done, because what is
+    extracted depends on what is known. Dates are sent as `timestamp` and as metadata, and come back
+    as metadata, as do the turn ids. `close` deletes the user.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class CloudMemory:
             pause = min(2 * pause, SLOWEST_POLL_S)
 
     def _status(self, event: str) -> str:
-        """The client has no method for events: it is asked through the client's own connection."""
+        """The event's status, asked for over the client's own connection: it has no method."""
         from mem0.client.utils import api_error_handler  # type: ignore[import-untyped]
 
         @api_error_handler  # type: ignore[untyped-decorator]
@@ -90,7 +91,10 @@ class CloudMemory:
         return str(ask().get("status"))
 
     async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
-        """Memories best first: `memory`, `score`, and `metadata` with the `turn_ids` and the `date` of the chunk they came from."""
+        """Memories, best first: `memory`, `score` and `metadata`.
+
+        The metadata has the `turn_ids` and the `date` of the chunk that a memory came from.
+        """
         return await asyncio.get_running_loop().run_in_executor(
             _pool(self._host), self._search, text, top_k, threshold
         )
@@ -103,8 +107,15 @@ class CloudMemory:
         return [_read(row) for row in found["results"]]
 
     def _tried(self, call: Callable[[], T]) -> T:
-        """What `call` returns. What may pass is tried again, unless it may have been done all the same: a request that timed out."""
-        from mem0.exceptions import MemoryError, NetworkError, RateLimitError  # type: ignore[import-untyped]
+        """What `call` returns. A failure that may pass is tried again.
+
+        Not so a request that timed out: the host may have processed it.
+        """
+        from mem0.exceptions import (  # type: ignore[import-untyped]
+            MemoryError,
+            NetworkError,
+            RateLimitError,
+        )
 
         for attempt in range(TRIES):
             try:
@@ -127,7 +138,10 @@ class CloudMemory:
 
 
 def _dated(chunk: MemoryChunk) -> dict[str, Any]:
-    """Metadata that comes back with what is found, and the chunk's time as the memory's own; a time without a zone counts as UTC."""
+    """Metadata that comes back with a memory, and the chunk's time as the memory's own.
+
+    A time without a zone counts as UTC.
+    """
     metadata = {
         "turn_ids": json.dumps(chunk.turn_ids),
         "date": chunk.time.isoformat() if chunk.time else "",
@@ -168,9 +182,8 @@ def _connect(host: str, key: str) -> Any:
     check_address(
         "system.host", host, "the key comes from the environment:  export MEM0_API_KEY=..."
     )
-    connections = httpx.Client(
-        timeout=TIMEOUT_S
-    )  # follows no redirects: the conversation goes nowhere else
+    # It follows no redirect: the conversation goes to no other address.
+    connections = httpx.Client(timeout=TIMEOUT_S)
     try:
         client = MemoryClient(api_key=key, host=host, client=connections)
     except httpx.HTTPError as error:
@@ -180,7 +193,7 @@ def _connect(host: str, key: str) -> Any:
             f"no answer from mem0's API at {host}: {error}",
             "is it up, and system.host right?",
         ) from error
-    except ValueError as error:  # what the client makes of a refused key
+    except ValueError as error:  # what the client raises for a refused key
         connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
     answered(host)

@@ -1,4 +1,7 @@
-"""The cell's embedder and model as mem0 wants them, and its vector store made repeatable. Importing this imports mem0."""
+"""The cell's embedder and model as mem0 wants them, and its vector store made repeatable.
+
+Importing this module imports mem0.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,12 @@ class CellModel(LLMBase):  # type: ignore[misc]
 
 
 class UnitQdrant(Qdrant):  # type: ignore[misc]
-    """mem0's store, made repeatable and quicker where it holds one user's memories alone, as here.
+    """mem0's store, made repeatable and quicker for the memories of one user.
 
-    The dot product stands for the cosine, which is the same for unit vectors: under the cosine, local Qdrant normalises all stored vectors
-    anew, in place, at each search, and scores depend on what was asked before. A filter by user is dropped: all memories pass it, and
-    checking each is half of a search.
+    The dot product is used in place of the cosine, which is the same for unit vectors. Under the
+    cosine, local Qdrant normalises all stored vectors again, in place, at each search, and scores
+    depend on what was asked before. A filter by user is dropped: all memories pass it, and checking
+    each takes half of a search.
     """
 
     def create_col(
@@ -72,7 +76,10 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
 
 
 def plug_in(*, entities: bool) -> None:
-    """Registers the classes; without `entities`, keeps mem0 from fetching the spaCy model that is missing."""
+    """Registers the classes.
+
+    Without `entities`, keeps mem0 from fetching the spaCy model that is missing.
+    """
     factory.EmbedderFactory.provider_to_class[SLOT] = f"{__name__}.CellEmbedder"
     factory.LlmFactory.provider_to_class[SLOT] = (f"{__name__}.CellModel", BaseLlmConfig)
     factory.VectorStoreFactory.provider_to_class["qdrant"] = f"{__name__}.UnitQdrant"

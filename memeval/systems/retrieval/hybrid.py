@@ -33,7 +33,7 @@ class Settings(RerankedSettings):
 
 
 class Hybrid(RerankingSystem[FusedIndex]):
-    """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; optionally reranks the best."""
+    """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; may rerank the best."""
 
     settings_type = Settings
     settings: Settings
