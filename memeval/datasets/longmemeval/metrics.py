@@ -98,11 +98,16 @@ def sessions_of_turns(
     sought = {session_of[turn] for turn in relevant}
     whole = len(ranked) == len(session_of)
     metrics: dict[str, float | None] = {}
+
     for k in CUTOFFS:
-        depth = depths[k - 1] if k <= len(depths) else len(ranked) if whole else None
-        if depth is None:
+        if k <= len(depths):
+            depth = depths[k - 1]
+        elif whole:
+            depth = len(ranked)
+        else:
             metrics |= _named("session", k, None)
             continue
+
         found = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         metrics |= _named(
             "session",

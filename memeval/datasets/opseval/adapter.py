@@ -244,9 +244,9 @@ def _compared(metric: Callable[[Collection[str], Collection[str]], float], recor
     """A metric of the texts that were chosen and those that are right: a choice that is listed
     twice is right at both places.
     """
-    chosen, right = (
-        {record["choices"][place] for place in record[name]} for name in ("chosen", "right_choices")
-    )
+    choices = record["choices"]
+    chosen = {choices[position] for position in record["chosen"]}
+    right = {choices[position] for position in record["right_choices"]}
     return metric(chosen, right)
 
 
