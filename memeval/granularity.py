@@ -96,6 +96,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     turns: list[Turn] = []
     count = 0
     last: Session | None = None
+
     for session in case.sessions:
         for turn in session.turns:
             turns.append(turn)
@@ -106,6 +107,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
                     chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
                 )
                 turns = []
+
     if last and turns:
         yield _whole(chunk_id=f"x{count + 1}", session=last, turns=turns, granularity=granularity)
 
@@ -127,7 +129,7 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
         )
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
-            yield _unit(
+            yield _chunk(
                 chunk_id=f"{session.session_id}.{number}",
                 session=session,
                 turns=[part.turn for part in parts],
@@ -147,16 +149,12 @@ def _whole(
     chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
 ) -> MemoryChunk:
     """A chunk of whole turns, with or without the names of who speaks."""
-    if granularity.speakers:
-        return _unit(
-            chunk_id=chunk_id, session=session, turns=turns, content="\n".join(map(line, turns))
-        )
-    return _unit(
-        chunk_id=chunk_id, session=session, turns=turns, content=" ".join(map(_body, turns))
-    )
+    with_names, without = "\n".join(map(line, turns)), " ".join(map(_body, turns))
+    content = with_names if granularity.speakers else without
+    return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content)
 
 
-def _unit(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
+def _chunk(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
     """A chunk of a session.
 
     Its time is that of the first of its turns in that session, else the session's start.
@@ -194,11 +192,14 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
     Two parts of one turn never share a chunk: together they hold more than fits.
     """
     chunk: list[_Part] = []
-    for part in (part for turn in turns for part in _parts(turn, size, overlap)):
+    parts = (part for turn in turns for part in _parts(turn, size, overlap))
+
+    for part in parts:
         if chunk and _cost(chunk) + part.cost > size:
             yield chunk
             chunk = _last(chunk, min(overlap, size - part.cost))
         chunk = [*chunk, part]
+
     if chunk:
         yield chunk
 

@@ -61,14 +61,12 @@ def read_file(info: DatasetInfo, path: Path) -> bytes:
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
     """The error for a file that is not there."""
-    fetched = info.url or any(file.url for file in info.files)
-    hints = (
-        [f"get it:      python -m memeval data fetch {info.name}"]
-        if fetched
-        else [info.by_hand]
-        if info.by_hand
-        else []
-    )
+    hints = []
+    if info.url or any(file.url for file in info.files):
+        hints.append(f"get it:      python -m memeval data fetch {info.name}")
+    elif info.by_hand:
+        hints.append(info.by_hand)
+
     return UserError(
         f"data set '{info.name}' is not on this machine: {path} is missing.",
         *hints,

@@ -37,10 +37,10 @@ class AccuracyJudge(Judge):
                 score=None,
                 reason=f"names no choice: {_quoted(answer)}",
             )
-        texts, right = (
-            frozenset(question.choices[place] for place in places)
-            for places in (chosen, question.right_choices)
-        )
+
+        # By their texts: a choice that is listed twice is right at both positions.
+        texts = frozenset(question.choices[position] for position in chosen)
+        right = frozenset(question.choices[position] for position in question.right_choices)
         label = Label.CORRECT if texts == right else Label.WRONG
         score = (
             len(texts & right) / len(texts | right)

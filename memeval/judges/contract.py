@@ -86,7 +86,9 @@ class Judge(ABC):
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
-        label = Label.CORRECT if right else Label.ABSTAINED if is_refusal(answer) else Label.WRONG
+        label = Label.CORRECT
+        if not right:
+            label = Label.ABSTAINED if is_refusal(answer) else Label.WRONG
         return Verdict(judge=self.name, label=label, score=score, reason=reason)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
@@ -37,7 +37,8 @@ def answer_metrics(
         return dict.fromkeys(METRICS, 0.0)
 
     metrics = METRICS | {"token_f1": official_f1}
-    return {
-        name: max(metric(answer, gold) for gold in question.gold)
-        for name, metric in metrics.items()
-    }
+    return {name: _best(metric, answer, question.gold) for name, metric in metrics.items()}
+
+
+def _best(metric: Metric, answer: str, golds: Sequence[str]) -> float:
+    return max(metric(answer, gold) for gold in golds)

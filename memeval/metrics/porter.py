@@ -104,7 +104,12 @@ def _past(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
 
-    bare = word[:-2] if word.endswith("ed") else word[:-3] if word.endswith("ing") else ""
+    bare = ""
+    if word.endswith("ed"):
+        bare = word[:-2]
+    elif word.endswith("ing"):
+        bare = word[:-3]
+
     if "V" not in _form(bare):
         return word
     if bare.endswith(("at", "bl", "iz")):

@@ -266,10 +266,9 @@ class DatasetContract:
         turns = {turn.turn_id for session in case.sessions for turn in session.turns}
         assert dataset.granularities and set(dataset.granularities) <= set(GRANULARITIES)
         for name in dataset.granularities:
-            units = chunks(case, Granularity(name, *((64, 8) if name == "chunk" else ())))
-            assert {turn_id for unit in units for turn_id in unit.turn_ids} == turns, (
-                f"granularity={name} loses turns"
-            )
+            granularity = Granularity("chunk", 64, 8) if name == "chunk" else Granularity(name)
+            kept = {turn_id for chunk in chunks(case, granularity) for turn_id in chunk.turn_ids}
+            assert kept == turns, f"granularity={name} loses turns"
 
     def test_counts_are_pinned(self) -> None:
         assert self.counts, "pin `counts` in your subclass: {'cases': …, 'questions': …}"

@@ -72,6 +72,9 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     edit(checkout, "pipeline/reader.py")
     assert made_again(checkout) == {"answer", "judge", "figures"}
 
+    edit(checkout, "datasets/locomo/metrics.py")
+    assert made_again(checkout) == {"answer", "judge", "figures"}
+
     edit(checkout, "judges/keyword.py")
     assert made_again(checkout) == {"judge", "figures"}
 

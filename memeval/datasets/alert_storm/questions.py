@@ -90,6 +90,11 @@ class Seen:
         )
 
 
+def _differ(lines: Sequence[Shown], field: str) -> bool:
+    """Whether the alerts of some lines differ in a field."""
+    return len({getattr(line.alert, field) for line in lines}) > 1
+
+
 def drafts(seen: Seen) -> Iterator[Draft]:
     """Every template's questions."""
     for template in TEMPLATES:
@@ -208,9 +213,7 @@ def first_alert(seen: Seen) -> Iterator[Draft]:
 
 
 def first_kind(seen: Seen) -> Iterator[Draft]:
-    for device in seen.some(
-        device for device, own in seen.devices.items() if len({one.alert.kind for one in own}) > 1
-    ):
+    for device in seen.some(device for device, own in seen.devices.items() if _differ(own, "kind")):
         own = seen.devices[device][0]
         yield seen.ask(
             "TR",
@@ -255,9 +258,7 @@ def link_state(seen: Seen) -> Iterator[Draft]:
 
 
 def latest_kind(seen: Seen) -> Iterator[Draft]:
-    for device in seen.some(
-        device for device, own in seen.devices.items() if len({one.alert.kind for one in own}) > 1
-    ):
+    for device in seen.some(device for device, own in seen.devices.items() if _differ(own, "kind")):
         last = seen.devices[device][-1]
         if seen.times[_moment(last.alert)] == 1:
             yield seen.ask(
@@ -270,9 +271,7 @@ def latest_kind(seen: Seen) -> Iterator[Draft]:
 
 
 def latest_device(seen: Seen) -> Iterator[Draft]:
-    for kind in seen.some(
-        kind for kind, own in seen.kinds.items() if len({one.alert.device for one in own}) > 1
-    ):
+    for kind in seen.some(kind for kind, own in seen.kinds.items() if _differ(own, "device")):
         last = seen.kinds[kind][-1]
         if seen.times[_moment(last.alert)] == 1:
             text = f"Which device had alert {kind} most recently?"
@@ -281,11 +280,7 @@ def latest_device(seen: Seen) -> Iterator[Draft]:
 
 def severity(seen: Seen) -> Iterator[Draft]:
     """Where lines of one alert contradict each other."""
-    found = [
-        lines
-        for lines in seen.identities.values()
-        if len({one.alert.severity for one in lines}) > 1
-    ]
+    found = [lines for lines in seen.identities.values() if _differ(lines, "severity")]
     for lines in draw(seen.rng, found, OFFERED):
         text = (
             f"The lines on {_alert(lines[0].alert)} contradict each other. What is its severity "

@@ -112,7 +112,9 @@ def random_roots(net: Network, count: int, rng: Random) -> list[str]:
 
 
 def _tree_role(place: int) -> str:
-    return "core" if place == 0 else "agg" if place <= BRANCHES else "access"
+    if place == 0:
+        return "core"
+    return "agg" if place <= BRANCHES else "access"
 
 
 def _spine_leaf(count: int) -> tuple[list[str], list[tuple[int, int]]]:

@@ -45,7 +45,11 @@ def mar(
     in DejaVu's code. `candidates` counts those of each incident.
     """
     rows = zip(truths, rankings, candidates, strict=True)
-    return fmean(fmean(_rank(one, ranked, count) for one in truth) for truth, ranked, count in rows)
+    return fmean(_mean_rank(truth, ranked, count) for truth, ranked, count in rows)
+
+
+def _mean_rank(truth: Collection[str], ranked: Sequence[str], candidates: int) -> float:
+    return fmean(_rank(name, ranked, candidates) for name in truth)
 
 
 def _rank(name: str, ranked: Sequence[str], candidates: int) -> float:

@@ -64,19 +64,15 @@ class History:
         groups = _grouped(
             ((one.incident.components, _clock(one)), one) for one in self.past if one.incident.fault
         )
-        return {
-            key: found
-            for key, found in groups.items()
-            if len({one.incident.fault for one in found}) > 1
-        }
+        return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
 
     def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
         """The groups in which no record is disputed."""
         doubtful = {one.turn_id for found in self.disputed.values() for one in found}
         return (
-            (name, found)
-            for name, found in groups.items()
-            if not doubtful & {one.turn_id for one in found}
+            (name, records)
+            for name, records in groups.items()
+            if doubtful.isdisjoint(record.turn_id for record in records)
         )
 
     @property
@@ -446,6 +442,10 @@ def _symptom(later: Incident) -> tuple[datetime, str, str]:
 
 def _clock(one: Past) -> datetime:
     return one.incident.time.replace(second=0)
+
+
+def _faults(records: Sequence[Past]) -> set[str]:
+    return {record.incident.fault for record in records}
 
 
 def _grouped(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:

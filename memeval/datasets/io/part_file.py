@@ -102,19 +102,21 @@ def _is_ours(file: int, path: Path) -> bool:
         return False
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Meanwhile the file may have become the target, and the name another file's.
         named = path.stat(follow_symlinks=False)
-        return (named.st_dev, named.st_ino) == (
-            found.st_dev,
-            found.st_ino,
-        )  # else it became the target meanwhile
+        return (named.st_dev, named.st_ino) == (found.st_dev, found.st_ino)
     return False
 
 
 def _new(target: Path) -> Part:
-    path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return Part(path=path, target=target, file=file)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+        file = os.open(path, flags, 0o644)
+        # Another download may find the file before it is locked here, and take it for a left one.
+        if _is_ours(file, path):
+            return Part(path=path, target=target, file=file)
+        os.close(file)
 
 
 def _size(path: Path) -> int:

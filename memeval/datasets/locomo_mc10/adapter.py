@@ -298,10 +298,8 @@ class LocomoMc10(Dataset):
     @cached_property
     def _conversations(self) -> Mapping[str, EvalCase]:
         """LoCoMo's conversations by id."""
-        return {
-            case.case_id: case
-            for case in (read_case(sample, captions=False) for sample in self._samples)
-        }
+        cases = [read_case(sample, captions=False) for sample in self._samples]
+        return {case.case_id: case for case in cases}
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from memeval.datasets.io.fields import Fields
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.datasets.locomo.schema import read_case
 from memeval.metrics.refusal import is_refusal
-from memeval.records import CategoryId, EvalCase
+from memeval.records import CategoryId, EvalCase, Session
 
 VERSION = "1"
 """Raised whenever the same file and seed give other rows than before."""
@@ -100,17 +100,18 @@ def _haystack(case: EvalCase) -> dict[str, Any]:
             session.started_at.isoformat() if session.started_at else ""
             for session in case.sessions
         ],
-        "haystack_sessions": [
-            [
-                {
-                    "role": roles.get(turn.speaker, "assistant"),
-                    "content": f"[{turn.speaker.upper()}]: {turn.text}",
-                }
-                for turn in session.turns
-            ]
-            for session in case.sessions
-        ],
+        "haystack_sessions": [_talk(session, roles) for session in case.sessions],
     }
+
+
+def _talk(session: Session, roles: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {
+            "role": roles.get(turn.speaker, "assistant"),
+            "content": f"[{turn.speaker.upper()}]: {turn.text}",
+        }
+        for turn in session.turns
+    ]
 
 
 def _candidates(

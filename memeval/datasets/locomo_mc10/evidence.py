@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from memeval.records import EvalCase, EvalQuestion
+from memeval.records import EvalCase, EvalQuestion, Session
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,12 @@ class Evidence:
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:
     """Whether every session of the case holds the same texts as LoCoMo's session of that number."""
-    said = {
-        session.session_id: [turn.text.strip() for turn in session.turns]
-        for session in origin.sessions
-    }
-    return all(
-        said.get(session.session_id) == [turn.text.strip() for turn in session.turns]
-        for session in case.sessions
-    )
+    said = {session.session_id: _texts(session) for session in origin.sessions}
+    return all(said.get(session.session_id) == _texts(session) for session in case.sessions)
+
+
+def _texts(session: Session) -> list[str]:
+    return [turn.text.strip() for turn in session.turns]
 
 
 def _plain(text: str) -> str:

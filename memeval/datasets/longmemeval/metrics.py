@@ -37,9 +37,9 @@ def official_metrics(
     ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
 ) -> dict[str, float | None]:
     """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where
-    units are neither turns nor sessions.
+    chunks are neither turns nor sessions.
 
-    `ranking` holds the turn ids of each unit, best first; `session_of` every turn of the case. None
+    `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case. None
     where a ranking ends before k. A ranking of turns is also measured by sessions: see
     `sessions_of_turns`.
     """
@@ -48,19 +48,20 @@ def official_metrics(
     sessions: dict[str, list[str]] = {}
     for turn, session in session_of.items():
         sessions.setdefault(session, []).append(turn)
-    if all(len(unit) == 1 for unit in ranking):
-        turns = [unit[0] for unit in ranking]
+
+    if all(len(turn_ids) == 1 for turn_ids in ranking):
+        turns = [turn_ids[0] for turn_ids in ranking]
         return _documents(
             name="turn", ranked=turns, relevant=set(evidence), corpus=len(session_of)
         ) | sessions_of_turns(turns, set(evidence), session_of)
-    units = [session_of[unit[0]] if unit else "" for unit in ranking]
+    ranked = [session_of[turn_ids[0]] if turn_ids else "" for turn_ids in ranking]
     if all(
-        sorted(unit) == sorted(sessions.get(session, ()))
-        for unit, session in zip(ranking, units, strict=True)
+        sorted(turn_ids) == sorted(sessions.get(session, ()))
+        for turn_ids, session in zip(ranking, ranked, strict=True)
     ):
         return _documents(
             name="session",
-            ranked=units,
+            ranked=ranked,
             relevant={session_of[turn] for turn in evidence},
             corpus=len(sessions),
         )
@@ -97,11 +98,16 @@ def sessions_of_turns(
     sought = {session_of[turn] for turn in relevant}
     whole = len(ranked) == len(session_of)
     metrics: dict[str, float | None] = {}
+
     for k in CUTOFFS:
-        depth = depths[k - 1] if k <= len(depths) else len(ranked) if whole else None
-        if depth is None:
+        if k <= len(depths):
+            depth = depths[k - 1]
+        elif whole:
+            depth = len(ranked)
+        else:
             metrics |= _named("session", k, None)
             continue
+
         found = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         metrics |= _named(
             "session",

@@ -193,13 +193,14 @@ class MemoryAgentBench(Dataset):
         """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were
         asked.
         """
-        by_metric = {
-            metric: [r for r in records if metric_of(str(r.category)) == metric]
-            for metric in (*RULES, *sorted(JUDGED))
-        }
+        by_metric: dict[str | None, list[Record]] = {}
+        for record in records:
+            by_metric.setdefault(metric_of(str(record.category)), []).append(record)
+
         values = {
-            metric: _scored(metric, by_metric[metric]) for metric in RULES if by_metric[metric]
+            metric: _scored(metric, by_metric[metric]) for metric in RULES if metric in by_metric
         }
+
         conflicts = [
             record for record in records if str(record.category).startswith("factconsolidation")
         ]
@@ -208,7 +209,8 @@ class MemoryAgentBench(Dataset):
             for hops in sorted({record.facets.get("hops", "") for record in conflicts} - {""}):
                 part = [record for record in conflicts if record.facets.get("hops") == hops]
                 values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, part)
-        if by_metric[SUMMARY]:
+
+        if SUMMARY in by_metric:
             values["summary_score"] = mean(
                 record.verdict.score if record.verdict else None for record in by_metric[SUMMARY]
             )

@@ -204,9 +204,8 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
         record=row.fields.record,
         values={f"{field}[{index}]": gold for index, gold in enumerate(golds)},
     )
-    texts = tuple(
-        titles.get(text, text) for text in (listed.answer(name).strip() for name in listed.values)
-    )
+    written = [listed.answer(name).strip() for name in listed.values]
+    texts = tuple(titles.get(text, text) for text in written)
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
             field, f"holds the number of a title that no {TITLES} beside the file explains"

@@ -66,18 +66,20 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     A text occurs once.
     """
     unique = list({draft.text: draft for draft in drafts}.values())
-    queues = [
-        _by_turns(rng, [draft for draft in unique if draft.ability == ability])
-        for ability in ABILITIES
-    ]
-    return _interleaved(queues)[:count]
+    by_ability: dict[str, list[Draft]] = {str(ability): [] for ability in ABILITIES}
+    for draft in unique:
+        by_ability[draft.ability].append(draft)
+
+    return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
 
 
 def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
-    tasks = dict.fromkeys(draft.task for draft in drafts)
-    return _interleaved(
-        [draw(rng, [draft for draft in drafts if draft.task == task]) for task in tasks]
-    )
+    """Drafts of one ability in random order, by turns one of each task."""
+    by_task: dict[str, list[Draft]] = {}
+    for draft in drafts:
+        by_task.setdefault(draft.task, []).append(draft)
+
+    return _interleaved([draw(rng, of_task) for of_task in by_task.values()])
 
 
 def _interleaved(queues: Sequence[Sequence[Draft]]) -> list[Draft]:

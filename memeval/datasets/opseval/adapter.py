@@ -238,7 +238,10 @@ class OpsEval(Dataset):
 
 
 def _compared(metric: Callable[[Collection[str], Collection[str]], float], record: Record) -> float:
-    """A metric of the texts that were chosen and those that are right: a choice that is listed twice is right at both places."""
+    """A metric of the texts that were chosen and those that are right.
+
+    A choice that is listed twice is right at both places.
+    """
     chosen = {record.choices[position] for position in record.chosen or ()}
     right = {record.choices[position] for position in record.right_choices}
     return metric(chosen, right)

@@ -97,7 +97,9 @@ def _words(item: Item) -> frozenset[str]:
 
 def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float]) -> float:
     """Cosine of two sets of words, of those that occur among the Chinese items."""
-    common, first, second = (
-        sum(weights.get(word, 0.0) for word in words) for words in (one & other, one, other)
-    )
-    return common / math.sqrt(first * second) if common else 0.0
+
+    def weight(words: frozenset[str]) -> float:
+        return sum(weights.get(word, 0.0) for word in words)
+
+    common = weight(one & other)
+    return common / math.sqrt(weight(one) * weight(other)) if common else 0.0

@@ -65,7 +65,9 @@ class Item:
     @property
     def kind(self) -> str:
         """`single` or `multiple` by the number of right choices, `free_text` without choices."""
-        return "free_text" if not self.choices else "single" if len(self.right) == 1 else "multiple"
+        if not self.choices:
+            return "free_text"
+        return "single" if len(self.right) == 1 else "multiple"
 
     @property
     def language(self) -> str:

@@ -68,10 +68,10 @@ class SyntheticSettings(DatasetSettings):
         return {name: getattr(self, name) for name in DEFAULTS}
 
 
+_SHARED = {field.name for field in fields(DatasetSettings)}
+
 DEFAULTS: Mapping[str, Any] = {
-    field.name: field.default
-    for field in fields(SyntheticSettings)
-    if field.name not in {one.name for one in fields(DatasetSettings)}
+    field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
 }
 """What is generated unless something else is asked for."""
 
