@@ -62,6 +62,7 @@ def sweep(folder: Path) -> None:
     """
     if folder in _CHECKED:
         return
+
     _CHECKED.add(folder)
     for path in folder.glob(f"*/.*{SUFFIX}"):
         parts = path.name.removesuffix(SUFFIX).split(".")
@@ -99,6 +100,7 @@ def _start_time(process: int) -> str:
         return GONE
     except OSError:  # another user's, which lives
         pass
+
     try:
         return (
             Path(f"/proc/{process}/stat")

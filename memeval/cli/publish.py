@@ -118,6 +118,7 @@ class Publisher:
                 return self.exchange(request)
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
+
         return PublishResult(
             error=f"the publisher crashed twice on {Path(request['folder']).name}: {death}"
         )
@@ -132,9 +133,11 @@ class Publisher:
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
             raise EOFError("no answer")
+
         answer = json.loads(line)
         if answer.pop("ok"):
             return PublishResult(**answer)
+
         return PublishResult(error=answer["error"])
 
     def send(self, request: Mapping[str, Any]) -> None:
@@ -149,9 +152,11 @@ class Publisher:
         self.process = self.stderr = None
         if stderr is None:
             return ""
+
         with stderr:
             if process is None:
                 return ""
+
             process.kill()
             code = process.wait()
             close_pipes(process)
@@ -167,6 +172,7 @@ class Publisher:
         process, stderr = self.process, self.stderr
         if process is None or stderr is None:
             return
+
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.close()
@@ -223,16 +229,19 @@ def main() -> int:
     os.nice(NICENESS)
     answers = private_stdout()
     guard()
+
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("warm"):
             warm(request)
             continue
+
         try:
             answers.write(json.dumps(serve(request), ensure_ascii=False) + "\n")
             answers.flush()
         except BrokenPipeError:
             return 1
+
     return 0
 
 
@@ -249,6 +258,7 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if "plot" in request:
             return compare(request)
+
         from memeval.report import write_report
 
         write_report(folder)
@@ -279,6 +289,7 @@ def compare(request: Mapping[str, Any]) -> dict[str, Any]:
     cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
     sweep_plot(cells, plot)
     scale_plots(cells, plot.parent)
+
     return {"ok": True}
 
 
@@ -290,6 +301,7 @@ def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     from memeval.tracking.log import log_run
 
     tracked = log_run(folder, store)
+
     return {"run_id": tracked.run_id, "url": tracked.url, "created": tracked.created}
 
 

@@ -109,10 +109,12 @@ def start_publisher(tracking: TrackingConfig) -> Publisher:
             check_store(
                 locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
             )
+
         publisher = Publisher(project_root(), tracking.uri, track=tracking.name == "mlflow")
         publisher.start()
         atexit.register(publisher.close)
         _publishers[key] = publisher
+
     return _publishers[key]
 
 

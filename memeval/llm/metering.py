@@ -146,11 +146,13 @@ class MeteredModel(LanguageModel):
         except WorldError:
             ledger.failed += 1
             raise
+
         ledger.usages.append(completion.usage)
         ledger.note_end(
             role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
         )
         ledger.mended.update(completion.notes)
+
         return completion
 
     def forget(self, completion: Completion) -> None:

@@ -73,6 +73,7 @@ class OpenAIModel(LanguageModel):
             role=role, model=self.name, provider=self._provider, cached=cached, **entry["usage"]
         )
         ledger.wait_s += 0.0 if cached else entry["wait_s"]
+
         return Completion(
             text=entry["text"],
             usage=usage,
@@ -92,6 +93,7 @@ class OpenAIModel(LanguageModel):
             return None
 
         current_ledger().replayed_s += entry["latency_s"]
+
         return entry, stored.origin != self._origin
 
     async def _asked(self, key: str, body: Mapping[str, Any]) -> _Entry:
@@ -106,6 +108,7 @@ class OpenAIModel(LanguageModel):
         # What lies there already is unsound, else it had been taken.
         put = self._cache.put if self._cache.get(key) is None else self._cache.replace
         put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+
         return entry, False
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
@@ -117,6 +120,7 @@ class OpenAIModel(LanguageModel):
         }
         limits = prompt.limits()
         temperature = sampling.temperature if limits.temperature is None else limits.temperature
+
         if reasoning:
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
             body["max_completion_tokens"] = sampling.max_tokens
@@ -124,6 +128,7 @@ class OpenAIModel(LanguageModel):
             body["max_tokens"] = limits.max_tokens or sampling.max_tokens
             if temperature is not None:
                 body["temperature"] = temperature
+
         if sampling.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):

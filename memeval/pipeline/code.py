@@ -60,6 +60,7 @@ def stage_code(config: RunConfig, system: type, dataset: type, judge: type) -> D
     )
     answer = code_identity(asks, within=("memeval.llm.extractive", "memeval.metrics"))
     judging = code_identity([judge.__module__], within=("memeval.judges", "memeval.metrics"))
+
     return {PREPARE: {"code": prepare}, ANSWER: {"code": answer}, JUDGE: {"code": judging}}
 
 

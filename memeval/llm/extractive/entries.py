@@ -74,12 +74,15 @@ def block(chosen: Iterable[Entry]) -> str:
     """
     lines: list[str] = []
     stamp, speaker = "", ""
+
     for entry in sorted(chosen, key=lambda one: bool(one.stamp)):
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:
             lines.append((entry if entry.stamp != stamp else _strip_date(entry)).line)
+
         stamp, speaker = entry.stamp, entry.speaker
+
     return "\n".join(lines)
 
 

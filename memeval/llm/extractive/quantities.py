@@ -55,6 +55,7 @@ def count(sentence: str, question: str) -> str | None:
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None
+
     found = (match.group() for match in _COUNT.finditer(sentence))
     return next((number.rstrip(",.") for number in found if number.lower() not in _ONE), None)
 
