@@ -23,7 +23,7 @@ _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
-"""As they were named before their owner was told."""
+"""Their names in earlier versions, which did not hold the owner."""
 _CHECKED: set[Path] = set()
 
 

@@ -47,7 +47,12 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
     """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(
-        DoneCell(job, str(cell.folder), completed.reused, describe_publication(completed.published))
+        DoneCell(
+            job=job,
+            folder=str(cell.folder),
+            reused=completed.reused,
+            published=describe_publication(completed.published),
+        )
     )
     return completed.summary
 

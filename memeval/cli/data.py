@@ -147,13 +147,10 @@ def _size(info: DatasetInfo) -> str:
     if info.files:
         return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
 
-    size = (
-        f"{info.size_bytes:,} bytes"
-        if info.size_bytes
-        else "not registered"
-        if info.url
-        else "small"
-    )
+    if info.size_bytes:
+        size = f"{info.size_bytes:,} bytes"
+    else:
+        size = "not registered" if info.url else "small"
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 

@@ -68,17 +68,13 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
     """Titles of the columns: a category is its id where each case has a row."""
-    middle = (
-        ["case", "sessions", "turns", "tokens"]
-        if stats.by_case
-        else ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
-    )
-    ids = (
-        [f"c{category}" if isinstance(category, int) else str(category) for category in names]
-        if stats.by_case
-        else []
-    )
-    return [*middle, "questions", *ids, "evidence", "answerable", "first", "last"]
+    last = ["evidence", "answerable", "first", "last"]
+    if not stats.by_case:
+        means = ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
+        return [*means, "questions", *last]
+
+    ids = [f"c{category}" if isinstance(category, int) else str(category) for category in names]
+    return ["case", "sessions", "turns", "tokens", "questions", *ids, *last]
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:

@@ -110,16 +110,12 @@ def run_job(composed: Any) -> None:
     try:
         run_cell(open_job(composed, task), number)
     except UserError as error:
-        note_failed(FailedCell(number, 2, error.message, list(error.hints)))
-    except WorldError as error:
         note_failed(
-            FailedCell(
-                number,
-                1,
-                str(error),
-                ["finished work is kept; the same command continues it"],
-            )
+            FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
         )
+    except WorldError as error:
+        hint = "finished work is kept; the same command continues it"
+        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint]))
 
 
 def open_job(composed: Any, overrides: Sequence[str]) -> Cell:

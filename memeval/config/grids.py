@@ -60,7 +60,7 @@ def _choices(override: str) -> list[str]:
 def counted_cells() -> dict[str, int]:
     """How many cells each sweep has that is a union of grids."""
     grids_of = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
-    return {sweep: sum(1 for _ in cells(grids)) for sweep, grids in grids_of.items() if grids}
+    return {sweep: len(list(cells(grids))) for sweep, grids in grids_of.items() if grids}
 
 
 def _grids(sweep: str) -> Sequence[str]:

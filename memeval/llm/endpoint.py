@@ -192,27 +192,22 @@ class Endpoint:
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
 
     def _given_up(self, setback: Setback, call: _Call) -> ModelError:
-        kind = (
-            FilteredReplyError
-            if setback.filtered
-            else UnsoundReplyError
-            if setback.unsound
-            else ModelError
-        )
         since = call.since
         if setback.passing and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
         waited = 0.0 if since is None else self._clock() - since
         lasted = f" over {waited:.0f} s" if waited >= 1 else ""
-        tried = (
-            f" (tried {call.tries} times{lasted})"
-            if call.tries > 1
-            else f" (for {waited:.0f} s)"
-            if lasted and setback.passing
-            else ""
-        )
 
-        return kind(f"{setback.what}{tried}")
+        tried = ""
+        if call.tries > 1:
+            tried = f" (tried {call.tries} times{lasted})"
+        elif lasted and setback.passing:
+            tried = f" (for {waited:.0f} s)"
+
+        message = f"{setback.what}{tried}"
+        if setback.filtered:
+            return FilteredReplyError(message)
+        return UnsoundReplyError(message) if setback.unsound else ModelError(message)
 
     async def _try(
         self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int

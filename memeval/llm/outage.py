@@ -17,8 +17,8 @@ patience.
 """
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""Five waits that double from here on last for 23 s at least: a short outage told as a page under
-status 200 costs nothing.
+"""Five waits that double from here on last for 23 s at least: a short outage that looks like a page
+under status 200 costs nothing.
 """
 FAILURES_OF_AN_OUTAGE = 5
 """Failures in a row, over all callers, from which on the endpoint is taken to be out."""

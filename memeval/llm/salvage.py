@@ -170,12 +170,9 @@ def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
 
 
 def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
-    """Rows of whatever table: entries and seals are told apart by the kinds of their values."""
-    entries = [
-        row
-        for row in rows
-        if [type(value) for value in row] in ([str, bytes, str], [str, str, str])
-    ]
+    """Rows of any table: the types of their values distinguish entries from seals."""
+    of_entries = ([str, bytes, str], [str, str, str])
+    entries = [row for row in rows if list(map(type, row)) in of_entries]
     for row in entries:
         if _insert_entries(target, [row]):
             target.execute("INSERT OR IGNORE INTO torn VALUES (?)", (row[0],))

@@ -81,7 +81,11 @@ def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Mome
         resolved = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
-    return Moment(resolved[0], match.start(), match.end(), resolved[1]) if resolved else None
+    if not resolved:
+        return None
+
+    text, ahead = resolved
+    return Moment(text=text, start=match.start(), end=match.end(), ahead=ahead)
 
 
 def _full_date(match: re.Match[str], said: date | None) -> Resolved:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memeval.llm.extractive.sentences import parse_stamp, read_chunk
 
@@ -52,7 +52,14 @@ def entries(chunks: Iterable[str]) -> Iterator[Entry]:
                 if term
                 and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
             )
-            yield Entry(stamp, speaker, text, sentence.terms, telling, sentence.asks)
+            yield Entry(
+                stamp=stamp,
+                speaker=speaker,
+                text=text,
+                terms=sentence.terms,
+                telling=telling,
+                asks=sentence.asks,
+            )
 
 
 def _heads(chunk: str) -> Iterator[tuple[str, str]]:
@@ -87,4 +94,4 @@ def block(chosen: Iterable[Entry]) -> str:
 
 
 def _strip_date(entry: Entry) -> Entry:
-    return Entry("", entry.speaker, entry.text, entry.terms, entry.telling, entry.asks)
+    return replace(entry, stamp="")

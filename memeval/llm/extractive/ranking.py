@@ -115,11 +115,11 @@ def index(context: tuple[str, ...]) -> Index:
     )
 
     return Index(
-        tuple(sentences),
-        np.array(turns, dtype=np.int64),
-        _arrays(postings),
-        _arrays(spoken),
-        asking,
+        sentences=tuple(sentences),
+        turns=np.array(turns, dtype=np.int64),
+        postings=_arrays(postings),
+        spoken=_arrays(spoken),
+        asking=asking,
     )
 
 

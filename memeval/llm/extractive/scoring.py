@@ -107,7 +107,7 @@ def candidates(question: Question, context: Index, ranking: Ranking) -> Candidat
         np.concatenate([part.ends for part in parts]),
     )
 
-    return Candidates(chosen, owner, starts, ends, features)
+    return Candidates(sentences=chosen, owner=owner, starts=starts, ends=ends, features=features)
 
 
 def scores(found: Candidates) -> Vector:

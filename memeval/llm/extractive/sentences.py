@@ -119,7 +119,16 @@ def _sentence(
     terms = frozenset(stems) - {""}
 
     return Sentence(
-        text, speaker, time, line, spans, words, stems, terms, text.rstrip().endswith("?"), caption
+        text=text,
+        speaker=speaker,
+        time=time,
+        line=line,
+        spans=spans,
+        words=words,
+        stems=stems,
+        terms=terms,
+        asks=text.rstrip().endswith("?"),
+        caption=caption,
     )
 
 

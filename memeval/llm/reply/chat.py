@@ -67,7 +67,13 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
 
-    return ChatReply(text, clean if thought else None, finish, usage, notes)
+    return ChatReply(
+        text=text,
+        raw=clean if thought else None,
+        finish_reason=finish,
+        usage=usage,
+        notes=notes,
+    )
 
 
 def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
