@@ -41,10 +41,12 @@ def __getattr__(name: str) -> Any:
     """Imports a public name when it is first asked for."""
     if name not in _HOME:
         raise AttributeError(f"module 'memeval' has no attribute '{name}'")
+
     from importlib import import_module
 
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
+
     return value
 
 

@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     if arguments is not None:
         return run_command(list(arguments))
+
     from memeval.cli.interrupt import leave, listening
 
     with listening():

@@ -239,6 +239,7 @@ def _start(words: Sequence[str], *, progress: bool) -> Future[Run]:
 
     future.set_running_or_notify_cancel()
     threading.Thread(target=target, name="memeval-run", daemon=True).start()
+
     return future
 
 
@@ -289,6 +290,7 @@ def _folder_of(key: str) -> Path:
         )
     if not matching:
         raise unknown("run", key, folders)
+
     return folders[matching[0]]
 
 
@@ -312,6 +314,7 @@ def load_runs(
     if dataset is not None:
         name = current_name("dataset", dataset)
         runs = [run for run in runs if _dataset_name(run) == name]
+
     if earliest is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= earliest]
     return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
@@ -341,15 +344,19 @@ def _earliest(since: datetime | timedelta | str | None) -> datetime | None:
     """The time from which on a run counts, with a time zone."""
     if since is None:
         return None
+
     if isinstance(since, str):
         age = _AGE.fullmatch(since)
         if age is None:
             raise UserError(
                 f"since='{since}' is not a span of time", "use:  since='7d', '12h' or '30m'"
             )
+
         since = timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
+
     if isinstance(since, timedelta):
         return datetime.now().astimezone() - since
+
     return since.astimezone()
 
 
@@ -363,10 +370,12 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
         if not isinstance(value, Mapping):
             overrides.append(f"{name}={_value(value)}")
             continue
+
         if "name" in value:
             overrides.append(f"{name}={_value(value['name'])}")
         fields = {field: inner for field, inner in value.items() if field != "name"}
         overrides += [f"{name}.{field}={_value(inner)}" for field, inner in fields.items()]
+
     return overrides
 
 
@@ -378,11 +387,14 @@ def _value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return f"[{','.join(map(_value, value))}]"
+
     text = str(value)
     if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):
         return text
+
     quoted = re.sub(r"(\\*)'", lambda match: match[1] * 2 + r"\'", text)
     trailing = len(quoted) - len(quoted.rstrip("\\"))
+
     return f"'{quoted}{chr(92) * trailing}'"
 
 
@@ -394,4 +406,5 @@ def _flatten(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             flat |= _flatten(value, f"{prefix}{name}.")
         else:
             flat[f"{prefix}{name}"] = value
+
     return flat

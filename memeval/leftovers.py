@@ -23,7 +23,7 @@ _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
 _UNOWNED = re.compile(rf"{_TEMPORARY}mem0-[a-z0-9_]{{8}}$")
-"""As they were named before their owner was told."""
+"""Their names in earlier versions, which did not hold the owner."""
 _CHECKED: set[Path] = set()
 
 
@@ -62,6 +62,7 @@ def sweep(folder: Path) -> None:
     """
     if folder in _CHECKED:
         return
+
     _CHECKED.add(folder)
     for path in folder.glob(f"*/.*{SUFFIX}"):
         parts = path.name.removesuffix(SUFFIX).split(".")
@@ -99,6 +100,7 @@ def _start_time(process: int) -> str:
         return GONE
     except OSError:  # another user's, which lives
         pass
+
     try:
         return (
             Path(f"/proc/{process}/stat")

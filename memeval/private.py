@@ -35,6 +35,7 @@ def make_folder(folder: Path) -> Path:
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # raises where a file has that name
+
     return folder
 
 

@@ -89,11 +89,13 @@ def keep_address(address: str | None) -> None:
     """
     if not address or "://" not in address:
         return
+
     rest = address.split("://", 1)[1]
     if "@" in rest:
         _user, _, password = rest.rpartition("@")[0].partition(":")
         keep_secret(password)
         keep_secret(unquote(password))
+
     for pair in rest.partition("?")[2].partition("#")[0].split("&"):
         name, _, value = pair.partition("=")
         if _SECRET_PARAMETER.search(name):
@@ -130,6 +132,7 @@ def without_known(text: str) -> str:
     for beginning, forms in _forms.items():
         if beginning in text:
             text = _without(text, beginning, forms)
+
     return text
 
 
@@ -158,6 +161,7 @@ def without_userinfo(address: str) -> str:
     scheme, mark, rest = address.partition("://")
     if not mark:
         return address
+
     place = rest.partition("?")[0].partition("#")[0]
     if "@" in place:
         place = place.rpartition("@")[2]
@@ -174,6 +178,7 @@ def _map_strings(value: Any, change: Any) -> Any:
         }
     if isinstance(value, list | tuple):
         return [_map_strings(item, change) for item in value]
+
     return value
 
 
@@ -184,6 +189,7 @@ def _spellings(value: str) -> Iterator[str]:
     yield value
     yield value.strip()
     scheme, _, token = value.strip().partition(" ")
+
     if token and scheme.lower() in ("bearer", "basic", "token", "apikey", "key"):
         yield token.strip()
         if scheme.lower() == "basic":
@@ -209,6 +215,7 @@ def _forms_of(secret: str) -> Iterator[str]:
     yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
     raw = secret.encode("utf-8", "surrogatepass")
     yield raw.hex()
+
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         # The secret may begin at any of the three places of a group of base64: the digits that it
         # alone decides are the same each time.
@@ -232,6 +239,7 @@ def _without(text: str, beginning: str, forms: Iterable[str]) -> str:
         end = max(_end(text, start, form) for form in forms)
         parts += [text[done:start], REDACTED]
         done = end
+
     return "".join([*parts, text[done:]])
 
 
@@ -239,6 +247,7 @@ def _end(text: str, start: int, form: str) -> int:
     """Where what stands at `start` ceases to be `form`."""
     if text.startswith(form, start):
         return start + len(form)
+
     low, high = 0, len(form)
     while high - low > 1:
         middle = (low + high) // 2
@@ -246,6 +255,7 @@ def _end(text: str, start: int, form: str) -> int:
             low = middle
         else:
             high = middle
+
     return start + low
 
 
@@ -266,9 +276,11 @@ def _cut(text: str, matches: Iterable[re.Match[str]]) -> str:
             name, text[match.start(name) : match.end()], text[match.start() - 1 : match.start()]
         ):
             continue
+
         start = match.start(name) if name in ("token", "value") else match.start()
         parts += [text[done:start], REDACTED]
         done = match.end()
+
     return "".join([*parts, text[done:]]) if parts else text
 
 
@@ -282,6 +294,7 @@ def _plausible(name: str, secret: str, before: str) -> bool:
         return name != "jwt" or "." in secret
     if name == "value" and secret.startswith(("$", "...", "…", "/", "{", "[")):
         return False
+
     return _random(secret) or (name != "key" and len(secret) >= 24)
 
 
@@ -299,10 +312,12 @@ def _place_of(rest: str) -> str:
     """
     if "@" not in rest:
         return rest
+
     place = _PLACE.match(rest)[0]  # type: ignore[index]
     port = place.rpartition(":")[2]
     if "@" not in place and (":" not in place or port.isdigit()):
         return rest
+
     return f"{REDACTED}@{rest.rpartition('@')[2]}"
 
 

@@ -79,6 +79,7 @@ def complete_cell(
                 f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
                 "from its rows"
             )
+
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
         else:
@@ -107,6 +108,7 @@ def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
     """A finished cell that another sweep asks for is tagged with that sweep as well."""
     if cell.config.sweep_name in (None, summary.sweep):
         return summary
+
     tagged = replace(
         summary,
         sweep=cell.config.sweep_name,
@@ -116,4 +118,5 @@ def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
         tagged.write(cell.folder)
     except OSError as error:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
+
     return tagged

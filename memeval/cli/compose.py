@@ -30,6 +30,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     folder, overrides = _config_dir(words)
     check_overrides(overrides)
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
+
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
@@ -39,7 +40,9 @@ def compose_config(words: Sequence[str]) -> RunConfig:
         if is_about_configs(error):
             raise explain(error) from error
         raise
+
     check_choices(config, overrides)
+
     return config
 
 
@@ -50,8 +53,11 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
             at = rest.index(option)
             if at + 1 == len(rest):
                 raise UserError(f"{option} needs a folder")
+
             folder = Path(rest[at + 1]).resolve()
             if not folder.is_dir():
                 raise UserError(f"{option}: the folder {rest[at + 1]} does not exist")
+
             del rest[at : at + 2]
+
     return folder, rest

@@ -49,6 +49,7 @@ def data(arguments: Sequence[str]) -> int:
         from memeval.cli.data_make import make
 
         return make(name, Path(chosen.file), chosen.settings)
+
     info = dataset_info(name)
     if chosen.action == "verify":
         return _verify(info)
@@ -61,6 +62,7 @@ def data(arguments: Sequence[str]) -> int:
             f"--sha256 is not needed: '{info.name}' has a registered sha256",
             f"use:  python -m memeval data fetch {info.name}",
         )
+
     return _fetch(info, FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower()))
 
 
@@ -75,6 +77,7 @@ def parser() -> Parser:
         "list",
         help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
     )
+
     for action, what in (
         ("fetch", "download a data set, verify it, show its licence"),
         (
@@ -100,8 +103,10 @@ def parser() -> Parser:
                 metavar="HEX",
                 help="expected sha256 of a data set that has no registered one",
             )
+
         if action in ("stats", "make"):
             own.add_argument("settings", nargs="*", metavar="dataset.field=value")
+
     return whole
 
 
@@ -123,6 +128,7 @@ def _whereabouts(info: DatasetInfo) -> str:
     """Whether it is on this machine, whole or in part, and else how to get it."""
     if not info.file:
         return f"  here:     generated: python -m memeval dataset={info.name}"
+
     path = locate(info, data_dir())
     if path.exists():
         part = next(
@@ -131,6 +137,7 @@ def _whereabouts(info: DatasetInfo) -> str:
         return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
     if info.by_hand and info.url is None and not any(file.url for file in info.files):
         return f"  not here: {info.by_hand}"
+
     return f"  not here: python -m memeval data fetch {info.name}"
 
 
@@ -139,13 +146,11 @@ def _size(info: DatasetInfo) -> str:
         return "depends on its settings"
     if info.files:
         return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
-    size = (
-        f"{info.size_bytes:,} bytes"
-        if info.size_bytes
-        else "not registered"
-        if info.url
-        else "small"
-    )
+
+    if info.size_bytes:
+        size = f"{info.size_bytes:,} bytes"
+    else:
+        size = "not registered" if info.url else "small"
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 
@@ -157,6 +162,7 @@ def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
     if not info.sha256:
         checked = f"sha256 {limits.sha256}, as given with --sha256; unpinned: none is registered"
     print(f"{path}" if info.files else f"{path}: {checked}")
+
     return 0
 
 
@@ -171,15 +177,18 @@ def _show(done: int, total: int | None) -> None:
 def _verify(info: DatasetInfo) -> int:
     verified = verify(info, data_dir())
     print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
+
     if verified.counts:
         print(
             f"  read: {', '.join(f'{count:,} {noun}' for noun, count in verified.counts.items())}"
         )
+
     for line in (*verified.problems, *verified.notes):
         print(f"  {line}")
     for repair in verified.repairs:
         print(f"  repaired: {repair}")
     print(_outcome(info, verified.right, verified.excerpt))
+
     return 0 if verified.right else 1
 
 

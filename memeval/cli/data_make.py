@@ -22,6 +22,7 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
         )
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
+
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -31,8 +32,10 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
         raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
     print(f"{path}: {cases:,} cases, {questions:,} questions, {path.stat().st_size:,} bytes")
     for note in dataset.notes():
         print(f"  {note}")
     print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
+
     return 0

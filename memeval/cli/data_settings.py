@@ -33,6 +33,7 @@ def read_words(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         if not word.partition("=")[0] or "=" not in word:
             raise UserError(f"'{word}' is not a setting", "use:  dataset.field=value")
+
     try:
         values: Any = OmegaConf.to_container(
             OmegaConf.from_dotlist([word.removeprefix(PREFIX) for word in words])
@@ -41,4 +42,5 @@ def read_words(words: Sequence[str]) -> dict[str, Any]:
         raise UserError(
             f"{' '.join(words)}: {str(error).splitlines()[0]}", "use:  dataset.field=value"
         ) from error
+
     return {str(name): value for name, value in values.items()}

@@ -56,9 +56,11 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
             *(Text(printable(redacted(cell))) for cell in line),
             style="bold" if line[0] == "all" else None,
         )
+
     if console.is_terminal:
         console.print(table)
         return
+
     plain = Console(width=PIPED, file=io.StringIO())
     plain.print(table)
     print("\n".join(line.rstrip() for line in plain.file.getvalue().splitlines() if line.strip()))  # type: ignore[attr-defined]
@@ -66,17 +68,13 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
     """Titles of the columns: a category is its id where each case has a row."""
-    middle = (
-        ["case", "sessions", "turns", "tokens"]
-        if stats.by_case
-        else ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
-    )
-    ids = (
-        [f"c{category}" if isinstance(category, int) else str(category) for category in names]
-        if stats.by_case
-        else []
-    )
-    return [*middle, "questions", *ids, "evidence", "answerable", "first", "last"]
+    last = ["evidence", "answerable", "first", "last"]
+    if not stats.by_case:
+        means = ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
+        return [*means, "questions", *last]
+
+    ids = [f"c{category}" if isinstance(category, int) else str(category) for category in names]
+    return ["case", "sessions", "turns", "tokens", "questions", *ids, *last]
 
 
 def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
@@ -99,7 +97,9 @@ def rows(stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[list[str]]:
                 *(f"{row.categories[category]:,}" for category in names),
                 *tail(row),
             ]
+
         return
+
     by_name = [
         (f"{category} {name}" if str(category) != name else name, stats.by_category[category])
         for category, name in names.items()
@@ -132,10 +132,12 @@ def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> It
             f"{category} {name}" for category, name in names.items() if str(category) != name
         ]:
             yield f"categories: {', '.join(named)}"
+
         mean = stats.whole.tokens / max(1, stats.whole.cases)
         size = f"tokens per case: {mean:,.0f} on average, {stats.whole.most_tokens:,} at most"
     else:
         size = "sessions, turns and tokens are means per case"
+
     yield f"{size}, counted offline; evidence: turns per question that names any"
     for facet, counts in stats.facets.items():
         listed = [f"{value} {count:,}" for value, count in sorted(counts.items())]

@@ -36,6 +36,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     only_listed = ONLY_LISTED in arguments
     words = [word for word in arguments if word != ONLY_LISTED]
+
     for word in words:
         if word.startswith("-"):
             hint = f"known:  {ONLY_LISTED} (asks only the questions that the file lists)"
@@ -46,12 +47,14 @@ def evaluate(arguments: Sequence[str]) -> int:
         raise UserError(
             f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}"
         )
+
     overrides = [word for word in words if word != files[0]]
     config = compose_config(overrides)
     if config.num_runs != 1:
         raise UserError(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
         )
+
     check_writable()
     hypotheses = read_hypotheses(Path(files[0]))
     config.system = {
@@ -86,4 +89,5 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     summary = run_cell(cell, runner=judge)
     show_comparison()
+
     return 1 if summary.metrics["coverage"] == 0 else 0

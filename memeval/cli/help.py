@@ -26,16 +26,19 @@ def print_help() -> None:
     print(USAGE)
     print("Groups (group=option; * is the default):\n")
     defaults = _defaults()
+
     for folder in sorted(
         path for path in conf_dir().iterdir() if path.is_dir() and path.name != "sweep"
     ):
         also = "   or any positive integer" if folder.name in INTEGERS else ""
         print(f"  {folder.name}{also}")
+
         for option in sorted(folder.glob("*.yaml")):
             mark = "*" if defaults.get(folder.name) == option.stem else " "
             print(f"   {mark} {option.stem:<16} {_summary(option)}")
             for field in _fields(option, skip=(folder.name,)):
                 print(f"       {folder.name}.{field}")
+
     print("\nFields (field=value):\n")
     for field in _fields(conf_dir() / "config.yaml"):
         print(f"    {field}")

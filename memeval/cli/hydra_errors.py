@@ -47,6 +47,7 @@ def _unknown(text: str) -> UserError | None:
         return unknown_name(match["full"])
     if match := _NO_GROUP.search(text):
         return unknown_name(match["key"].split("@")[0])
+
     return None
 
 
@@ -68,6 +69,7 @@ def _unreadable(text: str) -> UserError | None:
             "an option in the defaults list of a config file is a number",
             'quote it:  override /top_k: "7"',
         )
+
     return None
 
 
@@ -79,6 +81,7 @@ def _plain(error: Exception) -> UserError:
         return UserError(
             f"{mark.name}, line {mark.line + 1}, column {mark.column + 1}: not YAML: {what}"
         )
+
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return UserError("; ".join(lines[:3]) or type(error).__name__, HELP)
 
@@ -99,4 +102,5 @@ def _no_option(group: str, option: str, known: list[str]) -> UserError:
             f"unknown cell '{option}'",
             f"cells of the sweeps with grids:  {'; '.join(ranges)}",
         )
+
     return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)

@@ -51,6 +51,7 @@ class _Keys:
             end_now()
         if self.cancel is None:
             raise KeyboardInterrupt
+
         tell()
         self.cancel()
 
@@ -62,11 +63,13 @@ class _Keys:
             for number in os.read(reader, 64):
                 if number != signal.SIGINT:
                     continue
+
                 self.pressed += 1
                 pressed = self.pressed
                 time.sleep(BLOCKED_S)
                 if self.handled >= pressed:
                     continue
+
                 if pressed > 1:
                     end_now()
                 tell()
@@ -88,12 +91,14 @@ def listening() -> Iterator[None]:
     ):
         yield
         return
+
     _keys = _Keys()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.signal(signal.SIGINT, _keys.handle)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=_keys.watch, args=(reader,), name="memeval-keys", daemon=True).start()
+
     try:
         yield
     finally:
@@ -154,6 +159,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             raise WorldError(
                 "the system cancelled the run: it cancelled tasks that are not its own"
             )
+
         return task.result()
     finally:
         if _keys is not None:
@@ -200,6 +206,7 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
         loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
+
     with suppress(TimeoutError, RuntimeError):
         loop.close()
 
@@ -209,17 +216,21 @@ def leave(status: int) -> int:
     for thread in threading.enumerate():
         if thread.name.startswith(DISCARD):
             thread.join()
+
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+
     watch = sys.modules.get("memeval.pipeline.watch")
     if watch is not None and watch.left_behind():
         atexit._run_exitfuncs()
         os._exit(status)
+
     patience = 0.0 if status == INTERRUPTED else LEAVING_S
     threading.Thread(
         target=_force, args=(status, patience), name="memeval-leaving", daemon=True
     ).start()
+
     return status
 
 

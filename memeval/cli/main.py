@@ -42,9 +42,11 @@ def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; no such word means `run`."""
     set_environment()
     guard()
+
     try:
         if _answer_help(arguments):
             return 0
+
         name, rest = _split_command(arguments)
         if name != "data":  # data sets are public, and may be shared on a machine
             private_umask()
@@ -84,12 +86,14 @@ def _answer_help(arguments: list[str]) -> bool:
     asked = first == "help" or (
         first not in OWN_HELP and not {"-h", "--help"}.isdisjoint(arguments)
     )
+
     if asked:
         from memeval.cli.help import print_help
 
         print_help()
     elif first == "--version":
         print(__version__)
+
     return asked or first == "--version"
 
 

@@ -28,6 +28,7 @@ def prepare(arguments: Sequence[str]) -> int:
             "prepare takes one configuration at a time",
             "a sweep prepares each memory once, when it needs it",
         )
+
     check_writable()
     cell = open_cell(compose_config(arguments), "")
     with progress_for(f"prepare {cell.name}") as progress:
@@ -35,12 +36,14 @@ def prepare(arguments: Sequence[str]) -> int:
     calls = sum(usage.calls for usage in done.usages)
     cost = total_cost_usd(done.usages, billed=True)
     print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
+
     if calls:
         print(
             f"model calls: {calls:,}, ${cost:.4f}"
             if cost is not None
             else f"model calls: {calls:,}, cost unknown"
         )
+
     if done.counts["built"] or done.counts["found"]:
         print(f"below: {done.folder}")
     for note in done.notes:

@@ -64,6 +64,7 @@ class Lines:
         count, now = self.counts[stage], time.monotonic()
         count.done += 1
         count.reused += reused
+
         if now - count.reported >= EVERY_S:
             count.reported = now
             rate = max(count.done - count.reused, 1) / (now - count.began)
@@ -111,6 +112,7 @@ class Bars:
         )
         self._bars.start()
         self.say(self.title)
+
         return self
 
     def __exit__(

@@ -127,6 +127,7 @@ class Publisher:
                 return self.exchange(request)
             except (OSError, EOFError, ValueError) as error:
                 death = self.bury() or f"{type(error).__name__}: {error}"
+
         return PublishResult(
             error=f"the publisher crashed twice on {Path(request['folder']).name}: {death}"
         )
@@ -155,9 +156,11 @@ class Publisher:
         self.process = self.stderr = None
         if stderr is None:
             return ""
+
         with stderr:
             if process is None:
                 return ""
+
             process.kill()
             code = process.wait()
             close_pipes(process)
@@ -173,6 +176,7 @@ class Publisher:
         process, stderr = self.process, self.stderr
         if process is None or stderr is None:
             return
+
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.close()
@@ -236,16 +240,19 @@ def main() -> int:
     os.nice(NICENESS)
     answers = private_stdout()
     guard()
+
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("warm"):
             warm(request)
             continue
+
         try:
             answers.write(json.dumps(serve(request), ensure_ascii=False) + "\n")
             answers.flush()
         except BrokenPipeError:
             return 1
+
     return 0
 
 
@@ -262,6 +269,7 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if "plot" in request:
             return compare(request)
+
         from memeval.report import write_report
 
         write_report(folder, plots=request.get("plots", True))
@@ -291,6 +299,7 @@ def compare(request: Mapping[str, Any]) -> dict[str, Any]:
     cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
     sweep_plot(cells, plot)
     scale_plots(cells, plot.parent)
+
     return {"ok": True}
 
 
@@ -302,6 +311,7 @@ def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     from memeval.tracking.log import log_run
 
     tracked = log_run(folder, store)
+
     return {"run_id": tracked.run_id, "url": tracked.url, "created": tracked.created}
 
 

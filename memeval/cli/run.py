@@ -65,6 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         run_job
     )
     interrupted = False
+
     try:
         main()
     except UserError:
@@ -81,11 +82,13 @@ def run(arguments: Sequence[str]) -> int:
         show_comparison(
             plots=not interrupted
         )  # the publisher, which draws them, may be what was waited for
+
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
     if failures:
         return max(failure.status for failure in failures)
+
     return 1 if any(cell.metrics["coverage"] == 0 for cell in read_summaries()) else 0
 
 
@@ -103,19 +106,16 @@ def run_job(composed: Any) -> None:
     job = HydraConfig.get()
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
+
     try:
         run_cell(open_job(composed, task), number)
     except UserError as error:
-        note_failed(FailedCell(number, 2, error.message, list(error.hints)))
-    except WorldError as error:
         note_failed(
-            FailedCell(
-                number,
-                1,
-                str(error),
-                ["finished work is kept; the same command continues it"],
-            )
+            FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
         )
+    except WorldError as error:
+        hint = "finished work is kept; the same command continues it"
+        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint]))
 
 
 def open_job(composed: Any, overrides: Sequence[str]) -> Cell:
@@ -125,6 +125,7 @@ def open_job(composed: Any, overrides: Sequence[str]) -> Cell:
 
     config = resolve(composed)
     check_choices(config, overrides)
+
     return open_cell(config, repeating_command(overrides, config_dirs()))
 
 
@@ -150,6 +151,7 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
     repeated = [current_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
+
     return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 
 
@@ -166,6 +168,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
     """
     overrides: list[str] = []
     options: list[str] = []
+
     for before, word in zip(["", *arguments], arguments, strict=False):
         if before in VALUED or (before in ("-i", "--info") and "=" not in word):
             options.append(word)
@@ -177,8 +180,10 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
                 raise unknown("option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh"})
         else:
             overrides.append(word)
+
     if options and options[-1] in VALUED:
         raise UserError(f"{options[-1]} needs a value")
+
     return [*overrides, *options]
 
 
@@ -222,6 +227,7 @@ def show_comparison(*, plots: bool = True) -> None:
     cells = done_cells()
     if not cells:
         return
+
     from rich.console import Console
     from rich.text import Text
 
@@ -242,24 +248,28 @@ def show_comparison(*, plots: bool = True) -> None:
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))
         console.print(comparison_table(group))
+
     folder = session_folder()
     try:
         (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
         (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
+
     for name, group in groups.items():
         if plots and len(group) > 1:
             plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
             any_publisher().compare(
                 [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
             )
+
     for summary in summaries:
         if not summary.valid:
             print(
                 f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
                 f"{_worst(summary)}"
             )
+
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
         print(f"{line}; the same command logs it later", file=sys.stderr)

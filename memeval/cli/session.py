@@ -117,6 +117,7 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
         publisher.start()
         atexit.register(publisher.close)
         _publishers[key] = publisher
+
     return _publishers[key]
 
 

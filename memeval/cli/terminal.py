@@ -58,6 +58,7 @@ def guard() -> None:
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Guarded):
             setattr(sys, name, Guarded(stream))
+
     logging.setLogRecordFactory(_record)
 
 
@@ -73,4 +74,5 @@ def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record.exc_text = printable(
             redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         )
+
     return record

@@ -38,6 +38,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         from memeval.config.paths import project_root
 
         root = project_root()
+
     from memeval.config.checks import check_tracking
     from memeval.tracking.store import Store, locate, prepare_store
 
@@ -49,6 +50,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             f"{Store(options.uri or os.environ['MLFLOW_TRACKING_URI'], None).page}"
         )
         return 0
+
     claim(options.host, options.port)
     if not is_loopback(options.host):
         print(
@@ -57,11 +59,13 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             "whoever reaches it can read and delete every run and its conversations",
             file=sys.stderr,
         )
+
     print("MLflow's page is starting …", flush=True)
     store = prepare_store(root, options.uri)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     log = root / "mlruns" / "server.log"
     make_folder(log.parent)
+
     with os.fdopen(
         open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
     ) as output:
@@ -79,6 +83,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True
         )
         writer.start()
+
         try:
             page = f"http://{options.host}:{options.port}"
             wait_for(page, process, log)
@@ -114,6 +119,7 @@ def parser() -> argparse.ArgumentParser:
         help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else "
         "mlruns/mlflow.db)",
     )
+
     return options
 
 
@@ -141,6 +147,7 @@ def is_loopback(host: str) -> bool:
         known = socket.getaddrinfo(host, None)
     except (OSError, UnicodeError):
         return False
+
     addresses = [str(entry[4][0]).partition("%")[0] for entry in known]
     return bool(host) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
@@ -194,13 +201,16 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
             raise WorldError(
                 f"MLflow's server did not start (status {process.returncode}); see its log: {log}"
             )
+
         with (
             suppress(urllib.error.URLError, OSError),
             urllib.request.urlopen(f"{page}/health", timeout=2) as answer,
         ):
             if answer.status == 200:
                 return
+
         time.sleep(0.2)
+
     raise WorldError(
         f"MLflow's server did not answer within {STARTING_S:.0f} s; see its log: {log}"
     )
@@ -217,7 +227,9 @@ def experiments(page: str) -> list[str]:
         timeout=30,
     ) as answer:
         rows = json.load(answer).get("experiments", [])
+
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
+
     return [
         f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}"
         for row in rows

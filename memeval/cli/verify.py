@@ -39,6 +39,7 @@ def verify(arguments: Sequence[str]) -> int:
         print("to repair a run:  its own command makes it again from the sound rows")
     elif not folders:
         print(f"no finished runs below {printable(str(outputs_dir()))}")
+
     return 1 if wrong else 0
 
 
@@ -81,6 +82,7 @@ def named_run(word: str) -> Path:
             return Path(word)
     except (OSError, ValueError):
         pass
+
     raise UserError(
         f"verify: no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
         "all runs of this home:  python -m memeval verify",

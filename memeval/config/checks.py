@@ -43,11 +43,13 @@ def check_address(option: str, address: str, *hints: str) -> None:
     way = "for example:  http://localhost:8000/v1"
     if not address.lower().startswith(("http://", "https://")):
         raise UserError(f"{option} must be an address that begins with http:// or https://", way)
+
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise UserError(f"{option} is not an address: host or port can't be read", way) from None
+
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
     sound = (
         not any(character.isspace() or not character.isprintable() for character in address)
@@ -99,6 +101,7 @@ def check_variable(option: str, name: Any) -> None:
         raise UserError(f"{option} is empty: it must be the name of an environment variable", hint)
     if name in os.environ:
         return
+
     digits = any(character.isdigit() for character in name)
     conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
     if (
@@ -159,6 +162,7 @@ def _check_text(path: str, text: str) -> None:
             f"{path} must not hold a secret: name its environment variable instead",
             *hints,
         )
+
     if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
         check_plain(path, text, *hints)
     if looks_secret(text):
@@ -186,6 +190,7 @@ def check_overrides(words: list[str]) -> None:
                     "put secrets into environment variables",
                 )
             continue
+
         key, value = override["key"].partition("@")[0], override["value"]
         for path, text in _assignments(key, value):
             if "${" not in text:

@@ -23,6 +23,7 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise UserError(f"{group}.class must read package.module:Class, but is '{path}'")
+
     try:
         module = importlib.import_module(module_name)
     except SyntaxError as error:
@@ -41,6 +42,7 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         BaseException
     ) as error:  # whatever a module of the user's own does when it is imported, `sys.exit` included
         raise UserError(f"{what}: {_locate_error(error)}") from error
+
     named_class = getattr(module, class_name, None)
     if named_class is None:
         near = unknown(
@@ -55,6 +57,7 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         )
     if left := sorted(getattr(named_class, "__abstractmethods__", ())):
         raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
+
     return named_class
 
 

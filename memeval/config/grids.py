@@ -40,6 +40,7 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
         count = sum(1 for _ in cells(grids))
         params = {"+cell": ",".join(f"{sweep}-{number}" for number in range(1, count + 1))}
         OmegaConf.update(config, "hydra.sweeper.params", params, force_add=True)
+
     return config
 
 
@@ -59,7 +60,7 @@ def _choices(override: str) -> list[str]:
 def counted_cells() -> dict[str, int]:
     """How many cells each sweep has that is a union of grids."""
     grids_of = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
-    return {sweep: sum(1 for _ in cells(grids)) for sweep, grids in grids_of.items() if grids}
+    return {sweep: len(list(cells(grids))) for sweep, grids in grids_of.items() if grids}
 
 
 def _grids(sweep: str) -> Sequence[str]:
@@ -80,6 +81,7 @@ def cell_config(sweep: str, number: int) -> DictConfig | None:
 def _config(overrides: Sequence[str]) -> DictConfig:
     options: list[Any] = []
     fields = OmegaConf.create({})
+
     for override in overrides:
         name, _, value = override.partition("=")
         if (conf_dir() / name).is_dir():
@@ -91,4 +93,5 @@ def _config(overrides: Sequence[str]) -> DictConfig:
                 OverridesParser.create().parse_override(override).value(),
                 force_add=True,
             )
+
     return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]

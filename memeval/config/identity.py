@@ -73,6 +73,7 @@ def join_digests(*contributions: Digests) -> dict[str, dict[str, str]]:
             twice = joined[stage].keys() & named.keys()
             assert not twice, f"{stage} has two digests named {', '.join(sorted(twice))}"
             joined[stage] |= named
+
     return joined
 
 
@@ -89,6 +90,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
             metadata |= field_metadata(type(default), f"{path}.")
         elif path not in _SHARED_STAGES:
             metadata[path] = field.metadata
+
     return metadata
 
 
@@ -112,6 +114,7 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, A
     fields = field_metadata(RunConfig)
     leaves = flatten(config)
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
+
     for path in leaves:
         metadata = _metadata_of(path, fields, inputs)
         if metadata.get(LLM_JUDGE) and not inputs.judge_uses_llm:
@@ -124,6 +127,7 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, A
         counted[metadata["stage"]][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
             counted[PREPARE][path] = value
+
     return counted
 
 
@@ -139,6 +143,7 @@ def _metadata_of(
     assert fields.get(field, {}).get("stage"), (
         f"{path} has no stage: declare it with `at(...)` in config/schema.py"
     )
+
     return fields[field]
 
 
@@ -151,6 +156,7 @@ def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
 
     prepare = key(PREPARE, seed=seed if inputs.uses_llm_at_ingest else None)
     answer = key(ANSWER, prepare=prepare, seed=seed)
+
     return Keys(prepare=prepare, answer=answer, judge=key(JUDGE, answer=answer))
 
 

@@ -49,6 +49,7 @@ class ServedConfigs(ConfigSource):
             raise ConfigLoadError(f"Config not found : {config_path}")
 
         config, header = served
+
         return ConfigResult(
             config=config, path=f"memeval://{name}", provider=self.provider, header=header
         )
@@ -95,6 +96,7 @@ class ServedConfigs(ConfigSource):
             return True
 
         group, _, option = name.rpartition("/")
+
         return bool(_INTEGER.fullmatch(name)) or renamed_to(group, option) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
@@ -163,9 +165,11 @@ def _quote(text: str) -> str:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
         return text  # Hydra parses it again, and reports the mistake
+
     values = _values(override)
     if all(isinstance(value, str) for value in values):
         return text
+
     return f"{override.get_key_element()}={','.join(map(_as_option, values))}"
 
 
@@ -202,5 +206,6 @@ def option_value(group: str, option: str) -> Any:
     """
     if option.isdigit():
         return int(option)
+
     path = conf_dir() / group / f"{option}.yaml"
     return OmegaConf.select(OmegaConf.load(path), group) if path.is_file() else None

@@ -25,11 +25,13 @@ def known_names() -> Mapping[str, list[str]]:
             if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS
             else path.parent.name
         )
+
         for name in loaded:
             if name not in ("defaults", "hydra"):
                 names.setdefault(f"{group}.{name}" if group else name, []).append(
                     f"{group}={path.stem}"
                 )
+
     return names
 
 
@@ -43,6 +45,8 @@ def unknown_name(key: str) -> UserError:
         return UserError(
             f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
         )
+
     near = get_close_matches(key, known, n=3, cutoff=0.6)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
+
     return UserError(f"unknown field or group '{key}'.{guess}", HELP)

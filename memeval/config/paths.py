@@ -15,6 +15,7 @@ def project_root() -> Path:
     home = os.environ.get("MEMEVAL_HOME")
     if home:
         return Path(home).resolve()
+
     checkout = _PACKAGE.parent
     return checkout if (checkout / "conf" / "config.yaml").is_file() else Path.cwd()
 

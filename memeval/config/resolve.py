@@ -87,6 +87,7 @@ def resolve(composed: DictConfig) -> RunConfig:
         container = OmegaConf.to_container(composed, resolve=True)
     except InterpolationResolutionError as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+
     assert isinstance(container, dict)
     _rename_options(container)
     for group in ("judge", "embedder"):
@@ -167,6 +168,7 @@ def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
         raise unknown_name(error.full_key or str(error)) from error
     except OmegaConfBaseException as error:
         raise _explain_type_error(error) from error
+
     assert isinstance(typed, schema)
     return typed
 
@@ -181,6 +183,7 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
         )
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")
+
     return UserError(f"{error.full_key}: {first}" if error.full_key else first)
 
 
@@ -195,12 +198,14 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
         )
     )
     leaves: dict[str, Any] = {}
+
     for name, value in items:
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
             leaves |= flatten(value, f"{path}.")
         else:
             leaves[path] = value
+
     return leaves
 
 
@@ -218,8 +223,10 @@ def check(config: RunConfig) -> None:
             and isinstance(value, str)
         ):
             check_address(path, value)
+
     if config.fresh is not None and config.fresh not in FRESH_STAGES:
         raise unknown("fresh", config.fresh, FRESH_STAGES)
+
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
@@ -231,11 +238,13 @@ def check(config: RunConfig) -> None:
         raise UserError(
             f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
         )
+
     turn = config.compression_turn
     if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
         raise UserError(
             f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'"
         )
+
     size, overlap = config.granularity.size, config.granularity.overlap
     if size is not None and overlap is not None and overlap >= size:
         raise UserError(
@@ -247,19 +256,23 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
     for path, value in leaves.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{path} must be a finite number, not {value}")
+
     for path, least in _LEAST.items():
         value = leaves.get(path)
         if value is not None and value < least:
             raise UserError(f"{path} must be at least {least:g}, not {value}")
+
     for path, most in _MOST.items():
         value = leaves.get(path)
         if value is not None and value > most:
             raise UserError(f"{path} must be at most {most:g}, not {value:g}")
+
     limit = leaves.get(f"system.{TIMEOUT}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
         raise UserError(
             f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"
         )
+
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):
             continue
@@ -277,12 +290,14 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
     """
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
+
     for group in groups:
         if chosen.get(group, "").startswith("["):
             raise UserError(
                 f"{group}={chosen[group]} is a list, but {group} takes one option",
                 f"to compare several:  python -m memeval -m {group}=a,b",
             )
+
     for group in (group for group in INTEGER_GROUPS if group in chosen):
         option, value = chosen[group].strip("'\""), getattr(config, group)
         if option_value(group, option) not in (None, value):

@@ -50,6 +50,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
                 f"{group}.{missing[0]} has no default and no value",
                 f"give it one:  {group}.{missing[0]}=...",
             )
+
         return settings_type(**values)
     except MemevalError:
         raise
@@ -85,6 +86,7 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
     types = get_type_hints(settings_type)
     known = {entry.name: entry for entry in fields(settings_type)}
     values = {}
+
     for key, value in given.items():
         if not known:
             raise UserError(
@@ -92,10 +94,12 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
             )
         if key not in known:
             raise unknown("option", f"{prefix}{key}", [f"{prefix}{name}" for name in known])
+
         if is_dataclass(types[key]):
             values[key] = _group(known[key], value, f"{prefix}{key}")
         else:
             values[key] = _convert(f"{prefix}{key}", value, types[key])
+
     return values
 
 
@@ -106,6 +110,7 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
             f"{key} is a group of settings, but is '{given}'",
             f"set one of them:  {key}.{fields(default)[0].name}=...",
         )
+
     return replace(default, **_values(type(default), given, f"{key}."))
 
 
@@ -124,6 +129,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
     if origin in (Union, UnionType):
         if value is None and NoneType in get_args(wanted):
             return None
+
         (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
         return _convert(key, value, wanted)
     if origin is tuple:
@@ -134,6 +140,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):
         raise UserError(f"{key} must be {_SPOKEN[wanted]}, but is '{value}'")
+
     return value
 
 
@@ -141,10 +148,12 @@ def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
     """A YAML list as a tuple of ids: texts, or where `wanted` allows it whole numbers."""
     if not isinstance(value, list | tuple):
         raise UserError(f"{key} must be a list, for example [1, 2]")
+
     kinds = get_args(wanted) or (wanted,)
     for item in value:
         if isinstance(item, bool) or not isinstance(item, kinds):
             raise UserError(
                 f"{key} must be a list of ids, for example [1, 2]; '{item}' is not an id"
             )
+
     return tuple(value)

@@ -63,13 +63,16 @@ def reachable(
     """The roots, and the modules of `within` but not of `outside` that an import leads to."""
     seen: set[str] = set()
     waiting = [root for root in roots if _file(root) is not None]
+
     while waiting:
         module = waiting.pop()
         if module in seen:
             continue
+
         seen.add(module)
         imported = [name for name in _imports(module) if _is_within(name, within)]
         waiting += [name for name in imported if not _is_within(name, outside)]
+
     return seen
 
 
@@ -88,6 +91,7 @@ def _imports(module: str) -> frozenset[str]:
         imported.add(package)
         names = match["listed"] or match["named"] or ""
         imported |= {f"{package}.{name}" for name in _NAME.findall(names)}
+
     return frozenset(name for name in imported if _file(name) is not None)
 
 
@@ -104,6 +108,8 @@ def _file(module: str) -> Path | None:
     first, *parts = module.split(".")
     if first != _PACKAGE.name:
         return None
+
     path = _PACKAGE.joinpath(*parts)
     candidates = (path / "__init__.py", path.with_suffix(".py"))
+
     return next((candidate for candidate in candidates if candidate.is_file()), None)

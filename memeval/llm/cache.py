@@ -86,6 +86,7 @@ class Cache:
                 if len(rows) < len(some) and self._moved():
                     rows = self._select(some)
                 found |= self._sound(rows)
+
         return found
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
@@ -106,6 +107,7 @@ class Cache:
             else:
                 self._drop(key)
                 self._tell_of_dropped(key)
+
         return sound
 
     def _tell_of_dropped(self, key: str) -> None:
@@ -219,6 +221,7 @@ class Cache:
                         raise
                     kept = self._repaired(damage)
                     connection = self._connect()
+
                 identity = _identity(self.path)
         except sqlite3.Error as refused:
             raise StorageError(self._refusal(refused)) from refused
@@ -239,6 +242,7 @@ class Cache:
         salvage.put_aside(self.path)
         kept = salvage.finish(self.path)
         assert kept is not None, "the file was put aside"
+
         return kept
 
     def _connect(self) -> sqlite3.Connection:
@@ -258,6 +262,7 @@ class Cache:
         except BaseException:
             connection.close()
             raise
+
         return connection
 
     def _is_damage(self, error: sqlite3.Error) -> bool:
@@ -267,6 +272,7 @@ class Cache:
             return any(path.is_dir() for path in (self.path, *companions(self.path)))
         if isinstance(error, WrongSchema) or str(error).startswith(_DAMAGE_WORDS):
             return True
+
         return code & 0xFF in _DAMAGE or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
     def _refusal(self, error: sqlite3.Error) -> str:
@@ -277,6 +283,7 @@ class Cache:
             return f"the cache {self.path} can't be written: no space left on the disk"
         if code == sqlite3.SQLITE_READONLY:
             return f"the cache {self.path} can't be written: it is read-only (mend: chmod u+w)"
+
         return f"the cache {self.path} can't be used: {error}"
 
 

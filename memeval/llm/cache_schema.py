@@ -46,7 +46,9 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
     own, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
     if tuple(column[1] for column in own) != _COLUMNS[name]:
         return False
+
     keys = [column[1] for column in columns if column[5]]
+
     return keys == ["key"] and all(not column[3] or column[4] is not None for column in further)
 
 

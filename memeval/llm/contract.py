@@ -117,6 +117,7 @@ class ChoosePrompt(Prompt):
             "how": many if self.multi_select else one,
         }
         system, user = fill(self.system_text, values), fill(self.user_template, values)
+
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def limits(self) -> Limits:

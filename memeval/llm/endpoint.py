@@ -128,6 +128,7 @@ class Endpoint:
             paused = self._clock() - entered
             call.waited_s += paused
             ledger.idle_s += paused
+
             try:
                 queued = time.perf_counter()
                 async with self._places:
@@ -136,12 +137,15 @@ class Endpoint:
                     ledger.place_s += started - queued
                     if self._outage.shut and not probe:  # since it queued for a place
                         continue
+
                     sent_at = self._clock()
                     outcome = await self._try(path, content, read, most_bytes)
                     latency = time.perf_counter() - started
+
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
                     return Reply(outcome, latency, call.waited_s)
+
                 wait = self._after(outcome, call, sent_at=sent_at, probe=probe)
             except (CutReplyError, FilteredReplyError):
                 self._outage.succeeded()
@@ -149,6 +153,7 @@ class Endpoint:
             finally:
                 if probe:
                     self._outage.leave()
+
             if wait:
                 await self._sleep(wait)
                 call.waited_s += wait
@@ -165,6 +170,7 @@ class Endpoint:
         passing = setback.passing and not (setback.only_at_start and not self._outage.answered)
         if not passing:
             raise self._given_up(setback, call)
+
         if probe or not setback.unsound:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
         elapsed = self._clock() - call.since
@@ -177,34 +183,32 @@ class Endpoint:
         )
         if over:
             raise self._given_up(setback, call)
+
         left = max(patience - elapsed, 0.0)
         if setback.unsound:
             return self._backoff.unsound_s(call.unsound - 1, left)
         if self._outage.shut:
             return 0.0
+
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
 
     def _given_up(self, setback: Setback, call: _Call) -> ModelError:
-        kind = (
-            FilteredReplyError
-            if setback.filtered
-            else UnsoundReplyError
-            if setback.unsound
-            else ModelError
-        )
         since = call.since
         if setback.passing and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
         waited = 0.0 if since is None else self._clock() - since
         lasted = f" over {waited:.0f} s" if waited >= 1 else ""
-        tried = (
-            f" (tried {call.tries} times{lasted})"
-            if call.tries > 1
-            else f" (for {waited:.0f} s)"
-            if lasted and setback.passing
-            else ""
-        )
-        return kind(f"{setback.what}{tried}")
+
+        tried = ""
+        if call.tries > 1:
+            tried = f" (tried {call.tries} times{lasted})"
+        elif lasted and setback.passing:
+            tried = f" (for {waited:.0f} s)"
+
+        message = f"{setback.what}{tried}"
+        if setback.filtered:
+            return FilteredReplyError(message)
+        return UnsoundReplyError(message) if setback.unsound else ModelError(message)
 
     async def _try(
         self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int
@@ -212,6 +216,7 @@ class Endpoint:
         """One try, from the connection to the last byte."""
         client = self.client()  # made before the time begins to count: its imports take a second
         deadline = asyncio.timeout(self.settings.timeout_s)
+
         try:
             async with deadline:
                 status, headers, body = await self._send(client, path, content, most_bytes)
@@ -225,8 +230,10 @@ class Endpoint:
             return of_connection(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
+
         if status >= 300:
             return of_status(status, headers, body)
+
         try:
             if len(body) > most_bytes:
                 raise UnsoundReplyError(f"the reply is larger than {most_bytes / 2**20:.0f} MiB")
@@ -243,15 +250,18 @@ class Endpoint:
         """
         request = client.build_request("POST", self._address(path), content=content)
         response = await client.send(request, stream=True)
+
         try:
             most = most_bytes if response.status_code < 300 else MOST_ERROR_BYTES
             chunks: list[bytes] = []
             size = 0
+
             async for chunk in response.aiter_bytes():
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > most:
                     break
+
             return response.status_code, response.headers, b"".join(chunks)
         finally:
             await response.aclose()
@@ -292,6 +302,7 @@ class Endpoint:
                 limits=Limits(max_connections=connections, max_keepalive_connections=connections),
                 follow_redirects=False,
             )
+
         return self._client
 
     async def aclose(self) -> None:

@@ -62,6 +62,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
             f"HTTP {status}: the endpoint redirects to {place}; prompts are not sent there",
             passing=False,
         )
+
     error = _error_of(content)
     message = _message_of(error, content)
     code = error.get("code") or error.get("type")
@@ -70,14 +71,17 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     )
     passing = (status in _PASSING or status >= 500) and not out_of_quota
     what = f"HTTP {status}"
+
     if status in _MEANINGS:
         what += f", {_MEANINGS[status]}"
     elif out_of_quota:
         what += f", {one_line(code, 40)}"
+
     filtered = (
         status == 400 and "content_filter" in str(code)
     ) or "content_management_policy" in message
     retry_after_s = retry_after(headers, content) if passing else None
+
     return Setback(
         what=f"{what}: {message}" if message else what,
         passing=passing,
@@ -99,11 +103,14 @@ def _error_of(content: bytes) -> Mapping[str, Any]:
         body = json.loads(content)
     except (ValueError, RecursionError):
         return {}
+
     if isinstance(body, list) and body:  # as Gemini wraps it
         body = body[0]
     if not isinstance(body, dict):
         return {}
+
     error = body.get("error", body)
+
     return error if isinstance(error, dict) else {"message": error}
 
 
@@ -113,7 +120,9 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
         text = content[:2000].decode("utf-8", "replace").strip()
         if "<html" in text.lower() or "<!doctype" in text.lower():
             return "an HTML page"
+
         said = text
+
     return one_line(redacted(said), 300)
 
 
@@ -160,9 +169,11 @@ def of_connection(error: BaseException, host: str) -> Setback:
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
                 return setback
+
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
             return Setback(f"connection failed: {one_line(cause.strerror)}", passing=True)
+
     return Setback(
         f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True
     )
@@ -181,6 +192,7 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
         return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
+
     return None
 
 
@@ -200,10 +212,12 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and what caused it, first the outermost, each once."""
     seen: set[int] = set()
     waiting = [error]
+
     while waiting:
         current = waiting.pop(0)
         if current is None or id(current) in seen:
             continue
+
         seen.add(id(current))
         yield current
         inner = [getattr(current, name, None) for name in ("os_error", "certificate_error")]
@@ -233,24 +247,30 @@ def retry_after(
         ("retry-after", 1.0),
         ("x-ratelimit-reset-after", 1.0),
     )
+
     for name, scale in forms:
         value = (headers.get(name) or "").strip()
         seconds = _seconds(value, scale, now)
         if seconds is not None:
             return max(0.0, seconds)
+
     delay = _RETRY_DELAY.search(content[:100_000])
+
     return float(delay[1]) if delay else None
 
 
 def _seconds(value: str, scale: float, now: float) -> float | None:
     if not value or len(value) > 100:
         return None
+
     try:
         number = float(value)
     except ValueError:
         return _duration_of(value) if value[0].isdigit() else _until(value, now)
+
     if not math.isfinite(number):
         return None
+
     return number - now if scale == 1.0 and number > _EPOCH_FROM else number * scale
 
 

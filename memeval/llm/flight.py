@@ -108,6 +108,7 @@ class Flights(Generic[T]):
             if found is not None:
                 current_ledger().idle_s += time.perf_counter() - began
                 return found
+
         if waited:
             current_ledger().idle_s += time.perf_counter() - began
 
@@ -119,6 +120,7 @@ class Flights(Generic[T]):
             raise
         finally:
             self.end(own)
+
         return outcome
 
     async def _alone(
@@ -150,6 +152,7 @@ class Flights(Generic[T]):
         for key, future in own.items():
             if future.done():
                 continue
+
             del self._under_way[key]
             if error is None:
                 future.set_result(None)

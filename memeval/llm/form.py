@@ -26,6 +26,7 @@ def read_form(template: str, text: str) -> dict[str, list[str]]:
     known = set(field_names(template))
     filled: dict[str, list[str]] = {}
     below: list[str] | None = None
+
     for line in text.splitlines():
         name = _name(line)
         if name in known:
@@ -33,8 +34,10 @@ def read_form(template: str, text: str) -> dict[str, list[str]]:
             line = _FIELD.sub(r"\g<rest>", line)  # noqa: PLW2901 - what stands beside the name
         elif line.lstrip().startswith("#"):
             below = None
+
         if below is not None and line.strip():
             below.append(line.strip())
+
     return filled
 
 

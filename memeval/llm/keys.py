@@ -26,6 +26,7 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
         return _sendable(key, f"the environment variable {variable}")
     if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
+
     raise UserError(
         f"{option} needs a key for {address}: the environment variable {variable} is not set",
         f"set it:      export {variable}=...",
@@ -56,8 +57,10 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
                 f"{option}.{header}: the environment variable {variable} is not set",
                 f"set it:      export {variable}=...",
             )
+
         keep_secret(value)
         headers[header] = _sendable(value, f"the environment variable {variable}")
+
     return headers
 
 
@@ -72,4 +75,5 @@ def _sendable(value: str, where: str) -> str:
             f"{where} contains characters that a header can't hold: was something else copied "
             "with it?"
         )
+
     return stripped

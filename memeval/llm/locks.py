@@ -32,6 +32,7 @@ class ByteLocks:
         self.path = path
         self._held: set[int] = set()
         self._guard = threading.Lock()
+
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -72,6 +73,7 @@ class ByteLocks:
         with self._guard:
             if not self._lock(start, length, exclusive=False):
                 return False
+
             self._unlock(start, length)
             return True
 
@@ -92,11 +94,13 @@ class ByteLocks:
     def _lock(self, start: int, length: int, *, exclusive: bool) -> bool:
         if fcntl is None:
             return True
+
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:
             fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, start)
         except OSError as error:
             return error.errno not in _TAKEN
+
         return True
 
     def _unlock(self, start: int, length: int) -> None:

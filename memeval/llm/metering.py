@@ -183,6 +183,7 @@ class MeteredModel(LanguageModel):
         except WorldError:
             ledger.failed += 1
             raise
+
         ledger.usages.append(completion.usage)
         if role is Role.ANSWER:
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
@@ -190,6 +191,7 @@ class MeteredModel(LanguageModel):
             role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
         )
         ledger.mended.update(completion.notes)
+
         return completion
 
     def forget(self, completion: Completion) -> None:

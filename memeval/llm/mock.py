@@ -30,10 +30,12 @@ class MockModel(LanguageModel):
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         if not isinstance(prompt, ChatPrompt | JudgePrompt):
             return await self._reader.complete(prompt, role=role, seed=seed)
+
         start = time.perf_counter()
         text = "{}" if isinstance(prompt, ChatPrompt) else _judgement(prompt)
         asked = sum(count_tokens(message["content"]) for message in prompt.messages())
         usage = Usage(role, self.name, "offline", asked, count_tokens(text), estimated=True)
+
         return Completion(text, usage, latency_s=time.perf_counter() - start)
 
 

@@ -85,6 +85,7 @@ class OpenAIModel(LanguageModel):
         }
         limits = prompt.limits()
         temperature = sampling.temperature if limits.temperature is None else limits.temperature
+
         if reasoning:
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
             body["max_completion_tokens"] = sampling.max_tokens
@@ -92,6 +93,7 @@ class OpenAIModel(LanguageModel):
             body["max_tokens"] = limits.max_tokens or sampling.max_tokens
             if temperature is not None:
                 body["temperature"] = temperature
+
         if sampling.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):

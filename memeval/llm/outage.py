@@ -17,8 +17,8 @@ patience.
 """
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""Five waits that double from here on last for 23 s at least: a short outage told as a page under
-status 200 costs nothing.
+"""Five waits that double from here on last for 23 s at least: a short outage that looks like a page
+under status 200 costs nothing.
 """
 FAILURES_OF_AN_OUTAGE = 5
 """Failures in a row, over all callers, from which on the endpoint is taken to be out."""
@@ -49,7 +49,9 @@ class Backoff:
         left_s = max(0.0, left_s)
         if retry_after_s is None:
             return min(drawn, left_s)
+
         asked = retry_after_s if retry_after_s <= left_s else min(retry_after_s, LONGEST_WAIT_S)
+
         return min(asked + 0.1 * drawn, left_s)
 
     def unsound_s(self, tries: int, left_s: float) -> float:
@@ -109,6 +111,7 @@ class Outage:
             if self._probing:
                 await self._open.wait()
                 continue
+
             self._probing = True
             try:
                 while (
@@ -120,9 +123,12 @@ class Outage:
             except BaseException:
                 self.leave()
                 raise
+
             if self.shut:
                 return True
+
             self._probing = False
+
         return False
 
     async def _pause(self, seconds: float) -> None:
@@ -166,12 +172,14 @@ class Outage:
         if self.exhausted:  # each caller finds out for itself, at once
             self._open.set()
             return
+
         stale = not probe and sent_at < self._opened_at  # sent before the last pause was over
         due = probe or (
             not self.shut
             and not stale
             and (setback.limited or self._failures >= FAILURES_OF_AN_OUTAGE)
         )
+
         if due:
             left = self.since + self._patience_s - now
             self._until = now + self._backoff.wait_s(
@@ -180,6 +188,7 @@ class Outage:
             self._probes += 1
             if not self.shut:
                 self._open.clear()
+
         self.tell(setback.what)
 
     def tell(self, what: str) -> None:
@@ -191,6 +200,7 @@ class Outage:
             or now - self.since < min(QUIET_S, self._patience_s / 4)
         ):
             return
+
         if self._told is None or now - self._told >= TOLD_EVERY_S:
             self._told = now
             self._say(

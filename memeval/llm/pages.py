@@ -67,6 +67,7 @@ class _Pages:
             number, committed = struct.unpack(">II", self._log[start : start + 8])
             if self._log[start + 8 : start + 16] != salt:
                 break
+
             pending[number] = start + 24
             if committed:
                 self._newer |= pending
@@ -103,6 +104,7 @@ def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
 
     kind = page[head]
     first = head + (12 if kind == 0x02 else 8)
+
     for cell in range(int.from_bytes(page[head + 3 : head + 5], "big")):
         at = int.from_bytes(page[first + 2 * cell : first + 2 * cell + 2], "big")
         try:
@@ -129,11 +131,13 @@ def _payload(pages: _Pages, page: bytes, at: int, of_table: bool) -> bytes:
     local = local if local <= most else least
     parts, left = [page[at : at + local]], size - local
     following = int.from_bytes(page[at + local : at + local + 4], "big")
+
     while left > 0:
         more = pages.page(following)
         parts.append(more[4 : 4 + left])
         left -= usable - 4
         following = int.from_bytes(more[:4], "big")
+
     return _whole(b"".join(parts), size)
 
 
@@ -155,8 +159,10 @@ def _record(payload: bytes) -> Row:
         size = _FIXED[kind] if kind in _FIXED else (kind - 12) // 2
         if kind in (10, 11) or at + size > len(payload):
             raise NoRowError
+
         values.append(_value(kind, payload[at : at + size]))
         at += size
+
     return values
 
 
@@ -167,6 +173,7 @@ def _value(kind: int, data: bytes) -> Any:
         return struct.unpack(">d", data)[0]
     if kind in (8, 9):
         return kind - 8
+
     return int.from_bytes(data, "big", signed=True) if kind else None
 
 
@@ -178,4 +185,5 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
             return value, at + count + 1
+
     return value << 8 | data[at + 8], at + 9

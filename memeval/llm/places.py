@@ -96,6 +96,7 @@ class _Waiter:
             self.loop.call_soon_threadsafe(self._tell)
         except RuntimeError:
             return False
+
         return True
 
     def _tell(self) -> None:
@@ -157,6 +158,7 @@ class _Shared:
         with self._guard:
             if not self._queue and self._take():
                 return
+
             loop = asyncio.get_running_loop()
             waiter = _Waiter(loop, loop.create_future())
             self._queue.append(waiter)
@@ -192,6 +194,7 @@ class _Shared:
                 )
             else:
                 self._grant()
+
             self._ring_as_needed()
 
     def _grant(self) -> None:
@@ -226,6 +229,7 @@ class _Shared:
             if self._locks.take(place):
                 self._held.append(place)
                 return True
+
         return False
 
     def _may_grow(self) -> bool:
@@ -235,6 +239,7 @@ class _Shared:
             return time.monotonic() >= self._cool_until
         if self._heard(_STARVING):
             return False
+
         return len(self._held) < self._share() or not self._heard(_HUNGRY)
 
     def _owes(self) -> bool:
@@ -256,6 +261,7 @@ class _Shared:
         self._looked = now
         there = self._occupied(0, PROCESSES)
         self._others, self._limit = len(there), self._own
+
         if there:
             notes = self._locks.read(PROCESSES * _NOTE)
             told = [
@@ -271,7 +277,9 @@ class _Shared:
             return []
         if end - start == 1:
             return [start]
+
         middle = (start + end) // 2
+
         return self._occupied(start, middle) + self._occupied(middle, end)
 
     def _heard(self, bell: int) -> bool:

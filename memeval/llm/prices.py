@@ -59,10 +59,13 @@ def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
     for usage in usages:
         if billed and usage.cached:
             continue
+
         cost = cost_usd(usage)
         if cost is None:
             return None
+
         total += cost
+
     return total
 
 
@@ -83,4 +86,5 @@ def _price(model: str, provider: str, prompt: int, completion: int, cached: int)
                 )
             except (LookupError, ValueError):
                 continue
+
     return None

@@ -37,6 +37,7 @@ def put_aside(path: Path) -> None:
         path.rename(target)
     else:
         target.touch()
+
     _move_companions(path, target)
 
 
@@ -60,6 +61,7 @@ def finish(path: Path) -> str | None:
 
     entries = f"{kept} entries were kept" if kept != 1 else "1 entry was kept"
     rest = "the others are" if kept else "its content is"
+
     return (
         f"the cache {path} was damaged: {entries}; {rest} requested again. "
         f"The damaged file is kept as {damaged.name}"
@@ -86,7 +88,9 @@ def _noted(path: Path) -> Path | None:
         and name[len(prefix) :].replace("-", "").isdigit()
     ):
         return path.with_name(name)
+
     _note(path).unlink()
+
     return None
 
 
@@ -113,6 +117,7 @@ def _build(damaged: Path, fresh: Path) -> int:
 
         (kept,) = target.execute("SELECT count(*) FROM entries").fetchone()
         target.execute("COMMIT")
+
     return int(kept)
 
 
@@ -127,6 +132,7 @@ def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
             reader = sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro", uri=True)
         except sqlite3.Error:
             return False
+
         with closing(reader):
             reader.text_factory = lambda data: data.decode("utf-8", errors="replace")
             for rows in _read(reader, select):
@@ -134,6 +140,7 @@ def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
                     whole = False
                 else:
                     insert(target, rows)
+
     return whole
 
 
@@ -158,19 +165,18 @@ def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
         if len(some) == _AT_ONCE:
             _insert_torn(target, some)
             some = []
+
     _insert_torn(target, some)
 
 
 def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
-    """Rows of whatever table: entries and seals are told apart by the kinds of their values."""
-    entries = [
-        row
-        for row in rows
-        if [type(value) for value in row] in ([str, bytes, str], [str, str, str])
-    ]
+    """Rows of any table: the types of their values distinguish entries from seals."""
+    of_entries = ([str, bytes, str], [str, str, str])
+    entries = [row for row in rows if list(map(type, row)) in of_entries]
     for row in entries:
         if _insert_entries(target, [row]):
             target.execute("INSERT OR IGNORE INTO torn VALUES (?)", (row[0],))
+
     _insert_seals(target, [row for row in rows if len(row) == 3 and isinstance(row[1], int)])
 
 

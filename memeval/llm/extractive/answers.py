@@ -84,6 +84,7 @@ def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) 
         return Reading(NO_ANSWER)
     if span := elapsed(question.text, asked_at, read_context):
         return Reading(span, read_context.sentences[ranking.best[0]])
+
     return _READERS.get(question.kind, _span)(question, read_context, ranking)
 
 
@@ -97,10 +98,12 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
         and question.names & context.spoken.keys()
     ):
         return True
+
     least = LEAST_COVERAGE + COVERAGE_PER_DECADE * math.log10(1 + int(context.turns[-1]))
     if not question.names & context.spoken.keys():
         met = any(stem(name) in context.postings for name in question.names)
         least += UNNAMED if met or not question.names else STRANGER
+
     return ranking.coverage_named >= least and ranking.coverage - ranking.coverage_named <= SWAPPED
 
 
@@ -111,9 +114,11 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
+
         moment = _moment(question, context, number, ranking)
         if moment is not None:
             return Reading(moment.text, context.sentences[number])
+
     best = context.sentences[ranking.best[0]]
     return Reading(day_text(best.time.date()), best) if best.time else Reading(NO_ANSWER)
 
@@ -134,7 +139,9 @@ def _moment(question: Question, context: Index, number: int, ranking: Ranking) -
         return min(
             known, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0)
         )
+
     turn = np.flatnonzero(context.turns == context.turns[number])
+
     return next(
         (moment for place in turn for moment in moments(context.sentences[place].text, said)), None
     )
@@ -160,10 +167,12 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
             ],
             best,
         )
+
     support = [
         sum(len(context.postings.get(stem(word), ())) for word in option.split())
         for option in question.options
     ]
+
     return Reading(question.options[int(np.argmax(support))], best)
 
 
@@ -189,6 +198,7 @@ def _quantity(
             break
         if found := find(context.sentences[number].text, question.text):
             return Reading(found, context.sentences[number])
+
     return None
 
 
@@ -208,9 +218,11 @@ def _span(question: Question, context: Index, ranking: Ranking) -> Reading:
     found = candidates(question, context, ranking)
     if len(found.starts) == 0:
         return Reading(NO_ANSWER)
+
     scored = scores(found)
     best = int(np.argmax(scored))
     chosen = _items(found, scored, context, ranking) if question.plural else [best]
+
     return Reading(
         ", ".join(found.text(number) for number in chosen), found.sentences[found.owner[best]]
     )
@@ -225,13 +237,16 @@ def _items(
     """The best candidate of each turn, best first."""
     chosen: list[int] = []
     turns: set[int] = set()
+
     for number in (int(place) for place in np.argsort(-scored, kind="stable")):
         if len(chosen) == LIST_ITEMS or scored[number] < np.max(scored) - LIST_MARGIN:
             break
+
         turn = int(context.turns[ranking.best[found.owner[number]]])
         if turn not in turns:
             turns.add(turn)
             chosen.append(number)
+
     return chosen
 
 

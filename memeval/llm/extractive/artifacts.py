@@ -76,12 +76,15 @@ def extract(prompt: ExtractPrompt) -> str:
     """
     found = []
     asked = ""
+
     for number, chunk in enumerate(prompt.units, start=1):
         sentences = read_chunk(chunk)
         for sentence, kind in _report(sentences, second=bool(prompt.known)):
             if not any(sentence.text in quote for quote in prompt.known):
                 found.append(_item(sentence, kind, number, asked))
+
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
+
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -99,15 +102,19 @@ def kind_of(sentence: Sentence) -> str:
     """The type that a sentence's words tell; empty where they tell none."""
     if sentence.caption:
         return "key_fact"
+
     lowered = sentence.text.lower().replace("’", "'")
     for kind, pattern in _RULES:
         if pattern.search(lowered):
             return kind
+
     if not TEMPORAL.isdisjoint(sentence.words):
         return "event"
+
     exact = _NAME.search(sentence.text) or any(
         word.isdigit() or NUMBERS.get(word, 0) > 1 for word in sentence.words
     )
+
     return "key_fact" if exact else ""
 
 

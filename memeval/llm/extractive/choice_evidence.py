@@ -68,12 +68,14 @@ def features_for(
     dated = _date(question, choices, read_context, ranking)
     said = terms(answer)
     rows = []
+
     for choice, date_score in zip(choices, dated, strict=True):
         own = terms(choice) - asked or terms(choice)
         weights = {term: read_context.idf(term) for term in own}
         near = max((bearing * _share(weights, held) for bearing, held in turns), default=0.0)
         wide = _share(weights, frozenset().union(*(held for _, held in turns)))
         rows.append((near, wide, _share(weights, named), _f1(terms(choice), said), date_score))
+
     return np.array(rows)
 
 
@@ -98,6 +100,7 @@ def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]
             int(context.turns[number]),
             max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0,
         )
+
     return [(bearing, _held(context, turn)) for turn, bearing in found.items()]
 
 
@@ -151,6 +154,7 @@ def _date(
     written = [_spell(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
+
     found = list(_found_dates(context, ranking))
     return [
         max((bearing * _nearness(own, date) for bearing, date in found), default=0.0)
@@ -168,12 +172,14 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if ranking.scores[0] <= 0 or score <= 0:
             break
+
         sentence, bearing = context.sentences[number], score / ranking.scores[0]
         said = sentence.time.date() if sentence.time else None
         told = [moment.text for moment in moments(sentence.text, said)]
         dates += [(bearing, text) for text in told]
         if said and not told:
             dates.append((0.7 * bearing, day_text(said)))
+
     return dates
 
 
@@ -185,6 +191,7 @@ def _spell(choice: str) -> str:
     found = moments(text, None)
     if found:
         return f"{text[: found[-1].start]}{found[-1].text}".strip()
+
     return text.strip() if _YEAR.search(text) or _DAY_MONTH.search(text) else ""
 
 
@@ -194,10 +201,13 @@ def _nearness(choice: str, date: str) -> float:
     """
     if choice.casefold() == date.casefold():
         return 1.0
+
     first, second = approximate_day(choice), approximate_day(date)
     if first is None or second is None:
         return 0.5 if set(_YEAR.findall(choice)) & set(_YEAR.findall(date)) else 0.0
+
     alike = 0.9 if _single_day(choice) == _single_day(date) else 0.6
+
     return alike * math.exp(-abs((first - second).days) / DAYS)
 
 

@@ -47,9 +47,11 @@ def choose(prompt: ChoosePrompt) -> str:
     best = order[0]
     if not prompt.multi_select:
         return prompt.labels.label(best)
+
     near = [
         place for place in order if scores[place] > 0 and scores[place] >= MARGIN * scores[best]
     ]
+
     return ",".join(prompt.labels.label(place) for place in sorted(near or [best]))
 
 
@@ -62,16 +64,19 @@ def scored(
     """A score for each choice, higher for a likelier one, whatever its position."""
     if has_unspaced(question + "".join(choices)):
         return gram_scores(question, choices, context)
+
     reading = read(question, context, asked_at)
     if reading.answer == NO_ANSWER:
         none = [float(bool(_NO_ANSWER.match(choice))) for choice in choices]
         if any(none):
             return none
+
     found = (
         evidence_for(question, choices, context, reading.answer)
         if context
         else np.zeros(len(choices))
     )
+
     return (
         [float(score) for score in found]
         if found.any()

@@ -55,6 +55,7 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
     found: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
+
     for pattern, resolve in _RULES:
         for match in pattern.finditer(lowered):
             # Only the neighbours can overlap; a look at all takes the square of their number.
@@ -62,10 +63,12 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
             beside = taken[max(place - 1, 0) : place + 1]
             if any(match.start() < end and start < match.end() for start, end in beside):
                 continue
+
             moment = _resolve(resolve, match, said)
             if moment is not None:
                 taken.insert(place, match.span())
                 found.append(moment)
+
     return sorted(found, key=lambda moment: moment.start)
 
 
@@ -78,7 +81,11 @@ def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Mome
         resolved = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
-    return Moment(resolved[0], match.start(), match.end(), resolved[1]) if resolved else None
+    if not resolved:
+        return None
+
+    text, ahead = resolved
+    return Moment(text=text, start=match.start(), end=match.end(), ahead=ahead)
 
 
 def _full_date(match: re.Match[str], said: date | None) -> Resolved:
@@ -86,8 +93,10 @@ def _full_date(match: re.Match[str], said: date | None) -> Resolved:
     number = _month_number(month)
     if year is None and said is None:
         return None
+
     chosen = int(year) if year else _nearest_year(number, said or date.min)
     resolved = date(chosen, number, int(day))
+
     return day_text(resolved), bool(said and resolved > said)
 
 
@@ -99,6 +108,7 @@ def _month_year(match: re.Match[str], said: date | None) -> Resolved:
 def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
     if said is None:
         return None
+
     number = _month_number(match.group("month"))
     shift = {"last": -1, "next": 1}.get(match.group("which") or "", 0)
     year = _nearest_year(number, said)
@@ -123,6 +133,7 @@ def _offset_day(days: int) -> Resolver:
 def _ago(match: re.Match[str], said: date | None) -> Resolved:
     if said is None:
         return None
+
     count, unit = match.group(1), match.group(2)
     number = _number(count)
     if number is None or unit == "weekend":
@@ -137,6 +148,7 @@ def _ago(match: re.Match[str], said: date | None) -> Resolved:
         ), False
     if unit == "month":
         return month_text(said.year, said.month - number), False
+
     return str(said.year - number), False
 
 
@@ -144,6 +156,7 @@ def _ahead(match: re.Match[str], said: date | None) -> Resolved:
     number = _number(match.group(1))
     if said is None or number is None:
         return None
+
     unit = match.group(2)
     if unit == "day":
         return day_text(said + timedelta(days=number)), True
@@ -151,6 +164,7 @@ def _ahead(match: re.Match[str], said: date | None) -> Resolved:
         return day_text(said + timedelta(weeks=number)), True
     if unit == "month":
         return month_text(said.year, said.month + number), True
+
     return str(said.year + number), True
 
 
@@ -158,6 +172,7 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
     """`last week`, `next month`, `this year`, `last weekend`."""
     if said is None:
         return None
+
     which, unit = match.group(1), match.group(2)
     shift = {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(
         which, 0
@@ -168,7 +183,9 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
         return str(said.year + shift), shift > 0
     if unit in ("summer", "winter", "spring", "fall", "autumn"):
         return f"{unit.capitalize()} {said.year + shift}", shift > 0
+
     relation = {-1: "before", 0: "of", 1: "after"}[shift]
+
     return f"The {unit} {relation} {day_text(said)}", shift > 0
 
 
@@ -178,9 +195,11 @@ def _weekday(match: re.Match[str], said: date | None) -> Resolved:
     """
     if said is None:
         return None
+
     name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))
     if match.group("which") in ("next", "this", "coming"):
         return f"The {name.capitalize()} after {day_text(said)}", True
+
     return f"The {name.capitalize()} before {day_text(said)}", False
 
 

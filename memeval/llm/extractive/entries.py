@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memeval.llm.extractive.sentences import parse_stamp, read_chunk
 
@@ -52,7 +52,14 @@ def entries(chunks: Iterable[str]) -> Iterator[Entry]:
                 if term
                 and (sentence.text[start].isdigit() or (start and sentence.text[start].isupper()))
             )
-            yield Entry(stamp, speaker, text, sentence.terms, telling, sentence.asks)
+            yield Entry(
+                stamp=stamp,
+                speaker=speaker,
+                text=text,
+                terms=sentence.terms,
+                telling=telling,
+                asks=sentence.asks,
+            )
 
 
 def _heads(chunk: str) -> Iterator[tuple[str, str]]:
@@ -74,14 +81,17 @@ def block(chosen: Iterable[Entry]) -> str:
     """
     lines: list[str] = []
     stamp, speaker = "", ""
+
     for entry in sorted(chosen, key=lambda one: bool(one.stamp)):
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:
             lines.append((entry if entry.stamp != stamp else _strip_date(entry)).line)
+
         stamp, speaker = entry.stamp, entry.speaker
+
     return "\n".join(lines)
 
 
 def _strip_date(entry: Entry) -> Entry:
-    return Entry("", entry.speaker, entry.text, entry.terms, entry.telling, entry.asks)
+    return replace(entry, stamp="")

@@ -38,8 +38,10 @@ def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | N
         first, second = event_day(match["one"], context), event_day(match["other"], context)
     else:
         return None
+
     if first is None or second is None or first == second:
         return None
+
     number = round(abs((second - first).days) / _DAYS[match["unit"]])
     return f"{number} {match['unit']}{'' if number == 1 else 's'}"
 
@@ -51,9 +53,11 @@ def event_day(event: str, context: Index) -> date | None:
     ranking = rank(analyse(event), context, depth=1)
     if not ranking.best:
         return None
+
     sentence = context.sentences[ranking.best[0]]
     said = sentence.time.date() if sentence.time else None
     days = (approximate_day(moment.text) for moment in moments(sentence.text, said))
+
     return next((day for day in days if day), said)
 
 
@@ -66,6 +70,7 @@ def approximate_day(text: str) -> date | None:
     match = _DATED.search(text)
     if match is None:
         return None
+
     try:
         day = date(int(match[3]), MONTHS.index(match[2]) + 1, int(match[1] or 15))
         relation = _BEFORE.match(text)

@@ -38,6 +38,7 @@ def grams(text: str) -> frozenset[str]:
             if len(run) == 1 or not _UNSPACED.match(run)
             else (first + second for first, second in pairwise(run))
         )
+
     return frozenset(found)
 
 
@@ -66,6 +67,7 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
             len(grams(choice) & asked) / len(grams(choice)) if grams(choice) else 0.0
             for choice in choices
         ]
+
     scores = []
     for choice in choices:
         own = grams(choice) - asked or grams(choice)
@@ -75,6 +77,7 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
             if total
             else 0.0
         )
+
     return scores
 
 

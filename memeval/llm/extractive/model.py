@@ -67,6 +67,7 @@ class ExtractiveModel(LanguageModel):
                 f"the offline reader (llm=extractive) can't do a {type(prompt).__name__}: "
                 "it only answers and chooses from a context; llm=openai can"
             )
+
         usage = Usage(
             role=role,
             model=self.name,
@@ -83,8 +84,10 @@ def _reply(reading: Reading, style: str) -> str:
         return reading.answer
     if reading.support is None:
         return f"Nothing in the context bears on the question.\nAnswer: {reading.answer}"
+
     who = reading.support.speaker.title() or "the context"
     when = f" at {format_time(reading.support.time)}" if reading.support.time else ""
+
     return (
         f"The sentence that bears most on the question is from {who}{when}: "
         f'"{reading.support.text.strip()}"\nAnswer: {reading.answer}'

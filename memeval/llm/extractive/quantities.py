@@ -36,16 +36,16 @@ def duration(sentence: str, question: str) -> str | None:
     """The first length of time, frequency or age in a sentence, as the lower-cased question asks
     for it.
     """
-    patterns = (
-        (_AGE,)
-        if "how old" in question
-        else (_FREQUENCY, _DURATION)
-        if "how often" in question
-        else (_DURATION, _FREQUENCY)
-    )
-    return next(
-        (match.group() for pattern in patterns if (match := pattern.search(sentence))), None
-    )
+    patterns = [_DURATION, _FREQUENCY]
+    if "how old" in question:
+        patterns = [_AGE]
+    elif "how often" in question:
+        patterns = [_FREQUENCY, _DURATION]
+
+    for pattern in patterns:
+        if match := pattern.search(sentence):
+            return match.group()
+    return None
 
 
 def count(sentence: str, question: str) -> str | None:
@@ -55,6 +55,7 @@ def count(sentence: str, question: str) -> str | None:
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None
+
     found = (match.group() for match in _COUNT.finditer(sentence))
     return next((number.rstrip(",.") for number in found if number.lower() not in _ONE), None)
 

@@ -145,22 +145,27 @@ def _kind(lowered: str) -> Kind:
         return Kind.EITHER
     if first and first.group(1) in AUXILIARIES:
         return Kind.EITHER if _EITHER.search(lowered) else Kind.YES_NO
+
     places = [
         (match.start(), order, kind)
         for order, (pattern, kind) in enumerate(_KINDS)
         if (match := re.search(pattern, lowered))
     ]
+
     return min(places)[2] if places else Kind.WHAT
 
 
 def _options(lowered: str) -> tuple[str, ...]:
     if match := _WHICH_OF_TWO.search(lowered):
         return (match.group(1).strip(), match.group(2).strip())
+
     match = _EITHER.search(lowered)
     if match is None:
         return ()
+
     right = match.group(2).strip()
     left = " ".join(match.group(1).split()[-len(right.split()) :])
+
     return (left, right)
 
 

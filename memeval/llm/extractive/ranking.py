@@ -92,6 +92,7 @@ def index(context: tuple[str, ...]) -> Index:
     sentences: list[Sentence] = []
     turns: list[int] = []
     turn = -1
+
     for chunk in context:
         line = -1
         for sentence in read_chunk(chunk):
@@ -99,22 +100,26 @@ def index(context: tuple[str, ...]) -> Index:
             line = sentence.line
             sentences.append(sentence)
             turns.append(turn)
+
     postings: dict[str, list[int]] = defaultdict(list)
     spoken: dict[str, list[int]] = defaultdict(list)
+
     for number, sentence in enumerate(sentences):
         for word in sentence.speaker.split():
             spoken[word].append(number)
         for term in sentence.terms:
             postings[term].append(number)
+
     asking = np.array(
         [number for number, sentence in enumerate(sentences) if sentence.asks], dtype=np.int64
     )
+
     return Index(
-        tuple(sentences),
-        np.array(turns, dtype=np.int64),
-        _arrays(postings),
-        _arrays(spoken),
-        asking,
+        sentences=tuple(sentences),
+        turns=np.array(turns, dtype=np.int64),
+        postings=_arrays(postings),
+        spoken=_arrays(spoken),
+        asking=asking,
     )
 
 
@@ -125,6 +130,7 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
     total = sum(weights.values())
     if not context.sentences or total == 0:
         return Ranking((), (), (), 0.0, 0.0, weights)
+
     own, turn, held = _overlap(weights, context)
     speaking = _speaking(named, context)
     same_turn = np.diff(context.turns) == 0
@@ -150,6 +156,7 @@ def rank(question: Question, context: Index, depth: int) -> Ranking:
         if np.isfinite(scores[number])
     ]
     share = held / len(weights)
+
     return Ranking(
         best=tuple(best),
         scores=tuple(float(scores[number]) for number in best),
@@ -178,6 +185,7 @@ def _date(question: Question, context: Index) -> Scores:
         for number, sentence in enumerate(context.sentences):
             if sentence.time is not None:
                 nearness[number] = max(nearness[number], _nearness(text, sentence.time.date()))
+
     return nearness
 
 
@@ -231,6 +239,7 @@ def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scor
     own = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)
     held = np.zeros_like(turn)
+
     for term, weight in weights.items():
         places = context.postings.get(term)
         if places is not None:
@@ -238,6 +247,7 @@ def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scor
             turns = np.unique(context.turns[places])
             turn[turns] += weight
             held[turns] += 1
+
     return own, turn, held
 
 

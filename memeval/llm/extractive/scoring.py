@@ -106,7 +106,8 @@ def candidates(question: Question, context: Index, ranking: Ranking) -> Candidat
         np.concatenate([part.starts for part in parts]),
         np.concatenate([part.ends for part in parts]),
     )
-    return Candidates(chosen, owner, starts, ends, features)
+
+    return Candidates(sentences=chosen, owner=owner, starts=starts, ends=ends, features=features)
 
 
 def scores(found: Candidates) -> Vector:
@@ -150,6 +151,7 @@ def _dynamic(
     verb = np.array([bool(term) and term == question.verb for term in stems])
     caption = float(question.pictured and sentence.caption)
     ones = np.ones(len(part.starts))
+
     return np.column_stack(
         [
             inside / total,
@@ -177,10 +179,12 @@ def _follows(marked: NDArray[np.bool_], stems: Sequence[str]) -> Vector:
     """1 for tokens that follow a marked one with no other content word between."""
     follows = np.zeros(len(stems))
     open_ = False
+
     for token, term in enumerate(stems):
         follows[token] = open_
         if term:
             open_ = bool(marked[token])
+
     return follows
 
 
@@ -202,9 +206,11 @@ def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
 def _leftward(asked: Sequence[bool] | NDArray[np.bool_]) -> Vector:
     near = np.zeros(len(asked))
     last = -1
+
     for token, is_asked in enumerate(asked):
         if last >= 0:
             near[token] = 1 / (token - last)
         if is_asked:
             last = token
+
     return near

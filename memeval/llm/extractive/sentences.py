@@ -80,15 +80,18 @@ def _read_long_chunk(text: str) -> tuple[Sentence, ...]:
 def _read(text: str) -> tuple[Sentence, ...]:
     found: list[Sentence] = []
     time: datetime | None = None
+
     for number, line in enumerate(text.split("\n")):
         body = line
         if match := _STAMP.match(body):
             time = parse_stamp(match.group(1)) or time
             body = body[match.end() :] if parse_stamp(match.group(1)) else body
+
         speaker = ""
         if match := _SPEAKER.match(body):
             speaker, body = match.group(1).strip().lower(), body[match.end() :]
         found += _sentences(body, speaker, time, number)
+
     return tuple(found)
 
 
@@ -114,8 +117,18 @@ def _sentence(
         "" if word in STOP_WORDS or not word[0].isalnum() else stem(word) for word in words
     )
     terms = frozenset(stems) - {""}
+
     return Sentence(
-        text, speaker, time, line, spans, words, stems, terms, text.rstrip().endswith("?"), caption
+        text=text,
+        speaker=speaker,
+        time=time,
+        line=line,
+        spans=spans,
+        words=words,
+        stems=stems,
+        terms=terms,
+        asks=text.rstrip().endswith("?"),
+        caption=caption,
     )
 
 
@@ -124,6 +137,7 @@ def parse_stamp(text: str) -> datetime | None:
     """The time that a chunk's bracket holds, None where it holds something else."""
     if len(text) > _LONGEST_STAMP:
         return None
+
     plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()
     for candidate in (plain, plain.split(" ")[0]):
         for form in _STAMP_FORMATS:
@@ -131,4 +145,5 @@ def parse_stamp(text: str) -> datetime | None:
                 return datetime.strptime(candidate, form)
             except ValueError:
                 continue
+
     return None

@@ -113,6 +113,7 @@ def spans(sentence: Sentence) -> Spans:
     ]
     rows = [_row(sentence, kinds, start, end) for start, end in pairs]
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
     return Spans(
         places[:, 0], places[:, 1], np.array(rows, dtype=np.float32).reshape(-1, len(STATIC))
     )
@@ -140,6 +141,7 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
     before = kinds[start - 1] if start else "none"
     after = kinds[end + 1] if end + 1 < len(kinds) else "punctuation"
     length = sum(kind != "punctuation" for kind in inside)
+
     return [
         float(np.log(length)),
         max(0, length - 6) / 6,

@@ -69,11 +69,13 @@ def _choose(found: Sequence[Entry], budget: int) -> list[int]:
         )
         if worth(best) <= 0 or room <= 0:
             break
+
         if cost <= room:
             chosen.append(best)
             room -= cost
             covered.update(found[best].terms)
             told[found[best].stamp] += 1
+
     return chosen
 
 

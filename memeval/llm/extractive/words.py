@@ -190,9 +190,11 @@ def stem(word: str) -> str:
         return _IRREGULAR[word]
     if len(word) < 4 or not word.isalpha():
         return word
+
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             return (_undouble(word[: len(word) - len(ending)]) + instead)[:LONGEST_STEM]
+
     return word[:LONGEST_STEM]
 
 

@@ -77,10 +77,12 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     cues = {name: _cues(name) for name in names}
     before = read_form(prompt.template, prompt.previous)
     held = {name: list(entries(before.get(name, ()))) for name in names}
+
     for entry in entries(prompt.units):
         name = max(names, key=lambda one: _spoken_for(entry, cues[one]), default=None)
         if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
             held[name].append(entry)
+
     return write_form(
         prompt.template, {name: _keep(found, cues[name]) for name, found in held.items()}
     )

@@ -41,6 +41,7 @@ def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
         parsed = _loads(content)
     except (ValueError, RecursionError) as error:
         raise UnsoundReplyError(_not_json(content, content_type)) from error
+
     if not isinstance(parsed, dict):
         raise UnsoundReplyError("the reply is not a JSON object")
     return parsed
@@ -69,6 +70,7 @@ def _not_json(content: bytes, content_type: str) -> str:
         return "the reply is empty: it has no body"
     if start.startswith((b"data:", b"event:")):
         return "the reply is not JSON but a stream of events"
+
     return "the reply is not JSON"
 
 
@@ -93,6 +95,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
         raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:
         raise UnsoundReplyError(f"the reply holds {len(rows)} {what}s for {count} {of_what}s")
+
     indices = [row.get("index") for row in rows]
     if all(index is None for index in indices):
         return rows
@@ -100,6 +103,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
         raise UnsoundReplyError(f"a {what} of the reply has no valid index")
     if set(indices) != set(range(count)):
         raise UnsoundReplyError(f"the indices of the reply are not those of {count} {of_what}s")
+
     return sorted(rows, key=lambda row: int(row["index"]))
 
 
@@ -109,6 +113,8 @@ def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...
         return None, ()
     if not isinstance(usage, dict):
         return None, (ODD_USAGE,)
+
     value = next((usage[name] for name in names if usage.get(name) is not None), None)
     count = count_of(value)
+
     return count, (ODD_USAGE,) if count is None else ()

@@ -46,11 +46,13 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise UnsoundReplyError(f"the reply has no choices{_error_within(reply)}")
+
     choice = choices[0]
     finish = finish_reason(choice.get("finish_reason"))
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnsoundReplyError("the reply has no message")
+
     whole, part_notes = _content(message)
     clean, odd_characters = without_controls(whole)
     text, thought = without_thinking(clean)
@@ -60,10 +62,18 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
         )
     if not text:
         raise _empty(finish, thought, choice, message)
+
     usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
-    return ChatReply(text, clean if thought else None, finish, usage, notes)
+
+    return ChatReply(
+        text=text,
+        raw=clean if thought else None,
+        finish_reason=finish,
+        usage=usage,
+        notes=notes,
+    )
 
 
 def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -71,6 +81,7 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     content = message.get("content")
     if isinstance(content, str) and content.strip():
         return content, ()
+
     if isinstance(content, list):
         texts = [text for part in content if (text := _text_of(part)) is not None]
         joined = "".join(texts)
@@ -78,7 +89,9 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
             return joined, () if len(texts) == len(content) else (PARTS,)
     elif content is not None and not isinstance(content, str):
         raise UnsoundReplyError("the reply's content is not text")
+
     refusal = message.get("refusal")
+
     return (refusal, ()) if isinstance(refusal, str) else ("", ())
 
 
@@ -92,6 +105,7 @@ def _text_of(part: object) -> str | None:
         "refusal",
     ):
         return None
+
     text = part.get("text", part.get("refusal"))
     if isinstance(text, dict):  # as the assistants' API writes it
         text = text.get("value")
@@ -113,6 +127,7 @@ def _empty(
         return UnsoundReplyError("the reply holds nothing but thinking")
     if message.get("tool_calls") or message.get("function_call"):
         return UnsoundReplyError("the reply calls a tool instead of answering")
+
     return UnsoundReplyError(
         f"the reply is empty (finish_reason: {one_line(choice.get('finish_reason'), 40)})"
     )
@@ -151,6 +166,7 @@ def finish_reason(value: object) -> str | None:
     """
     if not isinstance(value, str) or not value.strip():
         return None
+
     word = value.strip().lower().replace("-", "_").replace(" ", "_")
     return _NORMAL.get(word.removeprefix("finish_reason_"), one_line(word, 40))
 
@@ -181,6 +197,7 @@ def usage_of(
         "cached_tokens": 0 if prompt is None else cached,
         "estimated": estimated,
     }
+
     return counts, (ODD_USAGE,) if odd else ()
 
 
@@ -189,8 +206,10 @@ def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
     details = reported.get("prompt_tokens_details")
     if details is not None and not isinstance(details, dict):
         return 0, False
+
     value = (details or {}).get("cached_tokens")
     if value is None:
         value = reported.get("prompt_cache_hit_tokens")  # as DeepSeek says it
     count = count_of(0 if value is None else value)
+
     return (0, False) if count is None else (count, True)

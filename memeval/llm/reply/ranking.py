@@ -27,10 +27,13 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no valid index")
+
     scores = [row.get("relevance_score") for row in rows]
     if not all(is_score(score) for score in scores):
         raise UnsoundReplyError("a score of the reply is not a finite number")
+
     tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
+
     return RankingReply(tuple(float(score) for score in scores if score is not None), tokens, notes)
 
 

@@ -18,6 +18,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
     entry = _parse_entry(value)
     if entry is None or not isinstance(entry.get("text"), str) or not entry["text"].strip():
         return None
+
     raw, finish, notes = entry.get("raw"), entry.get("finish_reason"), entry.get("notes", [])
     sound = sound_usage(entry.get("usage")) and _is_text(raw) and _is_text(finish)
     if (
@@ -26,14 +27,17 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
         or not all(isinstance(note, str) and note in NOTES for note in notes)
     ):
         return None
+
     clean, odd_characters = without_controls(
         entry["text"]
     )  # an earlier release kept replies as they came
     text, thought = without_thinking(clean)
     if not text:
         return None
+
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = list(dict.fromkeys([*notes, *(name for name, is_so in odd.items() if is_so)]))
+
     return {
         **entry,
         "text": text,
@@ -52,12 +56,14 @@ def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
         or not isinstance(entry.get("estimated"), bool)
     ):
         return None
+
     scores = entry.get("scores")
     sound = (
         isinstance(scores, list)
         and len(scores) == documents
         and all(is_score(score) for score in scores)
     )
+
     return entry if sound else None
 
 
@@ -66,12 +72,14 @@ def _parse_entry(value: bytes) -> dict[str, Any] | None:
         entry = json.loads(value)
     except (ValueError, TypeError, RecursionError):
         return None
+
     if (
         not isinstance(entry, dict)
         or seconds_of(entry.get("latency_s")) is None
         or seconds_of(entry.get("wait_s")) is None
     ):
         return None
+
     return entry
 
 
@@ -88,6 +96,7 @@ def sound_usage(usage: object) -> bool:
         "estimated",
     }:
         return False
+
     counts = (
         count_of(usage[name]) for name in ("prompt_tokens", "completion_tokens", "cached_tokens")
     )

@@ -20,12 +20,15 @@ def without_controls(text: str) -> tuple[str, bool]:
     """
     if text.isprintable():
         return text, False
+
     whole = text
     if _HALVES.search(text):
         whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         whole = _HALVES.sub("\ufffd", whole)
+
     clean = _CONTROLS.sub("", whole)
     clean = _BREAKS.sub("\n", clean)
+
     return clean, clean != text
 
 
@@ -61,11 +64,13 @@ def without_thinking(text: str) -> tuple[str, bool]:
     start = depth = 0
     last_open: re.Match[str] | None = None
     changed = False
+
     for mark in marks:
         if mark["open"] is not None:
             if depth == 0:
                 kept.append(text[start : mark.start()])
                 start, last_open = mark.start(), mark
+
             depth += 1
         else:
             if depth == 0:
@@ -73,10 +78,13 @@ def without_thinking(text: str) -> tuple[str, bool]:
             depth = max(0, depth - 1)
             if depth == 0:
                 start, changed = mark.end(), True
+
     if depth and last_open is not None:
         opened = text[: last_open.start()]
         if not opened.strip() or opened.rstrip(" \t").endswith("\n"):
             start, changed = len(text), True
+
     kept.append(text[start:])
     joined = "".join(kept)
+
     return _SOLUTION.sub("", joined).strip(), changed

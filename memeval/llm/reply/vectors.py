@@ -51,10 +51,13 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
         raise UnsoundReplyError("a vector holds numbers that are not finite")
     if np.abs(numbers).max() > LARGEST_NUMBER:
         raise UnsoundReplyError(f"a vector holds numbers beyond {LARGEST_NUMBER:g}")
+
     lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
     if lengths.min() < SHORTEST_VECTOR:
         raise UnsoundReplyError("a vector is all zeros")
+
     tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens")
+
     return VectorsReply((numbers / lengths).astype(np.float32), tokens, notes)
 
 
@@ -64,12 +67,15 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     rows = [_decode(value) if isinstance(value, str) else value for value in embeddings]
     if not all(isinstance(row, list | np.ndarray) and len(row) for row in rows):
         raise UnsoundReplyError("a vector is not a list of numbers")
+
     try:
         numbers = np.array(rows)
     except (ValueError, TypeError, OverflowError) as error:
         raise UnsoundReplyError("the vectors are not lists of numbers of one length") from error
+
     if numbers.dtype.kind not in "fiu" or numbers.ndim != 2:
         raise UnsoundReplyError("the vectors are not lists of numbers of one length")
+
     return numbers.astype(np.float64)
 
 
@@ -97,6 +103,7 @@ def sound_vector(packed: bytes, width: int | None) -> bool:
         or (width and len(packed) != 4 * width)
     ):
         return False
+
     vector = np.frombuffer(packed, dtype=np.float32)
     with np.errstate(all="ignore"):
         length = float(np.dot(vector, vector))
