@@ -1,4 +1,4 @@
-"""A text is embedded once, however many histories hold it and however many of them are under way."""
+"""A text is embedded once, however many histories hold it and however many are under way."""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ def test_other_processes_get_the_same_vectors() -> None:
         "import asyncio, sys, hashlib\n"
         "from memeval.embedding.tfidf import CharTfidfEmbedder\n"
         "e = CharTfidfEmbedder(width=256).fitted(['grey cat', 'a pottery class'])\n"
-        "print(e.name, hashlib.sha256(asyncio.run(e.embed(['the cat class'])).tobytes()).hexdigest(), 'sklearn' in sys.modules)\n"
+        "vectors = asyncio.run(e.embed(['the cat class']))\n"
+        "print(e.name, hashlib.sha256(vectors.tobytes()).hexdigest(), 'sklearn' in sys.modules)\n"
     )
     runs = {
         subprocess.run(

@@ -69,9 +69,7 @@ def test_the_label_is_the_first_word_of_the_reply(
     assert (verdict.label, verdict.score, verdict.judge) == (Label(label), score, "longmemeval")
 
 
-def test_a_refusal_is_abstained_where_there_is_an_answer_and_wrong_only_by_the_model_where_there_is_none() -> (
-    None
-):
+def test_a_refusal_is_abstained_and_wrong_only_by_the_model_where_there_is_no_answer() -> None:
     assert judged(Says("no"), question(), "I don't know.").label is Label.ABSTAINED
     assert judged(Says("no"), question(answerable=False), "I don't know.").label is Label.WRONG
     assert judged(Says("yes"), question(answerable=False), "I don't know.").label is Label.CORRECT

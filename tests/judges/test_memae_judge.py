@@ -92,7 +92,10 @@ def test_chats_are_judged_by_the_rules_of_their_kind(
 
 
 def reply(fluent: int, conveyed: int, points: int, supported: int, sentences: int) -> str:
-    return f'{{"fluent": {fluent}, "conveyed": {conveyed}, "points": {points}, "supported": {supported}, "sentences": {sentences}}}'
+    return (
+        f'{{"fluent": {fluent}, "conveyed": {conveyed}, "points": {points}, '
+        f'"supported": {supported}, "sentences": {sentences}}}'
+    )
 
 
 @pytest.mark.parametrize(

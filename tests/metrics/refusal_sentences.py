@@ -23,7 +23,8 @@ REFUSALS = (
     "Her age is not stated in the conversation.",
     "It is impossible to tell.",
     "Based on the context, there is not enough information to answer the question.",
-    "I looked at May. I looked at June. I looked at July. I looked at August. There is insufficient information to answer.",
+    "I looked at May. I looked at June. I looked at July. I looked at August. "
+    "There is insufficient information to answer.",
     "N/A",
     "It isn't clear.",
     "Not specified in the conversation.",
@@ -172,7 +173,8 @@ REFUSALS = (
     "I don't recall any conversation about this.",
     "Hmm, I don't think you've told me that. I do not know your sister's name.",
     "Sorry! I don't have that information. Could you tell me more?",
-    "I don't have enough information to answer. If you can share more details, I'd be happy to help!",
+    "I don't have enough information to answer. If you can share more details, "
+    "I'd be happy to help!",
     "According to the conversation, it is not specified.",
     "In the given conversation, there's no information about that.",
     "From the context provided, it's not clear what she bought.",
@@ -202,7 +204,8 @@ REFUSALS = (
     "The conversations do not reveal when Peter visited.",
     "Undetermined",
     (
-        "To answer this, let me check the sessions. Session 1 talks about cars. Session 2 talks about food. "
+        "To answer this, let me check the sessions. Session 1 talks about cars. "
+        "Session 2 talks about food. "
         "Nothing mentions the price. Therefore, the price cannot be determined."
     ),
     "不知道",
@@ -264,15 +267,18 @@ REFUSALS = (
     "I don't have any information about your trip to Egypt.",
     "I do not have any record of you mentioning a rose bush.",
     "Based on our conversations, you haven't mentioned buying a car.",
-    "Based on the chat history, I could not find any mention of your brother's graduation. You did mention your sister's.",
-    "The chat history doesn't provide information on how long you were in Norway. It only mentions Japan.",
+    "Based on the chat history, I could not find any mention of your brother's graduation. "
+    "You did mention your sister's.",
+    "The chat history doesn't provide information on how long you were in Norway. "
+    "It only mentions Japan.",
     "It looks like you haven't shared the name of your parrot with me.",
     "I'm not able to find that in our previous conversations.",
     "I couldn't find specific information about the price in the chat history.",
     "You haven't provided enough information for me to answer.",
     "Your chat history doesn't mention visiting a museum in December.",
     "There's no specific mention of an uncle's birthday in our conversations.",
-    "There isn't enough information in the provided chat history to determine when you booked the cottage.",
+    "There isn't enough information in the provided chat history to determine when you booked the "
+    "cottage.",
     "The provided conversation does not contain information about Maria's salary.",
     "I can't determine that from the provided history.",
     "Anna does not mention her favorite singer.",
@@ -460,11 +466,13 @@ REFUSALS = (
     "`unknown`",
     "The conversation does not say.",
     (
-        "The memories mention a trip to Rome in May. However, they do not mention who she went with. Therefore, "
+        "The memories mention a trip to Rome in May. However, "
+        "they do not mention who she went with. Therefore, "
         "it is not possible to determine."
     ),
     "The context mentions that she paints, but it does not say for how long.",
-    "She talked about several books, but there is no information about which one is her favorite, so it cannot be determined.",
+    "She talked about several books, but there is no information about which one is her favorite, "
+    "so it cannot be determined.",
     "我不清楚。",
     "我不确定。",
     "我不知道这个问题的答案。",
@@ -533,7 +541,8 @@ ANSWERS = (
     "No information desk volunteers were hired, so she was",
     "They gave no answers away",
     "Recipe, not specific food.",
-    "In May there was no record of rain. In June there was. In July too. So she left. She went in June.",
+    "In May there was no record of rain. In June there was. In July too. So she left. "
+    "She went in June.",
     "He said he does not know how to swim",
     "She has no information desk job",
     "Because it was not specified in the contract",

@@ -90,8 +90,10 @@ def test_bleu1_equals_nltk(prediction: str, gold: str) -> None:
 
 def test_metrics_load_neither_nltk_whole_nor_pandas() -> None:
     code = (
-        "import sys; from memeval.metrics.mem0 import bleu1; from memeval.metrics.locomo import token_f1;"
-        "assert 'nltk' not in sys.modules; assert bleu1('a b', 'a c') == token_f1('b c', 'c d') == 0.5;"
+        "import sys; from memeval.metrics.mem0 import bleu1; "
+        "from memeval.metrics.locomo import token_f1; "
+        "assert 'nltk' not in sys.modules; "
+        "assert bleu1('a b', 'a c') == token_f1('b c', 'c d') == 0.5; "
         "assert not {'nltk', 'nltk.stem', 'pandas', 'numpy', 'sklearn', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

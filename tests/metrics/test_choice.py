@@ -286,7 +286,8 @@ def test_each_real_choice_is_found_in_each_frame(items: list[dict[str, Any]], fr
         choices = [str(choice) for choice in item["choices"]]
         for index, text in enumerate(choices):
             read = read_index(frame.format(text, index=index), choices)
-            # Without an index, a digit names the choice of that number, and a text that occurs twice the first.
+            # Without an index, a digit names the choice of that number, and a text that occurs
+            # twice the first.
             alone = int(text) if len(text) == 1 else choices.index(text)
             expected = index if "{index}" in frame else alone
             assert read == expected, (item["question_id"], text)

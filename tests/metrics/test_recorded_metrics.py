@@ -1,4 +1,4 @@
-"""The metrics against values that were computed independently, on real answers and real rankings."""
+"""The metrics against values computed independently, on real answers and real rankings."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def test_bounds_count_the_unscored_as_wrong_and_as_right() -> None:
 
 def test_scipy_stats_is_not_loaded() -> None:
     code = (
-        "import sys; from memeval.metrics.statistics import clustered_interval; assert 'scipy' not in sys.modules;"
+        "import sys; from memeval.metrics.statistics import clustered_interval; "
+        "assert 'scipy' not in sys.modules;"
         "clustered_interval([1, 0], 'ab'); assert 'scipy.stats' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
