@@ -4,8 +4,8 @@ MLflow takes four seconds and 170 MB to import, pyplot's relatives another secon
 on a second core, while the model calls of the cell are in flight. A run that is neither tracked nor
 drawn needs neither, and its report is written in the run's own process.
 
-The worker reads one JSON request a line. It answers each, but for the one that warms it up, with one
-JSON line:
+The worker reads one JSON request a line. It answers each, but for the one that warms it up, with
+one JSON line:
 
     {"warm": true, "root": …, "uri": …, "track": …, "plots": …}
     {"folder": …, "root": …, "uri": …, "track": …, "plots": …}
