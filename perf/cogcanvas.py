@@ -110,10 +110,12 @@ def show(stats: Mapping[str, Any], wall: float, latency: float, connections: int
     calls = stats["requests"]
     ideal = max(calls * latency / connections, LAYERS * latency)
     print(
-        f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections (peak {stats['peak']}): ideal {ideal:.2f} s"
+        f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections "
+        f"(peak {stats['peak']}): ideal {ideal:.2f} s"
     )
     print(
-        f"first call to last reply  {stats['seconds']:6.2f} s  {stats['seconds'] / ideal:5.2f} x ideal"
+        f"first call to last reply  {stats['seconds']:6.2f} s  "
+        f"{stats['seconds'] / ideal:5.2f} x ideal"
     )
     print(f"whole process             {wall:6.2f} s  {wall / ideal:5.2f} x ideal")
 

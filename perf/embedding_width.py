@@ -104,7 +104,8 @@ def main(path: str, widths: Sequence[int]) -> None:
     methods: list[tuple[str, Callable[[Conversation], NDArray[Any]]]] = [("unhashed", unhashed)]
     methods += [(str(width), hashed(width)) for width in widths]
     print(
-        f"{sum(len(case.questions) for case in cases)} questions, {sum(len(case.turns) for case in cases)} turns"
+        f"{sum(len(case.questions) for case in cases)} questions, "
+        f"{sum(len(case.turns) for case in cases)} turns"
     )
     print(f"{'width':>9} {'recall@5':>9} {'all, s':>7} {'query, ms':>10}")
     for label, similarity in methods:

@@ -87,16 +87,19 @@ def show(
     calls = stats["requests"]
     ideal = calls * latency / connections
     print(
-        f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections (peak {stats['peak']}): ideal {ideal:.2f} s"
+        f"{calls} calls of {latency * 1e3:.0f} ms over {connections} connections "
+        f"(peak {stats['peak']}): ideal {ideal:.2f} s"
     )
     print(
-        f"first call to last verdict  {stats['seconds']:6.2f} s  {stats['seconds'] / ideal:5.2f} x ideal"
+        f"first call to last verdict  {stats['seconds']:6.2f} s  "
+        f"{stats['seconds'] / ideal:5.2f} x ideal"
     )
     print(
         f"whole process               {first['wall']:6.2f} s  {first['wall'] / ideal:5.2f} x ideal"
     )
     print(
-        f"CPU, children included      {first['cpu']:6.2f} s  {first['cpu'] / calls * 1e3:5.2f} ms per call"
+        f"CPU, children included      {first['cpu']:6.2f} s  "
+        f"{first['cpu'] / calls * 1e3:5.2f} ms per call"
     )
     print(f"peak memory                 {first['peak_mb']:6.0f} MB")
     print(f"the finished cell again     {again['wall']:6.2f} s")

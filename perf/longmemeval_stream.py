@@ -30,7 +30,8 @@ SESSIONS, TURNS, SENTENCES, WORDS = 50, 10, 12, 15
 POOL = 2_000
 """Sessions that histories share."""
 TYPES = (
-    "single-session-user single-session-assistant single-session-preference multi-session temporal-reasoning knowledge-update"
+    "single-session-user single-session-assistant single-session-preference multi-session "
+    "temporal-reasoning knowledge-update"
 ).split()
 SHARES = list(accumulate(1 / rank for rank in range(1, 20_001)))
 """How often words occur, by Zipf's law, added up."""
@@ -54,7 +55,8 @@ def main() -> int:
             seconds, busy, peak = run(path, Path(folder), overrides)
         pace = f"{busy / size:6.1f} s of the processor per GB"
         print(
-            f"{size:5.2f} GB, {items:5d} items: {seconds:6.1f} s, {pace}, peak {peak / 2**20:5.0f} MiB",
+            f"{size:5.2f} GB, {items:5d} items: {seconds:6.1f} s, {pace}, "
+            f"peak {peak / 2**20:5.0f} MiB",
             flush=True,
         )
         paces.append(busy / size)

@@ -52,7 +52,8 @@ def made_up(seed: int = 0) -> tuple[list[str], list[str]]:
         )
 
     units = [
-        f"[1:56 pm on {draw.randint(1, 28)} May 2023] {draw.choice(('Ann', 'Bob'))}: {' '.join(sentence() for _ in range(3))}"
+        f"[1:56 pm on {draw.randint(1, 28)} May 2023] {draw.choice(('Ann', 'Bob'))}: "
+        f"{' '.join(sentence() for _ in range(3))}"
         for _ in range(700)
     ]
     return units, [f"What did Ann {' '.join(draw.choices(words, k=5))}?" for _ in range(QUESTIONS)]

@@ -79,7 +79,8 @@ def bm25() -> None:
             1000 * okapi.seconds / len(few),
         ]
         print(
-            f"{size:>8} documents  {building.seconds:>14.2f} {cost[0]:>8.3f} {cost[1]:>14.3f} {cost[2]:>11.3f}"
+            f"{size:>8} documents  {building.seconds:>14.2f} {cost[0]:>8.3f} {cost[1]:>14.3f} "
+            f"{cost[2]:>11.3f}"
         )
 
 
@@ -107,7 +108,8 @@ def chroma() -> None:
             ]
         )
         print(
-            f"{count:>7} {width:>7} {adding.seconds:>9.2f} {1000 * asking.seconds / len(queries):>12.2f} {recall:>12.4f}"
+            f"{count:>7} {width:>7} {adding.seconds:>9.2f} "
+            f"{1000 * asking.seconds / len(queries):>12.2f} {recall:>12.4f}"
         )
         index.close()
 
@@ -181,7 +183,8 @@ def mem0() -> None:
                 for text in texts[:100]:
                     await _run(system, "answer", Query(text[:60]))
             print(
-                f"{count:>6} {width:>7} {1000 * adding.seconds / count:>11.2f} {10 * asking.seconds:>13.2f}"
+                f"{count:>6} {width:>7} {1000 * adding.seconds / count:>11.2f} "
+                f"{10 * asking.seconds:>13.2f}"
             )
             system.close()
 
@@ -203,7 +206,8 @@ def locomo() -> None:
     total = sum(len(units) for _, units in cases), sum(len(case.questions) for case, _ in cases)
     print(f"\nLoCoMo: {total[0]} turns, {total[1]} questions, one after the other, reader left out")
     print(
-        f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} {'recall@5':>9} {'@10':>6} {'@20':>6}"
+        f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} "
+        f"{'recall@5':>9} {'@10':>6} {'@20':>6}"
     )
 
     async def measure(name: str, settings: dict[str, Any]) -> None:
@@ -231,7 +235,8 @@ def locomo() -> None:
         recall = [f"{np.mean(values):>6.3f}" if values else "     -" for values in hits.values()]
         title = " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
         print(
-            f"{title:<16} {ingest:>8.2f} {ask:>12.2f} {1000 * ask / total[1]:>14.2f}    {' '.join(recall)}",
+            f"{title:<16} {ingest:>8.2f} {ask:>12.2f} {1000 * ask / total[1]:>14.2f}    "
+            f"{' '.join(recall)}",
             flush=True,
         )
 

@@ -15,13 +15,14 @@ settings.load_profile("memeval")
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the real data sets; its siblings `outputs` and `reference` hold recorded values.
+    """The folder of the real data sets. Skips where it is absent.
 
-    Skips where it is absent.
+    Its siblings `outputs` and `reference` hold recorded values.
     """
     named = os.environ.get("MEMEVAL_DATA_DIR")
     if not named or not Path(named, "locomo", "locomo10.json").is_file():
         pytest.skip(
-            "needs the real data sets: MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json"
+            "needs the real data sets: "
+            "MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json"
         )
     return Path(named)

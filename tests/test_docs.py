@@ -126,7 +126,8 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
 def test_a_field_of_conf_is_documented(field: str, option: str, default: str) -> None:
     found = described(field, option)
     assert found, (
-        f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, default, unit, stage, meaning"
+        f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, "
+        "default, unit, stage, meaning"
     )
     assert found == (default, stages(option)[field])
 

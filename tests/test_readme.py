@@ -37,10 +37,12 @@ OF_THE_USER = (
 )
 
 NOT_RUN = {
-    r"make run": "installs an environment; what it runs there is the first command, which is tested",
+    r"make run": "installs an environment; what it runs there is the first command, "
+    "which is tested",
     r"export [A-Z_]+=\S+": "sets up the reader's own shell",
     r"python -m memeval ui": "serves until it is stopped; tests/cli/test_ui.py starts and stops it",
-    r"python -m memeval data fetch \w+": "needs the network; tests/datasets/test_fetch.py fetches from a server of its own",
+    r"python -m memeval data fetch \w+": "needs the network; tests/datasets/test_fetch.py fetches "
+    "from a server of its own",
 }
 """What is not run, as a pattern of the whole line, and why."""
 

@@ -132,8 +132,9 @@ def test_ordinary_words_stay(text: str) -> None:
 
 
 HOSTILE = (
-    "sk-", "Bearer ", "://", "a", "://a:", "token ", "password=' ", "eyJ", "eyJaaaaaaaaaaaa.", "api key provided ", "api key" + " " * 90,
-    'secret\\"', "bearer" + " " * 90, "=:", "://a@", "\n", "é", "AKIA", "://" + "a:" * 255, "basic a", "password:password", "AIza-", "@", "://@",
+    "sk-", "Bearer ", "://", "a", "://a:", "token ", "password=' ", "eyJ", "eyJaaaaaaaaaaaa.",
+    "api key provided ", "api key" + " " * 90, 'secret\\"', "bearer" + " " * 90, "=:", "://a@",
+    "\n", "é", "AKIA", "://" + "a:" * 255, "basic a", "password:password", "AIza-", "@", "://@",
 )  # fmt: skip
 
 

@@ -173,8 +173,9 @@ for method, outcome in (
             outcome,
         )
 for error in (
-    ValueError("no"), SystemExit(0), SystemExit("text"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), MemoryError(),
-    StopIteration(), StopAsyncIteration(), UnspeakableError(), BaseExceptionGroup("g", [SystemExit(1)]), UnicodeError("\ud800\0"),
+    ValueError("no"), SystemExit(0), SystemExit("text"), KeyboardInterrupt(), GeneratorExit(),
+    asyncio.CancelledError(), MemoryError(), StopIteration(), StopAsyncIteration(),
+    UnspeakableError(), BaseExceptionGroup("g", [SystemExit(1)]), UnicodeError("\ud800\0"),
     OSError(28, "No space left on device"), NotImplementedError(), AssertionError(),
 ):  # fmt: skip
     METHODS[f"AnswerRaises{type(error).__name__}{len(METHODS)}"] = (
@@ -333,10 +334,21 @@ ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
     "RankingUnknown": (lambda: Answer("x", ranking=(("nowhere",),)), "answer_failed"),
     "NotesList": (lambda: Answer("x", notes=[1]), "answer_failed"),
     "NotesNone": (lambda: Answer("x", notes=None), "ok"),
-    "NotesNumpy": (lambda: noted(a=np.int64(1), b=np.float32(0.5), c=np.arange(3), d=np.bool_(True)), "ok"),
+    "NotesNumpy": (
+        lambda: noted(a=np.int64(1), b=np.float32(0.5), c=np.arange(3), d=np.bool_(True)),
+        "ok",
+    ),
     "NotesTimes": (lambda: noted(at=datetime(2023, 5, 7), day=datetime(2023, 5, 7).date()), "ok"),
-    "NotesSets": (lambda: noted(some={3, 1, 2}, frozen=frozenset({"a"}), colour=Colour.RED, path=Path("/x")), "ok"),
-    "NotesObjects": (lambda: noted(thing=object(), odd=Odd(), error=ValueError("x"), function=unit), "ok"),
+    "NotesSets": (
+        lambda: noted(
+            some={3, 1, 2}, frozen=frozenset({"a"}), colour=Colour.RED, path=Path("/x")
+        ),
+        "ok",
+    ),
+    "NotesObjects": (
+        lambda: noted(thing=object(), odd=Odd(), error=ValueError("x"), function=unit),
+        "ok",
+    ),
     "NotesCyclic": (lambda: Answer("x", notes=cyclic()), "ok"),
     "NotesDeep": (lambda: Answer("x", notes=deep()), "ok"),
     "NotesHuge": (lambda: noted(big="x" * 10_000_000, many=list(range(1_000_000))), "ok"),

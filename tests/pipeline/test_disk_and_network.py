@@ -18,8 +18,9 @@ FILE_LIMIT = 8_000
 def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
     memeval: Command, tmp_path: Path
 ) -> None:
-    limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_LIMIT}, {FILE_LIMIT})); "
-    limited += (
+    limited = (
+        "import resource, runpy, sys; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_LIMIT}, {FILE_LIMIT})); "
         "sys.argv = ['memeval', *sys.argv[1:]]; runpy.run_module('memeval', run_name='__main__')"
     )
     home = tmp_path / "home"

@@ -166,7 +166,8 @@ def test_a_class_that_is_none_is_one_line(
     path: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = (
-        "from dataclasses import dataclass\nfrom faulty import Sound\nfrom memeval.systems.base import SystemSettings\n"
+        "from dataclasses import dataclass\nfrom faulty import Sound\n"
+        "from memeval.systems.base import SystemSettings\n"
         "@dataclass(frozen=True)\nclass S(SystemSettings):\n"
     )
     sources = {
@@ -175,7 +176,8 @@ def test_a_class_that_is_none_is_one_line(
         "broken_name": "nothing_such\n",
         "broken_exit": "raise SystemExit(0)\n",
         "broken_from": "from faulty import nothing_such\n",
-        "broken_post": f"{settings}    def __post_init__(self): 1 / 0\nclass X(Sound): settings_type = S\n",
+        "broken_post": f"{settings}    def __post_init__(self): 1 / 0\n"
+        "class X(Sound): settings_type = S\n",
         "broken_hint": f"{settings}    a: 'Nowhere' = 1\nclass X(Sound): settings_type = S\n",
     }
     for name, source in sources.items():
@@ -195,7 +197,8 @@ def test_a_system_that_cancels_what_is_not_its_own_ends_the_run_in_one_line() ->
 
 
 def command(name: str, home: Path, *words: str) -> subprocess.Popen[str]:
-    environ = environment(home) | {"PYTHONPATH": str(HERE)}
+    folders = filter(None, [str(HERE), os.environ.get("PYTHONPATH")])
+    environ = environment(home, PYTHONPATH=os.pathsep.join(folders))
     line = [sys.executable, "-m", "memeval", *WORDS[:-1], f"system.class=faulty:{name}", *words]
     return subprocess.Popen(
         line,

@@ -1,4 +1,4 @@
-"""No system is told what it is asked to find: every prompt that any system sends is looked through."""
+"""No system is told what it is asked to find: every prompt of every system is looked through."""
 
 from __future__ import annotations
 

@@ -200,7 +200,8 @@ def test_a_folder_logged_to_two_stores(
 def test_runs_that_are_logged_at_once_by_several_processes(store: Store, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary("bm25", top_k=k)) for k in range(1, 7)]
     code = (
-        "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; from memeval.tracking.log import log_run\n"
+        "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
+        "from memeval.tracking.log import log_run\n"
         "for folder in sys.argv[2:]: log_run(Path(folder), prepare_store(Path(sys.argv[1])))"
     )
     shares = [folders[:4], list(reversed(folders))]

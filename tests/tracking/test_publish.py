@@ -121,8 +121,10 @@ def test_the_worker_answers_on_a_clean_stdout_and_ignores_ctrl_c(tmp_path: Path)
 def test_the_parent_stays_light(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from memeval.cli.publish import Publisher\n"
-        "with Publisher(Path(sys.argv[1]), track=False) as publisher: result = publisher.publish(Path(sys.argv[2]))\n"
-        "print(result.ok, [name for name in ('mlflow', 'matplotlib', 'numpy', 'rich') if name in sys.modules])"
+        "with Publisher(Path(sys.argv[1]), track=False) as publisher: "
+        "result = publisher.publish(Path(sys.argv[2]))\n"
+        "heavy = ('mlflow', 'matplotlib', 'numpy', 'rich')\n"
+        "print(result.ok, [name for name in heavy if name in sys.modules])"
     )
     folder = write_folder(tmp_path / "runs", summary())
     done = subprocess.run(
