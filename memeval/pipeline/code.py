@@ -41,6 +41,7 @@ _LOOK_UPS = (
     "memeval.datasets.registry",
     "memeval.judges.registry",
     "memeval.embedding.registry",
+    "memeval.retrieval.rerank",
     "memeval.systems.registry",
 )
 """Modules that find others by name: an entry for one data set changes nothing of another."""

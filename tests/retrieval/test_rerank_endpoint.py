@@ -22,7 +22,8 @@ from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval import rerank_endpoint
-from memeval.retrieval.rerank import Reordering, RerankSettings, build_reranker
+from memeval.retrieval.reordering import Reordering
+from memeval.retrieval.rerank import RerankSettings, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
