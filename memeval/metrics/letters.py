@@ -2,10 +2,10 @@
 
 The reading rule, in this order. A reply that none of it reads is None: neither right nor wrong.
 
-1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of the
-   reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
-   the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
-   not read.
+1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
+   the reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After
+   it the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`)
+   is not read.
 2. Where several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label. Where several may be chosen, the texts of
    some, divided by line breaks, semicolons or commas.

@@ -19,7 +19,7 @@ def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
         done.told
         == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose task is choosing among answers"
     )
-    assert "take:  judge=accuracy" in done.err and "Traceback" not in done.err
+    assert "use:  judge=accuracy" in done.err and "Traceback" not in done.err
     assert runs(tmp_path) == []
 
 
