@@ -105,7 +105,11 @@ def in_conf() -> Iterator[tuple[str, str, str]]:
             continue
         for field, value in flatten(lines).items():
             if group not in VALUES:
-                yield f"{group}.{field}", option, NAME if field in ("name", "class") else written(value)
+                yield (
+                    f"{group}.{field}",
+                    option,
+                    NAME if field in ("name", "class") else written(value),
+                )
     top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     for field, value in top.items():
         if field not in ("defaults", "hydra"):

@@ -65,7 +65,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "character_f1": lambda text: character_f1(text, "a dog"),
     "memory_agent_bench parsed": memory_agent_bench.parsed,
     "memory_agent_bench items": lambda text: memory_agent_bench.recall_at_5_items(text, ["a dog"]),
-    "memory_agent_bench substring": lambda text: memory_agent_bench.substring_exact_match(text, ["a dog"]),
+    "memory_agent_bench substring": lambda text: memory_agent_bench.substring_exact_match(
+        text, ["a dog"]
+    ),
     "final_answer": final_answer,
     "read_form": lambda text: read_form(FORM, text),
     "count_tokens": count_tokens,

@@ -377,7 +377,5 @@ def config_yaml(cell: Cell) -> str:
         for name, value in asdict(cell.config).items()
         if name not in ("tracking", "fresh")
     }
-    settings["judge"] = {
-        name.removesuffix("_"): value for name, value in settings["judge"].items()
-    }
+    settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return OmegaConf.to_yaml(OmegaConf.create(redacted_in({**settings, "system": system})))

@@ -127,7 +127,10 @@ def test_labels_fall_back_to_the_name() -> None:
 def test_data_sets_get_a_table_each() -> None:
     cells = [summary("bm25"), replace(summary("rag"), dataset="memory_agent_bench"), summary("rag")]
     text = comparison_markdown(cells)
-    assert [line for line in text.splitlines() if line.startswith("#")] == ["## locomo", "## memory_agent_bench"]
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        "## locomo",
+        "## memory_agent_bench",
+    ]
     first, second = text.split("## memory_agent_bench")
     assert [
         len([line for line in part.splitlines() if line.startswith("|")])
