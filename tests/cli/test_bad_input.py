@@ -240,14 +240,16 @@ MISTAKES = [
         way_out="llm=openai llm.model=",
     ),
     mistake(
-        "llm=openai prompt.file=/no/words.txt", "the template /no/words.txt can't be read", **KEY
+        "llm=openai prompt.file=/no/words.txt",
+        "the prompt template /no/words.txt can't be read",
+        **KEY,
     ),
     mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),
     mistake("prompt.file={answer.txt}", "answer.txt lacks {question}"),
     mistake("llm=openai judge=llm judge.prompt_file={judge.txt}", "judge.txt lacks {gold}", **KEY),
     mistake(
         "llm=openai judge=mem0 judge.prompt_file=/no/words.txt",
-        "the template /no/words.txt can't be read",
+        "the prompt template /no/words.txt can't be read",
         **KEY,
     ),
     # data files
