@@ -359,7 +359,7 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         stored=sum(health.stored for health in healths),
         lost=sum(health.lost for health in healths),
     )
-    yield f"{total.told}, in {len(hurt)} of {len(healths)} conversations: their answers stand on less than was said."
+    yield f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers stand on less than was said."
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
