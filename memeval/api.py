@@ -97,9 +97,10 @@ class Run:
     def retrieved(self) -> pd.DataFrame:
         """One row per retrieved chunk, best first.
 
-        Columns: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, `evidence` (whether it covers a piece of evidence), `score`, `time`
-        and `text`, as it was shown to the reader. Questions for which the system shows nothing that it retrieved have no rows. `text` is
-        None where the texts are not on this machine, and in runs of version 0.1.
+        Columns: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, `evidence` (whether it covers
+        a piece of evidence), `score`, `time` and `text`, as it was shown to the reader. Questions
+        for which the system shows nothing that it retrieved have no rows. `text` is None where the
+        texts are not on this machine, and in runs of version 0.1.
         """
         import pandas as pd
 
@@ -131,7 +132,8 @@ class Run:
         return texts.get(record.context) if texts else None
 
     def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
-        """The messages that were sent for one answer, with `role` and `content`; none where nothing was sent, as offline.
+        """The messages that were sent for one answer, with `role` and `content`; none where nothing
+        was sent, as offline.
 
         Raises `UserError` for a question that the run did not ask.
         """
@@ -143,9 +145,11 @@ class Run:
         ]
 
     def dump(self) -> pd.DataFrame:
-        """What the memories extracted or wrote, one row per item: `case_id`, `repeat`, and the item's own fields (`kind`, `text` …).
+        """What the memories extracted or wrote, one row per item: `case_id`, `repeat`, and the
+        item's own fields (`kind`, `text` …).
 
-        Empty for systems that only keep what was said, and where the memories are not on this machine.
+        Empty for systems that only keep what was said, and where the memories are not on this
+        machine.
         """
         import pandas as pd
 
@@ -165,7 +169,9 @@ class Run:
         raise unknown("question", question_id, (record.question_id for record in self._records))
 
     def _texts(self, seed: int) -> Texts | None:
-        """The texts that the answers under a seed refer to; None where the run does not say where they are."""
+        """The texts that the answers under a seed refer to; None where the run does not say where
+        they are.
+        """
         if seed not in self._texts_by_seed:
             keys = [
                 repeat["answer"]

@@ -2,7 +2,7 @@
 
 The reading rule, in this order. A reply that none of it reads is None: neither right nor wrong.
 
-1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of the
+1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
    the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
    not read.

@@ -1,4 +1,6 @@
-"""Builds a cell's memories: cuts a case into units, makes its system, and has it loaded or ingested."""
+"""Builds a cell's memories: cuts a case into units, makes its system, and has it loaded or
+ingested.
+"""
 
 from __future__ import annotations
 
@@ -107,10 +109,14 @@ def wait_from_thread(
     loop: asyncio.AbstractEventLoop,
     entered: Callable[[Future[Any]], None] = lambda _: None,
 ) -> T:
-    """What `awaitable` comes to on `loop`, waited for in another thread. On the loop's own it would wait for ever: RuntimeError."""
+    """What `awaitable` comes to on `loop`, waited for in another thread.
+
+    On the loop's own it would wait for ever: RuntimeError.
+    """
     if threading.get_ident() == getattr(loop, "_thread_id", None):
         raise RuntimeError(
-            "run_sync was called on the event loop: set in_thread = True, or await the part in an async method"
+            "run_sync was called on the event loop: set in_thread = True, or await the part in "
+            "an async method"
         )
 
     async def waited() -> T:

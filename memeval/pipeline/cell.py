@@ -111,7 +111,10 @@ class Cell:
 
 
 def open_cell(config: RunConfig, command: str) -> Cell:
-    """Opens what the config names. Raises `UserError` for anything that the user has to mend before a run can start."""
+    """Opens what the config names.
+
+    Raises `UserError` for anything that the user has to mend before a run can start.
+    """
     system_name = config.system["name"]
     source = _source(config)
     dataset = open_dataset(config)
@@ -233,7 +236,9 @@ def answer_template(
 
 
 def _choice_template(config: RunConfig) -> PromptTemplate:
-    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the choices."""
+    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the
+    choices.
+    """
     if config.prompt.file and _lists_choices(config.prompt.file):
         return from_file(config.prompt.file, ("question", "context", "choices"))
     return load_builtin("choose")
@@ -261,7 +266,10 @@ def _as_yaml(settings: DatasetSettings) -> dict[str, Any]:
 
 
 def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
-    """The judge's config, under its own name where it said `auto`. Raises `UserError` for a judge that does not apply to the data set."""
+    """The judge's config, under its own name where it said `auto`.
+
+    Raises `UserError` for a judge that does not apply to the data set.
+    """
     name, own_class = config.judge.name, config.judge.class_
     if name == "auto":
         name = judge_type(name, own_class).name if own_class else dataset.judges[0]

@@ -1,4 +1,7 @@
-"""What a system's class says of itself, looked at before anything is run. A class that says nonsense is the user's to mend."""
+"""What a system's class says of itself, looked at before anything is run.
+
+Mistakes in it are the user's to correct.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ class Source(Protocol):
 
 
 class Declared:
-    """A memory system as its class describes it, checked. Raises `UserError` that names the method."""
+    """A memory system as its class describes it, checked.
+
+    Raises `UserError` that names the method.
+    """
 
     def __init__(self, kind: type[MemorySystem], settings: SystemSettings) -> None:
         self.system_class, self.settings = kind, settings
@@ -74,7 +80,8 @@ class Declared:
             return None
         if not isinstance(style, str):
             raise UserError(
-                f"{self._of('answer_style')} must return a style such as short, or None, but returned {_quoted(style)}"
+                f"{self._of('answer_style')} must return a style such as short, or None, but "
+                f"returned {_quoted(style)}"
             )
         load_builtin(f"answer_{style}")
         return str(style)
@@ -83,7 +90,8 @@ class Declared:
         said = self._said("ingest_templates")
         if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
             raise UserError(
-                f"{self._of('ingest_templates')} must return names of templates, but returned {_quoted(said)}"
+                f"{self._of('ingest_templates')} must return names of prompt templates, but "
+                f"returned {_quoted(said)}"
             )
         for name in said:
             load_builtin(name)
@@ -118,8 +126,10 @@ def _check_constructor(kind: type[MemorySystem]) -> None:
         inspect.signature(kind).bind(None, None)
     except TypeError as error:
         raise UserError(
-            f"{kind.__module__}:{kind.__qualname__} can't be built from (settings, parts): {one_line(error)}",
-            "let it take both:  def __init__(self, settings, parts): super().__init__(settings, parts)",
+            f"{kind.__module__}:{kind.__qualname__} can't be built from (settings, parts): "
+            f"{one_line(error)}",
+            "it must take both:  "
+            "def __init__(self, settings, parts): super().__init__(settings, parts)",
         ) from error
     except ValueError:  # no signature to be had, as for classes in C
         return

@@ -31,13 +31,19 @@ class Hypotheses:
     path: Path
     sha256: str
     answers: Mapping[str, str | None]
-    """By question id, the first row of an id; None where the row holds no answer. A blank one is an answer."""
+    """By question id, the first row of an id; None where the row holds no answer.
+
+    A blank one is an answer.
+    """
     repeated: tuple[str, ...]
     """Ids of further rows of an id that came before."""
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
-    """Reads JSON lines `{question_id, hypothesis}`. Raises `UserError` naming file, line and field where a row can't be read."""
+    """Reads JSON lines `{question_id, hypothesis}`.
+
+    Raises `UserError` naming file, line and field where a row can't be read.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -86,18 +92,18 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
 
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
     if not isinstance(question_id, str) or isinstance(question_id, _Number):
-        raise UserError(f"{place}: question_id is missing or no text")
+        raise UserError(f"{place}: question_id is missing, or is not a string")
     if "hypothesis" not in row:
         raise UserError(f"{place}: hypothesis is missing")
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(
-            f"{place}: hypothesis is no text and no number, but {_KINDS[type(hypothesis)]}"
+            f"{place}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
         )
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{place}: half a character (a lone surrogate), which no text holds"
+            f"{place}: half a character (a lone surrogate), which can't be stored"
         ) from error
     return question_id, None if hypothesis is None else str(hypothesis)
 
@@ -106,7 +112,10 @@ _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedAnswers(AnswerSource, CaseAnswers):
-    """Takes answers from a file instead of asking a memory. Ids that fit nowhere are counted and named."""
+    """Takes answers from a file instead of asking a memory.
+
+    Ids that fit nowhere are counted and named.
+    """
 
     def __init__(
         self,
@@ -116,7 +125,8 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         *,
         only_listed: bool = False,
     ) -> None:
-        """`known` holds the ids of all questions of the data set, those that this run leaves out included.
+        """`known` holds the ids of all questions of the data set, those that this run leaves out
+        included.
 
         `only_listed` asks only the questions that the file has a row for.
         """

@@ -1,4 +1,6 @@
-"""What a cell knows of answers that another program gave: a file, and no system that could be asked."""
+"""What a cell knows of answers that another program gave: a file, and no system that could be
+asked.
+"""
 
 from __future__ import annotations
 

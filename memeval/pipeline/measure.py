@@ -1,4 +1,7 @@
-"""Measures: from records to the metrics of a run, by the names of docs/metrics.md. What was not measured is None, never 0."""
+"""Measures: from records to the metrics of a run, by the names of docs/metrics.md.
+
+What was not measured is None, never 0.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ def measure_repeat(
     ingests: Sequence[Ingest],
     headline: Headline = None,
 ) -> Metrics:
-    """The metrics of one repeat. Categories outside of the headline never enter `accuracy` and its like."""
+    """The metrics of one repeat.
+
+    Categories outside of the headline never enter `accuracy` and its like.
+    """
     main = [record for record in records if _in(headline, record)]
     values = [record.score for record in main]
     metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
@@ -53,7 +59,9 @@ def measure_repeat(
 def measure_cell(
     repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None
 ) -> Metrics:
-    """The metrics of a cell: means over its repeats, deviations between them, intervals clustered by case, sums of what was spent."""
+    """The metrics of a cell: means over its repeats, deviations between them, intervals clustered
+    by case, sums of what was spent.
+    """
     metrics: Metrics = {}
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
@@ -72,7 +80,9 @@ def measure_cell(
 
 
 def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, float | None]:
-    """95 % interval of the accuracy, clustered by case, and the design effect; a question's value is its mean over repeats."""
+    """95 % interval of the accuracy, clustered by case, and the design effect; a question's value
+    is its mean over repeats.
+    """
     by_question: dict[str, list[float | None]] = {}
     cases: dict[str, str] = {}
     for record in records:
@@ -182,7 +192,9 @@ def _mean_metric(records: Iterable[Record], name: str) -> float | None:
 
 
 def _judging(records: Sequence[Record]) -> Metrics:
-    """How sure the judge was: what it could not be read on, and where its judgings of one answer agree."""
+    """How sure the judge was: what it could not be read on, and where its judgings of one answer
+    agree.
+    """
     verdicts = [record.verdict for record in records if record.verdict]
     metrics: Metrics = {
         "unparsed_rate": mean(float(verdict.label is Label.UNSCORED) for verdict in verdicts)
@@ -200,7 +212,9 @@ def _refusals(records: Sequence[Record]) -> float | None:
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:
-    """Means over all questions that name evidence, of whatever category; nothing for systems that expose no ranking."""
+    """Means over all questions that name evidence, of whatever category; nothing for systems that
+    expose no ranking.
+    """
     rows = [
         retrieval_metrics(record.evidence_ranks, record.session_evidence_ranks or ())
         for record in records

@@ -38,7 +38,8 @@ class MemorySource(AnswerSource):
 
         if memory.unsaved:
             self._noted.append(
-                f"A memory could not be saved, and is built again when it is needed: {memory.unsaved}"
+                "A memory could not be saved, and is built again when it is needed: "
+                f"{memory.unsaved}"
             )
         return MemoryAnswers(memory, self._noted)
 

@@ -1,4 +1,6 @@
-"""Builds the memory of one case, once: loaded where it was saved, else ingested, compressed at its turn, and saved."""
+"""Builds the memory of one case, once: loaded where it was saved, else ingested, compressed at its
+turn, and saved.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
 ROLLING_TURNS = 40
-"""`compression_turn=rolling` compresses after every so many units."""
+"""`compression_turn=rolling` compresses each time this many more chunks were ingested."""
 MANIFEST = "memory.json"
 IN_MANIFEST = ("chunks", "compressions", "usage", "seconds", "origin", "notes", "health")
 """What a manifest says of the ingest, by the names of `Memory`."""
@@ -56,7 +58,9 @@ class Memory:
     usage: tuple[Usage, ...]
     """Added up by role, model and kind."""
     seconds: float
-    """Wall time of the ingest, waits at endpoints included; that of the first build where it was loaded."""
+    """Wall time of the ingest, waits at endpoints included; that of the first build where it was
+    loaded.
+    """
     origin: str
     """Key of the run that built it."""
     health: IngestHealth
@@ -81,7 +85,9 @@ class Memory:
 
 
 def compression_points(turn: int | str, chunks: int) -> list[int]:
-    """After how many of `chunks` units the window is cut; empty where it never is (`never`, or a turn past the end)."""
+    """After how many of the chunks the window is cut; empty where it never is (`never`, or a
+    turn past the end).
+    """
     if turn == "never":
         return []
     if turn == "rolling":
@@ -97,11 +103,14 @@ async def build_memory(
     fresh: Callable[[], Watched],
     seed: int,
 ) -> Memory:
-    """The memory of a case: loaded where one with the same key was saved whole, else built and saved where the system can be.
+    """The memory of a case: loaded where one with the same key was saved whole, else built and
+    saved where the system can be.
 
-    Raises `IngestLossError` where more was lost than the config allows: such a memory is not saved, and not asked.
+    Raises `IngestLossError` where more was lost than the config allows: such a memory is not saved,
+    and not asked.
     """
-    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the manifest tells the id.
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the
+    # manifest tells the id.
     folder = cell.memory_folder(seed) / digest_name(case.case_id)
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 
@@ -111,7 +120,9 @@ async def build_memory(
 
 
 _made_again: set[Path] = set()
-"""Folders of memories that this process built again under `fresh=prepare`: cells of a sweep share one."""
+"""Folders of memories that this process built again under `fresh=prepare`: cells of a sweep share
+one.
+"""
 
 
 def _is_due(cell: Cell, folder: Path) -> bool:
@@ -158,7 +169,10 @@ async def _build(
 
 
 async def _dump(watched: Watched, path: Path) -> str | None:
-    """Lists what a memory extracted or wrote, for a reader to look at. What kept it from that, if anything: no answer rests on it."""
+    """Lists what a memory extracted or wrote, for a reader to look at.
+
+    What kept it from that, if anything: no answer rests on it.
+    """
     if not hasattr(watched.system, "dump"):  # a class that follows the contract by shape alone
         return None
     try:
@@ -174,26 +188,29 @@ async def _dump(watched: Watched, path: Path) -> str | None:
 
 
 async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
-    """What the system says of its ingest, else what the calls tell: one that failed or was cut is a unit lost."""
-    told = await watched.call("health")
-    if told is None:
+    """What the system says of its ingest, else what the calls tell: one that failed or was cut
+    is a lost chunk.
+    """
+    health = await watched.call("health")
+    if health is None:
         lost = min(units, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
         return IngestHealth(asked=units, stored=units - lost, lost=lost)
-    if not isinstance(told, IngestHealth):
+    if not isinstance(health, IngestHealth):
         place = place_of_method(watched.system, "health", watched.source)
         raise SystemFaultError(
-            f"{place}: it must return an IngestHealth, but returned {type(told).__name__}"
+            f"{place}: it must return an IngestHealth, but returned {type(health).__name__}"
         )
-    counts = [told.asked, told.stored, told.lost]
+    counts = [health.asked, health.stored, health.lost]
     if (
         any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
-        or told.lost > told.asked
+        or health.lost > health.asked
     ):
         place = place_of_method(watched.system, "health", watched.source)
         raise SystemFaultError(
-            f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most asked: {one_line(counts)}"
+            f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most "
+            f"asked: {one_line(counts)}"
         )
-    return told
+    return health
 
 
 def _check_loss(health: IngestHealth, most: float) -> None:
@@ -204,7 +221,7 @@ def _check_loss(health: IngestHealth, most: float) -> None:
 
 
 def _notes(ledger: Ledger) -> dict[str, str]:
-    """What the ingest's replies call for: some were cut or withheld, something was mended in them."""
+    """What a reader should know of the ingest's replies: that some were cut, withheld or mended."""
     notes = dict(ledger.notes)
     if ledger.cut_calls:
         notes["cut_replies"] = (
@@ -212,7 +229,7 @@ def _notes(ledger: Ledger) -> dict[str, str]:
         )
     if ledger.filtered_calls:
         notes["filtered_replies"] = (
-            f"{ledger.filtered_calls} of {ledger.calls} replies were withheld by the provider's filter"
+            f"the provider's filter withheld {ledger.filtered_calls} of {ledger.calls} replies"
         )
     return notes
 
@@ -248,7 +265,9 @@ async def ingest(
 async def fill(
     watched: Watched, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
 ) -> None:
-    """Plain methods of a system that asks for it run in one worker thread, all else on the event loop."""
+    """Plain methods of a system that asks for it run in one worker thread, all else on the event
+    loop.
+    """
     calls = _calls(chunks, points, retain)
     methods = [
         watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
@@ -284,7 +303,9 @@ async def awaited(value: Any) -> Any:
 
 
 async def called(system: MemorySystem, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a method of a system where it wants to be called: on the event loop, or in a worker thread."""
+    """Calls a method of a system where it wants to be called: on the event loop, or in a worker
+    thread.
+    """
     if system.in_thread and not inspect.iscoroutinefunction(method):
         return await awaited(await asyncio.to_thread(method, *arguments))
     return await awaited(method(*arguments))
@@ -293,7 +314,9 @@ async def called(system: MemorySystem, method: Callable[..., Any], *arguments: A
 async def _load(
     cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
 ) -> Memory | None:
-    """None where nothing was saved, or where what was saved is damaged or another's: it is then built again."""
+    """None where nothing was saved, or where what was saved is damaged or another's: it is then
+    built again.
+    """
     if not folder.exists():
         return None
     try:
@@ -340,7 +363,9 @@ def _health_of(manifest: Fields) -> IngestHealth:
 async def _save(
     memory: Memory, folder: Path, identity: Mapping[str, str]
 ) -> tuple[bool, str | None]:
-    """Saves whole or not at all: written beside, renamed. Whether it was saved, and what kept a system from it that can be.
+    """Saves whole or not at all: written beside, renamed.
+
+    Whether it was saved, and what kept a system from it that can be.
 
     A memory that can't be saved is built again next time; nothing is lost by it.
     """
@@ -373,7 +398,10 @@ async def _save(
 
 
 def _remove(folder: Path) -> None:
-    """Makes room for a memory: takes away its old folder, or what stands in its place. Never follows a link."""
+    """Makes room for a memory: removes its old folder, or what has taken its place.
+
+    Never follows a link.
+    """
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -381,7 +409,10 @@ def _remove(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a saved memory, whose files are all as it tells. Raises `ValueError` naming what does not fit."""
+    """The manifest of a saved memory, whose files all match it.
+
+    Raises `ValueError` naming what does not fit.
+    """
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -398,7 +429,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(f"a file can't be read: {error.strerror or error}") from error
     if manifest["files"] != files:
-        raise ValueError("its files are not those that were saved")
+        raise ValueError("its files differ from those that were saved")
     return manifest
 
 

@@ -1,4 +1,7 @@
-"""The metrics of one answer, from its row and the data set's gold. They are made when a run is summarised, and stored in no row."""
+"""The metrics of one answer, from its row and the data set's gold.
+
+They are made when a run is summarised, and stored in no row.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ class Measured:
 def measure_answer(
     row: AnswerRow, question: EvalQuestion, turns: CaseTurns, dataset: Dataset
 ) -> Measured:
-    """Measures one answer. Raises `UserError` naming the data set's class where its own metrics raise."""
+    """Measures one answer.
+
+    Raises `UserError` naming the data set's class where its own metrics raise.
+    """
     if row.status is not Status.OK or row.hypothesis is None:
         return Measured()
 

@@ -1,5 +1,5 @@
-"""Builds the models, embedders and rerankers that a config names: one endpoint per address, shared by
-all that call it.
+"""Builds the models, embedders and rerankers that a config names: one endpoint per address, shared
+by all that call it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Models:
     def __init__(
         self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None
     ) -> None:
-        """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage of the caches and what was kept."""
+        """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage
+        of the caches and what was kept.
+        """
         self.origin = origin
         self._config, self._say = config, say
         self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
@@ -44,7 +46,8 @@ class Models:
         for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
             if self._say and reach.name == "openai" and reach.max_retries is not None:
                 self._say(
-                    f"{name}.max_retries is deprecated: retries are bounded by time; use {name}.patience_s={reach.patience_s:g}"
+                    f"{name}.max_retries is deprecated: time bounds the retries; "
+                    f"use {name}.patience_s={reach.patience_s:g}"
                 )
 
     def judge(self) -> LanguageModel:
@@ -107,8 +110,8 @@ class Models:
         )
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key and headers; where two parts ask for one with different limits, the lower limit
-        holds for both.
+        """The endpoint at an address under a key and headers; where two parts ask for one with
+        different limits, the lower limit holds for both.
 
         Its places are those of the home: the limit holds over all processes.
         """

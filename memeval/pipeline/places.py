@@ -13,7 +13,7 @@ from memeval.errors import MemevalError, SystemFaultError
 from memeval.shown import one_line
 
 _OWN = str(Path(__file__).resolve().parents[1])
-"""Our own package, whose frames are told only where there are no others."""
+"""Our own package, whose frames are named only where there are no others."""
 MESSAGE_LENGTH = 400
 
 
@@ -26,37 +26,42 @@ def source_of(kind: type[Any]) -> str:
 
 
 def fault(error: BaseException, method: str, source: str = "", owner: Any = None) -> MemevalError:
-    """What a system raised, as one line with its place. An error that was raised on purpose tells enough by itself.
+    """What a system raised, as one line with its place.
 
-    Where no code of `owner` ran, as it takes other arguments than it is given, the place is where the method begins.
+    An error that was raised on purpose says enough by itself.
+
+    Where no code of `owner` ran, as it takes other arguments than it is given, the place is where
+    the method begins.
     """
     if isinstance(error, MemevalError):
         return error
     kind = type(error).__name__
     message = _message_of(error)
-    told = f"{kind}: {message}" if message else kind
+    described = f"{kind}: {message}" if message else kind
     place = place_of(error.__traceback__, method, source)
     if owner is not None and all(
         _is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)
     ):
         place = place_of_method(owner, method, source)
-    return SystemFaultError(f"{place}: {told}")
+    return SystemFaultError(f"{place}: {described}")
 
 
 def place_of(trace: TracebackType | None, method: str, source: str = "") -> str:
-    """`my_system.py:12 in answer`: the innermost line of the system's own file, else of other foreign code, else of ours."""
+    """`my_system.py:12 in answer`: the innermost line of the system's own file, else of other
+    foreign code, else of ours.
+    """
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
     return _chosen(frames, method, source)
 
 
 def place_in_stack(frame: FrameType | None, method: str, source: str = "") -> str:
-    """The place at which a running call stands, given its innermost frame."""
+    """The place that a running call has reached, given its innermost frame."""
     frames = [(one.f_code.co_filename, line) for one, line in traceback.walk_stack(frame)]
     return _chosen(frames[::-1], method, source)
 
 
 def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
-    """The place at which a suspended coroutine stands, or whatever it waits for in turn."""
+    """The place at which a suspended coroutine waits, or whatever it waits for in turn."""
     frames: list[tuple[str, int]] = []
     while running is not None:
         frame = getattr(running, "cr_frame", None) or getattr(running, "gi_frame", None)
@@ -67,7 +72,7 @@ def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
 
 
 def place_of_method(owner: Any, method: str, source: str = "") -> str:
-    """Where a method begins; its class's file alone where that can't be told."""
+    """Where a method begins; its class's file alone where that is not known."""
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
     if code is None:
         return f"{Path(source).name or type(owner).__name__} in {method}"

@@ -1,4 +1,7 @@
-"""Prepare: builds and saves the memory of each case, and asks nothing yet. A run finds what was prepared and asks at once."""
+"""Prepare: builds and saves the memory of each case, and asks nothing yet.
+
+A run finds what was prepared and asks at once.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,26 @@ class Prepared:
     folder: Path
     """Where the memories of the first repeat lie."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Memories that were `built`, `found` saved before, `not saved` because their system can't be, or `failed`."""
+    """Memories that were `built`, `found` saved before, `not saved` because their system can't be,
+    or `failed`.
+    """
     usages: list[Usage] = field(default_factory=list)
     """What building them took, those that were found left out."""
     failures: list[str] = field(default_factory=list)
     """Case and reason."""
     notes: list[str] = field(default_factory=list)
-    """What went wrong beside that: units that were lost, memories that could not be saved or closed, by case."""
+    """What went wrong beside that: units that were lost, memories that could not be saved or
+    closed, by case.
+    """
 
 
 async def prepare(cell: Cell, progress: Progress) -> Prepared:
-    """Prepares each case for each repeat. A case that fails is counted and named, and the others go on.
+    """Prepares each case for each repeat.
 
-    Raises `StorageError` where the disk refuses and `UserError` where the system can't be built at all.
+    A case that fails is counted and named, and the others go on.
+
+    Raises `StorageError` where the disk refuses and `UserError` where the system can't be built at
+    all.
     """
     models = Models(cell.config, cell.run_key, progress.say)
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))

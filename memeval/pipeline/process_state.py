@@ -1,4 +1,6 @@
-"""What belongs to the process and not to a system: put back after each call of a system that changed it."""
+"""What belongs to the process and not to a system: put back after each call of a system that
+changed it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _OURS = ("MEMEVAL_", "MLFLOW_")
 
 
 class ProcessState:
-    """The working directory, our variables, locale, signal handlers, standard streams and recursion limit as they were."""
+    """The working directory, our variables, locale, signal handlers, standard streams and recursion
+    limit as they were.
+    """
 
     def __init__(self) -> None:
         self._folder = _folder()
@@ -31,7 +35,10 @@ class ProcessState:
         self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def restore(self) -> None:
-        """Puts back what differs. Signal handlers can be set by the main thread alone, and are changed by it alone."""
+        """Puts back what differs.
+
+        Signal handlers can be set by the main thread alone, and are changed by it alone.
+        """
         if self._folder and _folder() != self._folder:
             with suppress(OSError):
                 os.chdir(self._folder)

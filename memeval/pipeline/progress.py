@@ -1,4 +1,4 @@
-"""How the pipeline tells what it is doing; the command line draws it."""
+"""How the pipeline reports what it is doing; the command line draws it."""
 
 from __future__ import annotations
 

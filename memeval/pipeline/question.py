@@ -30,7 +30,7 @@ from memeval.systems.base import MemorySystem
 async def ask(
     watched: Watched, question: EvalQuestion, turns: CaseTurns, texts: TextStore
 ) -> AnswerRow:
-    """The answer row of a question; its status tells whether there is an answer in it."""
+    """The answer row of a question; its status says whether it holds an answer."""
     ledger, started = Ledger(scope=question.question_id), time.perf_counter()
     try:
         with metered(ledger):
@@ -78,7 +78,9 @@ def milliseconds(seconds: float) -> float:
 
 
 def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow:
-    """The row with the request that the answer rests on: its context, its messages, and how the reply ended."""
+    """The row with the request that the answer rests on: its context, its messages, and how the
+    reply ended.
+    """
     if ledger.answered is None:
         return row
 
@@ -103,7 +105,10 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
 
 
 def _checked(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
-    """What the system returned, in plain types. Raises `SystemFaultError` that says what is no answer in it."""
+    """What the system returned, in plain types.
+
+    Raises `SystemFaultError` that says what is no answer in it.
+    """
     try:
         return answer_of(returned, turns.session_of)
     except Exception as error:
@@ -117,18 +122,26 @@ def _checked(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
 
 
 def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
-    """The row of an answer that is not scored where a reply that it rests on was cut or filtered."""
+    """The row, as one that is not scored where a reply that it rests on was cut or filtered."""
     if ledger.replies("content_filter", Role.ANSWER):
-        error = "the provider's filter withheld a reply that the answer rests on (finish_reason: content_filter)"
+        error = (
+            "the provider's filter withheld a reply that the answer rests on "
+            "(finish_reason: content_filter)"
+        )
         return replace(row, status=Status.ANSWER_FILTERED, error=error)
     if ledger.replies("length", Role.ANSWER):
-        error = "a reply that the answer rests on was cut at its limit of tokens (finish_reason: length); see llm.max_tokens"
+        error = (
+            "a reply that the answer rests on was cut at its limit of tokens "
+            "(finish_reason: length); see llm.max_tokens"
+        )
         return replace(row, status=Status.ANSWER_CUT, error=error)
     return row
 
 
 def _status_of(error: Exception, ledger: Ledger) -> Status:
-    """The status of a question that got no answer: a system may have wrapped what its model raised, or said something else for it."""
+    """The status of a question that got no answer: a system may have wrapped what its model raised,
+    or said something else for it.
+    """
     if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
         return Status.ANSWER_FILTERED
     if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
@@ -137,7 +150,7 @@ def _status_of(error: Exception, ledger: Ledger) -> Status:
 
 
 def _query(system: MemorySystem, question: EvalQuestion) -> Query:
-    """What the system may see, named field by field: gold, category, ids and evidence stay behind."""
+    """What the system may see, field by field: gold, category, ids and evidence stay behind."""
     query = Query(
         text=question.text,
         asked_at=question.asked_at,

@@ -72,7 +72,8 @@ class CellReader:
 def final_answer(reply: str) -> str:
     """What follows the last line that begins with `Answer:`; the whole reply where no line does.
 
-    What is no letter or digit is passed over on both sides of the mark, and a mark that is repeated, as in `Answer: Answer: 5`.
+    All but letters and digits is passed over on both sides of the mark, and a mark that is
+    repeated, as in `Answer: Answer: 5`.
     """
     after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
     text = reply[_after_repeated(reply, after[0]) :] if after else reply

@@ -1,4 +1,6 @@
-"""Joins what the stages stored into the records that a user reads: one per question and repeat, in the data set's order."""
+"""Joins what the stages stored into the records that a user reads: one per question and repeat, in
+the data set's order.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
 
 
 def hypotheses(rows: Iterable[Record], repeat: int) -> list[dict[str, Any]]:
-    """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions without an answer are left out."""
+    """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions
+    without an answer are left out.
+    """
     return [
         {"question_id": record.question_id, "hypothesis": record.hypothesis}
         for record in rows
@@ -126,6 +130,8 @@ def rows_digests(finished: Finished) -> dict[str, str]:
 
 
 def rows_digest(ids: Iterable[str], seals: Mapping[str, str]) -> str:
-    """Digest of the rows of these ids, in this order, by their seals; a row that there is not counts as such."""
+    """Digest of the rows of these ids, in this order, by their seals; a row that there is not
+    counts as such.
+    """
     listed = "".join(f"{row_id} {seals.get(row_id, '-')}\n" for row_id in ids)
     return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()

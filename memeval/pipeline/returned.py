@@ -1,4 +1,6 @@
-"""What a system's `answer` returned, checked and brought to plain types at the one place where it enters."""
+"""What a system's `answer` returned, checked and brought to plain types at the one place where it
+enters.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from memeval.records import Answer, Retrieved
 from memeval.shown import one_line
 
 LONGEST_TEXT = 1_000_000
-"""Characters of an answer or a raw reply; what is longer is no answer, and would burden every report."""
+"""Characters of an answer or a raw reply; what is longer is no answer, and would burden every
+report.
+"""
 LONGEST_NOTES = 20_000
 """Characters that an answer's notes take as JSON."""
 DEEPEST = 8
@@ -30,7 +34,11 @@ class NotAnAnswerError(TypeError):
 
 
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
-    """The answer in plain types. `turns` holds the case's turn ids. Raises `NotAnAnswerError` that names the part and what it holds."""
+    """The answer in plain types.
+
+    `turns` holds the case's turn ids. Raises `NotAnAnswerError` that names the part and what it
+    holds.
+    """
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
     raw = value.raw
@@ -47,7 +55,9 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
 
 
 def plain_text(text: str) -> str:
-    """`text` as every file and database takes it: lone surrogates and NUL, which are no characters, are replaced."""
+    """`text` as every file and database takes it: lone surrogates and NUL, which are no characters,
+    are replaced.
+    """
     if text.isascii() and "\0" not in text:
         return str(text)
     whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
@@ -55,7 +65,10 @@ def plain_text(text: str) -> str:
 
 
 def plain_notes(notes: Any) -> dict[str, Any]:
-    """Notes as JSON holds them. What JSON has no form for is shown as text, and what is too long is cut and says so."""
+    """Notes as JSON holds them.
+
+    What JSON has no form for is shown as text, and what is too long is cut and says so.
+    """
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
@@ -71,7 +84,7 @@ def plain_notes(notes: Any) -> dict[str, Any]:
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise NotAnAnswerError(f"Answer.{name} must be a text, but is {_kind(value)}")
+        raise NotAnAnswerError(f"Answer.{name} must be a string, but is {_kind(value)}")
     if len(value) > LONGEST_TEXT:
         raise NotAnAnswerError(
             f"Answer.{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
@@ -99,7 +112,7 @@ def _units(units: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
     for unit in _members(units, "retrieved"):
         if not isinstance(unit, Retrieved):
             raise NotAnAnswerError(
-                f"Answer.retrieved must hold Retrieved units, but holds {_kind(unit)}"
+                f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(unit)}"
             )
         yield Retrieved(
             _text(unit.text, "retrieved.text"),
@@ -119,11 +132,11 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
     for turn in _members(ids, name):
         if not isinstance(turn, str):
             raise NotAnAnswerError(
-                f"Answer.{name} must hold turn ids, which are texts, but holds {_kind(turn)}"
+                f"Answer.{name} must hold turn ids, which are strings, but holds {_kind(turn)}"
             )
         if turn not in turns:
             raise NotAnAnswerError(
-                f"Answer.{name} names '{one_line(turn, 80)}', which is no turn of this case"
+                f"Answer.{name} names '{one_line(turn, 80)}', which is not a turn of this case"
             )
         found.append(str(turn))
     return tuple(found)
@@ -159,7 +172,7 @@ def _members(value: Any, name: str) -> list[Any]:
     return list(value)
 
 
-def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0911 - a line a kind
+def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0911 - one line per type
     simple, found = _simple(value)
     if found:
         return simple
@@ -187,7 +200,7 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
     return _shown(value)
 
 
-def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - a line a kind
+def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - one line per type
     """A value without members as JSON holds it, and whether it is one."""
     if isinstance(value, Enum):
         value = value.value

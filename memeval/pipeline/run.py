@@ -1,4 +1,6 @@
-"""Runs a cell: prepare, answer and judge overlap over its cases, questions and repeats, and everything finished is on disk at once."""
+"""Runs a cell: prepare, answer and judge overlap over its cases, questions and repeats, and
+everything finished is on disk at once.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,17 @@ from memeval.shown import one_line
 T = TypeVar("T")
 
 QUESTIONS_AHEAD = 3
-"""Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound memory."""
+"""Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound
+memory.
+"""
 UNREAD_IN_A_ROW = 20
 """Verdicts in a row for which the judge's model gave no reply that could be read, after which the
 run stops.
 """
 CASES_AHEAD = 4
-"""Cases open at once where there are as many: while some are being read, the questions of others keep the endpoint busy."""
+"""Cases open at once where there are as many: while some are being read, the questions of others
+keep the endpoint busy.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,9 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a cell's run left in memory: the cases that were asked and the stored rows of each repeat."""
+    """What a cell's run left in memory: the cases that were asked and the stored rows of each
+    repeat.
+    """
 
     cases: tuple[EvalCase, ...]
     """Without their sessions' text."""
@@ -90,7 +98,7 @@ def text_size(case: EvalCase) -> int:
 
 
 def ingest_id(case_id: str) -> str:
-    """Id of the row that tells what a case's ingest took."""
+    """Id of the row with what a case's ingest took."""
     return f"{INGEST_PREFIX}{case_id}"
 
 
@@ -105,7 +113,10 @@ def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
 
 
 def take_ids(case: EvalCase, taken: set[str]) -> None:
-    """Adds the ids under which the rows of a case are stored. Raises `UserError` for one that can't be stored, or that is taken."""
+    """Adds the ids under which the rows of a case are stored.
+
+    Raises `UserError` for one that can't be stored, or that is taken.
+    """
     for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):
             raise UserError(
@@ -113,13 +124,17 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
             )
         if row_id in taken:
             raise UserError(
-                f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of questions must be unique"
+                f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of "
+                "questions must be unique"
             )
         taken.add(row_id)
 
 
 class CellRun:
-    """One pass over a cell. Rows that an earlier pass finished are taken as they are; failed ones are tried again."""
+    """One pass over a cell.
+
+    Rows that an earlier pass finished are taken as they are; failed ones are tried again.
+    """
 
     def __init__(
         self,
@@ -136,7 +151,8 @@ class CellRun:
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
 
-        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run; finished rows stay in either case.
+        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
+        finished rows stay in either case.
         """
         started, began = datetime.now().astimezone(), time.perf_counter()
         self._models = Models(self.cell.config, self.cell.run_key, self.progress.say)
@@ -147,7 +163,8 @@ class CellRun:
                 cases = await self._all(repeats)
                 if not any(case.questions for case in cases):
                     raise UserError(
-                        f"dataset={self.cell.config.dataset['name']} asks nothing under these settings: no question is left"
+                        f"dataset={self.cell.config.dataset['name']}: no questions are left under these "
+                        "settings"
                     )
                 return finish(
                     Finished(cases, repeats, started, time.perf_counter() - began, self.notes())
@@ -186,7 +203,8 @@ class CellRun:
         for path, dropped in ((answers.path, answers.dropped), (verdicts.path, verdicts.dropped)):
             if dropped:
                 self.progress.say(
-                    f"  {dropped} lines of {path} are torn, damaged, edited or of another key: left out"
+                    f"  {dropped} lines of {path} are torn, damaged, edited or of another key: "
+                    "left out"
                 )
         return Repeat(seed=seed, answers=answers, verdicts=verdicts, texts=texts, judge=judge)
 
@@ -215,7 +233,9 @@ class CellRun:
         return QUESTIONS_AHEAD * settings.max_concurrency if settings.name == "openai" else 1
 
     def _places(self, case: EvalCase) -> int:
-        """Places that a case takes: one for each open question, as far as other cases have room beside it."""
+        """Places that a case takes: one for each open question, as far as other cases have room
+        beside it.
+        """
         return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
@@ -312,7 +332,9 @@ class CellRun:
             return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
 
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which none is."""
+        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which
+        none is.
+        """
         fresh = self.cell.config.fresh
         made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
         return is_final(row) and not made_again
@@ -328,8 +350,8 @@ class CellRun:
         self._unread += 1
         if self._unread >= UNREAD_IN_A_ROW:
             raise ModelError(
-                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not be read "
-                f"({one_line(row.verdict.reason)}): "
+                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not "
+                f"be read ({one_line(row.verdict.reason)}): "
                 "use a model that keeps to the form, or a prompt template that asks for it"
             )
 

@@ -69,7 +69,10 @@ _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 
 
 def finish(cell: Cell, finished: Finished) -> RunSummary:
-    """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError` where the disk refuses."""
+    """Measures a finished cell and writes its run folder, `run.json` last.
+
+    Raises `StorageError` where the disk refuses.
+    """
     rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
     summary = summarise(cell, finished, rows, ingest_rows)
     files = {
@@ -95,7 +98,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
 
 
 def identity(cell: Cell) -> dict[str, Any]:
-    """What the run key is made of beside the config, so that it can be made again without the data."""
+    """What the run key is made of beside the config: so it can be made again without the data."""
     keys = [{"seed": seed, **asdict(cell.keys(seed))} for seed in cell.seeds]
     return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
 
@@ -184,9 +187,10 @@ def _end(finished: Finished) -> datetime:
 
 
 def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
-    """The resolved config, flattened; a group's name stands under the group itself.
+    """The resolved config, flattened; the name of a group's option is filed under the group itself.
 
-    Fields that the chosen options do not have, such as the temperature of the offline reader, are left out.
+    Fields that the chosen options do not have, such as the temperature of the offline reader, are
+    left out.
     """
     leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
     leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
@@ -217,7 +221,7 @@ def _applies(cell: Cell, path: str) -> bool:
 
 
 def tags(cell: Cell) -> dict[str, str]:
-    """What tells where a run comes from and what it may be compared with."""
+    """Where a run comes from, and what it may be compared with."""
     imported = cell.config.system["name"] == IMPORTED
     found = {
         "run_key": cell.run_key,
@@ -296,13 +300,22 @@ def notes(
     if not cell.loaded.pinned:
         pin = cell.loaded.info.sha256 or cell.loaded.info.files
         why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
-        yield f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures compare with no others."
+        yield (
+            f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures can't be "
+            "compared with others."
+        )
     if _reads_offline(cell):
-        yield "Answers come from the offline extractive reader: deterministic, and no language model. Repeats agree by construction."
+        yield (
+            "Answers come from the offline extractive reader: it is deterministic, and not a "
+            "language model. Repeats agree by construction."
+        )
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
-        yield "The judge gets each answer without marks around it, as its template is written: judge.fence=true sets them."
+        yield (
+            "The judge gets each answer without marks around it, as its prompt template is "
+            "written: judge.fence=true sets them."
+        )
     if cell.config.llm.name == "mock":
-        yield "The mock model stands in for a language model: its figures mean nothing."
+        yield "The mock model replaces a language model: its figures mean nothing."
     yield from _failures(rows)
     yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
@@ -323,12 +336,18 @@ def notes(
     yield from sorted(said)[:20]
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
-        yield f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: they were left out and made again."
+        yield (
+            f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
+            "they were left out and made again."
+        )
     unsealed = sum(
         repeat.answers.unsealed + repeat.verdicts.unsealed for repeat in finished.repeats
     )
     if unsealed:
-        yield f"{unsealed} rows were written by an earlier version without a seal: had they been edited, it would not be seen."
+        yield (
+            f"{unsealed} rows were written by an earlier version without a seal: an edit of them "
+            "would not be seen."
+        )
     yield from finished.notes
     yield from cell.loaded.notes
     yield from cell.dataset.notes()
@@ -338,7 +357,8 @@ def _failures(rows: Sequence[Record]) -> Iterator[str]:
     for status, count in statuses(rows).items():
         if status != Status.OK:
             example = next(filter(None, (_why(row) for row in rows if row.status == status)), "")
-            yield f"{count} of {len(rows)} records are {status}, which is no score{': ' + example if example else ''}."
+            reason = f": {example}" if example else ""
+            yield f"{count} of {len(rows)} records are {status} and have no score{reason}."
 
 
 def _why(record: Record) -> str:
@@ -359,7 +379,10 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         stored=sum(health.stored for health in healths),
         lost=sum(health.lost for health in healths),
     )
-    yield f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers stand on less than was said."
+    yield (
+        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
+        "less than was said."
+    )
 
 
 def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
@@ -368,7 +391,10 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         return
     idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
     if idle:
-        yield f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} conversations and never fired there."
+        yield (
+            f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} "
+            "conversations and never fired there."
+        )
 
 
 def config_yaml(cell: Cell) -> str:

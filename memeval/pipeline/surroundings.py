@@ -37,7 +37,9 @@ def versions() -> dict[str, str]:
 
 @cache
 def git_state() -> dict[str, str]:
-    """Commit of the checkout that the code comes from and whether it was changed since; empty outside of one."""
+    """Commit of the checkout that the code comes from and whether it was changed since; empty
+    outside of one.
+    """
     commit, status = (
         _git("rev-parse", "HEAD"),
         _git("status", "--porcelain", "--untracked-files=no"),

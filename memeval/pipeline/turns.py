@@ -1,4 +1,6 @@
-"""The turns of a case, by id and by position: rows keep rankings as positions, which take a fraction of the room."""
+"""The turns of a case, by id and by position: rows keep rankings as positions, which take a
+fraction of the room.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,15 @@ class CaseTurns:
         return cls(ids=ids, session_of=session_of, position_of=positions)
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
-        """A ranking of turn ids as one of positions. Raises `KeyError` for a turn that the case does not hold."""
+        """A ranking of turn ids as one of positions.
+
+        Raises `KeyError` for a turn that the case does not hold.
+        """
         return tuple(tuple(self.position_of[turn_id] for turn_id in chunk) for chunk in ranking)
 
     def ranking(self, positions: Iterable[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
-        """A ranking of positions as one of turn ids. Raises `IndexError` for a position that the case does not have."""
+        """A ranking of positions as one of turn ids.
+
+        Raises `IndexError` for a position that the case does not have.
+        """
         return tuple(tuple(self.ids[position] for position in chunk) for chunk in positions)

@@ -1,6 +1,8 @@
-"""Compares a finished run with its digests: what was damaged or edited since, is of another key, or is missing.
+"""Compares a finished run with its digests: what was damaged or edited since, is of another key, or
+is missing.
 
-The digests are no signatures. They tell damage and careless edits; whoever means to deceive can write new ones.
+The digests are no signatures. They tell damage and careless edits; whoever means to deceive can
+write new ones.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Verified:
 
 
 def verify_run(folder: Path) -> Verified:
-    """Compares a run folder, its rows and its memories with what `run.json` tells. Only reads."""
+    """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
     look = Look(folder)
     look.run()
     return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
@@ -106,16 +108,20 @@ class Look:
         statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
-                f"{RECORDS_FILE} holds {spoken(statuses)}, and {RUN_FILE} tells {spoken(summary.statuses)}"
+                f"{RECORDS_FILE} holds {spoken(statuses)}, but {RUN_FILE} says "
+                f"{spoken(summary.statuses)}"
             )
         return records
 
     def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
-        """The keys of each repeat, as `run.json` tells them, compared with those that the config makes."""
+        """The keys of each repeat, as `run.json` has them, compared with those that the config
+        makes.
+        """
         identity = summary.identity
         if not identity:
             self.unchecked.append(
-                f"{RUN_FILE} is of version 0.1, and tells no digests of rows and no keys: the same command adds them"
+                f"{RUN_FILE} is of version 0.1, and holds neither digests of rows nor keys: the same "
+                "command adds them"
             )
             return []
         try:
@@ -130,7 +136,8 @@ class Look:
 
         if version != __version__:
             self.unchecked.append(
-                f"memeval {one_line(version, 20)} made it: whether {CONFIG_FILE} makes this key can't be told"
+                f"memeval {one_line(version, 20)} made it: this version can't tell whether "
+                f"{CONFIG_FILE} makes this key"
             )
             return told
         try:
@@ -173,7 +180,7 @@ class Look:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {counted('record', unlike)} not as the rows tell: {named(unlike)}"
+                        f"{RECORDS_FILE}: {counted('record', unlike)} unlike the rows: {named(unlike)}"
                     )
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
 
@@ -183,7 +190,8 @@ class Look:
         damaged = Texts(path).damaged()
         if damaged:
             self.problems.append(
-                f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be shown"
+                f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be "
+                "shown"
             )
 
     def _file(
@@ -242,7 +250,9 @@ def agrees(
 
 
 def memory_problems(folder: Path) -> Iterator[str]:
-    """What does not fit of the memories saved under a key; a memory that is not there is built when it is needed."""
+    """What does not fit of the memories saved under a key; a memory that is not there is built when
+    it is needed.
+    """
     if not folder.is_dir():
         return
     for memory in sorted(

@@ -1,7 +1,9 @@
-"""Calls a system's methods so that nothing it does stops more than it should: not a hang, not `sys.exit`, not a cancellation of its own.
+"""Calls a system's methods so that nothing it does stops more than it should: not a hang, not
+`sys.exit`, not a cancellation of its own.
 
-Whatever a method raises comes out as one error with its place. A plain method runs in a daemon thread, which the process need not wait
-for when it ends; with `system.timeout_s`, each call has an end.
+Whatever a method raises comes out as one error with its place. A plain method runs in a daemon
+thread, which the process need not wait for when it ends; with `system.timeout_s`, each call has an
+end.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from memeval.systems.base import MemorySystem
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at once."""
 AGAIN_S = 0.5
-"""A call that blocks the event loop past its end is interrupted again and again, in case it swallows the interruption."""
+"""A call that blocks the event loop past its end is interrupted again and again, in case it
+swallows the interruption.
+"""
 LOOK_S = 0.05
 """Between two looks at a thread whose calls are timed one by one."""
 
@@ -53,7 +57,7 @@ class Call:
     owner: Any
     """The system, or its class while there is none yet."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         return f"case {one_line(self.case_id, 60)}: {self.system}.{self.method}"
 
 
@@ -66,7 +70,7 @@ _left_behind: list[str] = []
 def under_way() -> list[str]:
     """The calls of systems that are being waited for, the oldest first."""
     calls = _under_way.copy().values()
-    return [call.told() for call in sorted(calls, key=lambda call: call.since)]
+    return [call.describe() for call in sorted(calls, key=lambda call: call.since)]
 
 
 def left_behind() -> list[str]:
@@ -75,12 +79,16 @@ def left_behind() -> list[str]:
 
 
 class _Overdue(BaseException):
-    """Raised inside a call that blocks the event loop past its end; a BaseException, so that few handlers swallow it."""
+    """Raised inside a call that blocks the event loop past its end; a BaseException, so that few
+    handlers swallow it.
+    """
 
 
 @dataclass
 class _Outcome:
-    """What a call came to: kept as a value, so that no `SystemExit` or cancellation of a system's own runs through the event loop."""
+    """What a call came to: kept as a value, so that no `SystemExit` or cancellation of a system's
+    own runs through the event loop.
+    """
 
     value: Any = None
     error: BaseException | None = None
@@ -102,16 +110,23 @@ class Watched:
         state: ProcessState | None = None,
         stop_parts: Callable[[], None] = lambda: None,
     ) -> None:
-        """`state` is what the process was like before any system was built; `stop_parts` ends what a thread of it waits for."""
+        """`state` is what the process was like before any system was built; `stop_parts` ends what
+        a thread of it waits for.
+        """
         self.system = system
         self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
         self.source = source_of(type(system))
         self.hung = False
-        """Whether a call was given up while it built or loaded the memory: nothing more is asked of the system then."""
+        """Whether a call was given up while it built or loaded the memory: nothing more is asked of
+        the system then.
+        """
         self._state = state or ProcessState()
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """What a method comes to. Raises `SystemFaultError`, or the `MemevalError` that the system let through."""
+        """What a method comes to.
+
+        Raises `SystemFaultError`, or the `MemevalError` that the system let through.
+        """
         call = self._call(name)
         with _noted(call):
             try:
@@ -122,7 +137,9 @@ class Watched:
         return value
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Makes calls of plain methods, each by name with what it is given, one after the other in one worker thread."""
+        """Makes calls of plain methods, each by name with what it is given, one after the other in
+        one worker thread.
+        """
         call = self._call("reset")
         stopped = threading.Event()
 
@@ -140,7 +157,10 @@ class Watched:
                 self._state.restore()
 
     def attribute(self, name: str, method: str) -> Any:
-        """An attribute of the system, which may be code of its own. Raises `SystemFaultError` where that fails."""
+        """An attribute of the system, which may be code of its own.
+
+        Raises `SystemFaultError` where that fails.
+        """
         try:
             return getattr(self.system, name)
         except BaseException as error:
@@ -180,7 +200,9 @@ class Watched:
         return value
 
     async def _on_loop(self, call: Call, value: Awaitable[Any]) -> Any:
-        """Waits for a coroutine in a task of its own, and gives it up at its end whether or not it lets itself be cancelled."""
+        """Waits for a coroutine in a task of its own, and gives it up at its end whether or not it
+        lets itself be cancelled.
+        """
 
         async def played() -> _Outcome:
             try:
@@ -201,15 +223,19 @@ class Watched:
             raise self._given_up(call, place)
         if task.cancelled():
             raise SystemFaultError(
-                f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task that it ran in"
+                f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task "
+                "that it ran in"
             )
         return task.result().result(call)
 
     async def _in_thread(
         self, call: Call, work: Callable[[], Any], stopped: threading.Event | None = None
     ) -> Any:
-        """Runs `work` in a daemon thread. A cancellation from outside waits for the call that it is at, which can't be undone by half;
-        `stopped` then tells the work to make no further one."""
+        """Runs `work` in a daemon thread.
+
+        A cancellation from outside waits for the call that it is at, which can't be undone by half;
+        `stopped` then tells the work to make no further one.
+        """
         loop = asyncio.get_running_loop()
         finished = asyncio.Event()
         outcome = _Outcome()
@@ -225,7 +251,8 @@ class Watched:
 
         async with _places(loop):
             call.since = time.monotonic()
-            self._state.restore()  # no thread can be made under some of what a system may have changed meanwhile
+            # Under some of what a system may have changed meanwhile, no thread can be made.
+            self._state.restore()
             thread = threading.Thread(target=play, name=f"memeval {call.system}", daemon=True)
             thread.start()
             try:
@@ -238,7 +265,7 @@ class Watched:
                 raise
             if not finished.is_set():
                 frame = sys._current_frames().get(thread.ident or 0)
-                _left_behind.append(call.told())
+                _left_behind.append(call.describe())
                 if stopped is not None:
                     stopped.set()
                 raise self._given_up(call, place_in_stack(frame, call.method, self.source))
@@ -264,7 +291,10 @@ class Watched:
 def constructed(
     build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None
 ) -> MemorySystem:
-    """The system that `build` makes, on the calling thread. Raises `SystemFaultError` for what its constructor does."""
+    """The system that `build` makes, on the calling thread.
+
+    Raises `SystemFaultError` for what its constructor does.
+    """
     call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
     with _noted(call):
         outcome = _stepped(build, timeout_s, call)
@@ -273,10 +303,12 @@ def constructed(
 
 
 def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None:
-    """Raises `SystemFaultError` for a method that was written as a generator: calling it ran nothing."""
+    """Raises `SystemFaultError` for a method that was written as a generator: calling it ran
+    nothing.
+    """
     what = "a generator" if inspect.isgenerator(value) or inspect.isasyncgen(value) else ""
     if inspect.iscoroutine(value):
-        what = "a coroutine, and is no `async` method"
+        what = "a coroutine, but is not an `async` method"
         value.close()
     if what:
         raise SystemFaultError(
@@ -328,7 +360,9 @@ def _stepped(step: Callable[[], Any], timeout_s: float | None, call: Call) -> _O
 
 
 class _Steps:
-    """A coroutine each of whose steps has an end: between two steps the loop turns, within one it stands."""
+    """A coroutine each of whose steps has an end: between two steps the loop turns, within one it
+    stands.
+    """
 
     def __init__(self, inner: Awaitable[Any], timeout_s: float | None, call: Call) -> None:
         self._inner, self._timeout_s, self._call = inner, timeout_s, call
@@ -369,7 +403,10 @@ def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
 
 @contextmanager
 def _alarm(timeout_s: float | None) -> Iterator[None]:
-    """Raises `_Overdue` in the code below once its time is over. Only the main thread can be interrupted so; elsewhere there is no end."""
+    """Raises `_Overdue` in the code below once its time is over.
+
+    Only the main thread can be interrupted so; elsewhere there is no end.
+    """
     if (
         timeout_s is None
         or threading.current_thread() is not threading.main_thread()

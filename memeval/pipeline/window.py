@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 
 ROOM = 32_000_000
-"""Characters of text that the open cases may hold together: six of LongMemEval's largest histories, sixty of the smaller."""
+"""Characters of text that the open cases may hold together: six of LongMemEval's largest histories,
+sixty of the smaller.
+"""
 
 
 class Window:
-    """Lets cases in while fewer than `limit` places are taken and their text has room; a case larger than either goes in alone."""
+    """Lets cases in while fewer than `limit` places are taken and their text has room; a case
+    larger than either goes in alone.
+    """
 
     def __init__(self, limit: int, room: int = ROOM) -> None:
         self._limit, self._room = limit, room
@@ -17,7 +21,7 @@ class Window:
         self._changed = asyncio.Event()
 
     async def enter(self, places: int, size: int = 0) -> None:
-        """Waits until a case of so many places and characters may be opened."""
+        """Waits until a case with this many places and characters may be opened."""
         while self._places >= self._limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()

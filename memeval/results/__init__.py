@@ -1,4 +1,6 @@
-"""What stages and runs leave on disk: typed rows, the records that join them, the texts that they refer to, and a run's summary."""
+"""What stages and runs leave on disk: typed rows, the records that join them, the texts that they
+refer to, and a run's summary.
+"""
 
 from memeval.results.files import (
     SEAL,

@@ -1,4 +1,4 @@
-"""Reading JSON objects of our own files into typed records: each field is checked where it enters."""
+"""Reads JSON objects of our own files into typed records: each field is checked as it enters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _USAGE_FIELDS = tuple(field.name for field in dataclass_fields(Usage))
 
 
 class Fields:
-    """The members of one JSON object, read by name and type. Every reader raises `ValueError` naming the member that does not fit."""
+    """The members of one JSON object, read by name and type.
+
+    Every reader raises `ValueError` naming the member that does not fit.
+    """
 
     def __init__(self, members: Mapping[str, Any], prefix: str = "") -> None:
         self._members, self._prefix = members, prefix
@@ -97,7 +100,9 @@ class Fields:
         return tuple(value)
 
     def ranks(self, name: str) -> tuple[int | None, ...] | None:
-        """A list of ranks from 1 on, null for what was not found; None where the list is missing or null."""
+        """A list of ranks from 1 on, null for what was not found; None where the list is missing or
+        null.
+        """
         value = self._members.get(name)
         if value is None:
             return None

@@ -1,4 +1,6 @@
-"""Writing and checking the files of results: whole or not at all, one line per row, with digests that show damage."""
+"""Writing and checking the files of results: whole or not at all, one line per row, with digests
+that show damage.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def text_digest(text: str) -> str:
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is escaped."""
+    """JSON with characters as they are; half of a surrogate pair, which UTF-8 has no bytes for, is
+    escaped.
+    """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()
@@ -64,7 +68,8 @@ _HALVES = re.compile("[\ud800-\udfff]")
 def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
     """A row as one line of JSON that any reader takes for one line and can decode.
 
-    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters, which UTF-8 can't hold, become U+FFFD.
+    Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters,
+    which UTF-8 can't hold, become U+FFFD.
     """
     line = json.dumps(row, ensure_ascii=False, separators=separators)
     if not line.isascii():
@@ -78,12 +83,17 @@ def without_halves(text: str) -> str:
 
 
 def dump_file(folder: Path) -> Path:
-    """Where what a memory extracted or wrote is listed, as JSON lines: beside the folder in which it is saved."""
+    """Where what a memory extracted or wrote is listed, as JSON lines: beside the folder in which
+    it is saved.
+    """
     return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename. Nobody but its owner may read it."""
+    """Writes a whole file or leaves the old one: temporary name, flush to disk, rename.
+
+    Nobody but its owner may read it.
+    """
     descriptor, name = mkstemp(
         prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=path.parent
     )

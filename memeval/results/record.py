@@ -1,4 +1,7 @@
-"""A record: one question of one repeat, with its answer, its verdict, its gold and its metrics. What a user reads in `records.jsonl`."""
+"""A record: one question of one repeat, with its answer, its verdict, its gold and its metrics.
+
+What a user reads in `records.jsonl`.
+"""
 
 from __future__ import annotations
 
@@ -48,17 +51,23 @@ class Record:
     hypothesis: str | None = None
     verdict: Verdict | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    """Answer and ranking metrics, made from the answer and the gold; empty where there is no answer."""
+    """Answer and ranking metrics, made from the answer and the gold; empty where there is no
+    answer.
+    """
     retrieved: tuple[RetrievedChunk, ...] | None = None
     evidence_ranks: tuple[int | None, ...] | None = None
-    """For each piece of evidence the rank of the first chunk that covers it, None where no chunk does; None without a ranking."""
+    """For each piece of evidence the rank of the first chunk that covers it, None where no chunk
+    does; None without a ranking.
+    """
     session_evidence_ranks: tuple[int | None, ...] | None = None
     context: str | None = None
     """Reference of the context as the reader saw it."""
     prompt: tuple[SentMessage, ...] = ()
     context_tokens: int | None = None
     usage: tuple[Usage, ...] = ()
-    """A usage per call of the answer and of the judge; calls that another run paid for are marked `cached`."""
+    """A usage per call of the answer and of the judge; calls that another run paid for are marked
+    `cached`.
+    """
     times: StepTimes = NO_TIMES
     finish_reason: str | None = None
     choices: tuple[str, ...] = ()
@@ -79,7 +88,9 @@ class Record:
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
-        """Positions that a reply to a question with choices was read as; None where it could not be read."""
+        """Positions that a reply to a question with choices was read as; None where it could not be
+        read.
+        """
         return self.verdict.chosen if self.verdict else None
 
     @property
@@ -90,7 +101,9 @@ class Record:
 
     @property
     def score(self) -> float | None:
-        """1.0 for a right answer, 0.0 for a wrong or abstained one, None where it could not be scored."""
+        """1.0 for a right answer, 0.0 for a wrong or abstained one, None where it could not be
+        scored.
+        """
         scored = self.status is Status.OK and self.verdict is not None
         if not scored or self.verdict is None or self.verdict.label is Label.UNSCORED:
             return None
@@ -99,7 +112,7 @@ class Record:
 
     @property
     def tries(self) -> int:
-        """Replies of the judge's model that could not be read, where the answer is unscored for it."""
+        """Replies of the judge's model that could not be read, if the answer is unscored for it."""
         if self.status is not Status.UNPARSED or self.verdict is None:
             return 0
 
@@ -148,7 +161,8 @@ class Record:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Record:
-        """Reads a line of `records.jsonl`, of an earlier version as well: only the question's id must be there.
+        """Reads a line of `records.jsonl`, of an earlier version as well: only the question's id
+        must be there.
 
         Raises `ValueError` naming a member of another type.
         """
@@ -207,7 +221,8 @@ def _list_or_none(
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a file, in its order.
 
-    Raises `OSError` where it can't be read, and `ValueError` naming file and line for a line that is not a record.
+    Raises `OSError` where it can't be read, and `ValueError` naming file and line for a line that
+    is not a record.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

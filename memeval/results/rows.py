@@ -1,6 +1,9 @@
-"""The rows that the stages leave on disk: what happened, question by question. Metrics are not among it: they are made from rows.
+"""The rows that the stages leave on disk: what happened, question by question.
 
-`from_json` is the one reader of each kind and raises `ValueError` naming the field that does not fit; `to_json` is the one writer.
+Metrics are not among it: they are made from rows.
+
+`from_json` is the one reader of each kind and raises `ValueError` naming the field that does not
+fit; `to_json` is the one writer.
 """
 
 from __future__ import annotations
@@ -16,17 +19,24 @@ from memeval.results.fields import Fields, is_count, usage_json
 Json = dict[str, Any]
 
 INGEST_PREFIX = "ingest "
-"""Ids of the rows that tell what an ingest took begin so."""
+"""Ids of the rows with what an ingest took begin so."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """How long each step took. None where the step did not happen, or its reply came from another run's cache."""
+    """How long each step took.
+
+    None where the step did not happen, or its reply came from another run's cache.
+    """
 
     answer_ms: float | None = None
-    """From the question to its answer, waits for a place at the endpoint and between retries left out."""
+    """From the question to its answer, waits for a place at the endpoint and between retries left
+    out.
+    """
     retrieval_ms: float | None = None
-    """What the system needed beside the calls of models and endpoints: search, ranking, making the context."""
+    """What the system needed beside the calls of models and endpoints: search, ranking, making the
+    context.
+    """
     model_ms: float | None = None
     """In calls of models and endpoints, waits left out."""
     place_ms: float | None = None
@@ -131,7 +141,8 @@ class AnswerRow:
     origin: str = ""
     """Key of the run that paid for it."""
     hypothesis: str | None = None
-    """The answer; of a reply that was cut or withheld, as far as it goes; None where there is none."""
+    """The answer; of a reply that was cut or withheld, as far as it goes; None where there is none.
+    """
     error: str | None = None
     """Why there is no answer that could be scored."""
     raw: str | None = None
@@ -141,9 +152,13 @@ class AnswerRow:
     retrieved: tuple[RetrievedChunk, ...] | None = None
     """What was put before the reader, best first; None where the system can't show it."""
     ranking: tuple[tuple[int, ...], ...] | None = None
-    """The whole ranking, best first: for each chunk the positions of its turns among those of the case, from 0."""
+    """The whole ranking, best first: for each chunk the positions of its turns among those of the
+    case, from 0.
+    """
     context: str | None = None
-    """Reference of the context as the reader saw it; None where the system answers without the reader."""
+    """Reference of the context as the reader saw it; None where the system answers without the
+    reader.
+    """
     prompt: tuple[SentMessage, ...] = ()
     """The messages that were sent for the answer; empty offline, where none are."""
     context_tokens: int | None = None
@@ -206,7 +221,9 @@ class AnswerRow:
 
 
 def _short(positions: tuple[int, ...]) -> int | list[int]:
-    """The positions of one chunk's turns; most chunks have one turn, and are written as its position."""
+    """The positions of one chunk's turns; most chunks have one turn, and are written as its
+    position.
+    """
     return positions[0] if len(positions) == 1 else list(positions)
 
 
@@ -366,7 +383,8 @@ class VerdictRow:
 
     @property
     def tries(self) -> int:
-        """Replies that could not be read, where the answer is unscored for it: the next pass asks for others.
+        """Replies that could not be read, where the answer is unscored for it: the next pass asks
+        for others.
 
         0 for all other rows: a choice that can't be read is what the system answered, and stays so.
         """

@@ -1,7 +1,10 @@
-"""Rows on disk, appended as soon as they exist. A killed run leaves whole rows and at most one torn one, which is dropped on reading.
+"""Rows on disk, appended as soon as they exist.
 
-Each line ends in a seal: a digest of the line and of the file's header, which tells the key. So a line that was damaged, edited, or
-carried over from the file of another key is seen, left out and counted, and the row is made again.
+A killed run leaves whole rows and at most one torn one, which is dropped on reading.
+
+Each line ends in a seal: a digest of the line and of the file's header, which tells the key. So a
+line that was damaged, edited, or carried over from the file of another key is seen, left out and
+counted, and the row is made again.
 """
 
 from __future__ import annotations
@@ -122,7 +125,8 @@ def _row(content: Json, parse: Parse[R]) -> R | None:
 
 
 class RowStore(Generic[R]):
-    """One JSON-lines file: a header, then rows with an `id`; the last row of an id is the one that counts.
+    """One JSON-lines file: a header, then rows with an `id`; the last row of an id is the one that
+    counts.
 
     Open in one process at a time: a second one waits, and then finds the first one's rows.
     """
@@ -153,7 +157,9 @@ class RowStore(Generic[R]):
 
     @property
     def dropped(self) -> int:
-        """Lines that were left out: torn, damaged, edited, of another key, or holding what no row may."""
+        """Lines that were left out: torn, damaged, edited, of another key, or holding what no row
+        may.
+        """
         return self._found.dropped
 
     @property
@@ -194,7 +200,8 @@ class RowStore(Generic[R]):
     def append(self, row: R) -> R:
         """Writes a row, whole and without secrets, before it returns; returns it as it is stored.
 
-        Raises `ValueError` for a row that could not be read again, and `StorageError` where the disk refuses; earlier rows stay.
+        Raises `ValueError` for a row that could not be read again, and `StorageError` where the
+        disk refuses; earlier rows stay.
         """
         content = _clean(row.to_json())
         try:
@@ -235,7 +242,9 @@ class RowStore(Generic[R]):
 
 
 def _clean(row: Json) -> Json:
-    """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing that looks like one."""
+    """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing
+    that looks like one.
+    """
     clean: dict[str, Any] = without_known_in(row)
     own: dict[str, Any] = {
         name: redacted_in(clean[name]) for name in ("error", "notes") if name in clean

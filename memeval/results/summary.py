@@ -1,8 +1,8 @@
 """What a finished cell leaves in its run folder, as the report and MLflow read it.
 
-A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per question and repeat),
-`hypotheses.jsonl` (a file of answers per repeat), `run.json` (a `RunSummary`), and what the publisher adds: `report.md`, `plots/`,
-`tracked.json`.
+A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per
+question and repeat), `hypotheses.jsonl` (a file of answers per repeat), `run.json` (a
+`RunSummary`), and what the publisher adds: `report.md`, `plots/`, `tracked.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from memeval.redaction import redacted_in, without_known_in
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 
 HYPOTHESES_FILE = "hypotheses.jsonl"
-"""The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it."""
+"""The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
+"""
 _RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
     "run.json",
@@ -49,7 +50,9 @@ class CategoryResult:
     """Sample standard deviation over repeats; None for one repeat."""
     ci95_low: float | None
     ci95_high: float | None
-    """95 % interval clustered by case; None where fewer than two cases have questions of the category."""
+    """95 % interval clustered by case; None where fewer than two cases have questions of the
+    category.
+    """
     token_f1: float | None
 
 
@@ -77,13 +80,19 @@ class RunSummary:
     params: Mapping[str, str | int | float | bool | None]
     """Resolved config, flattened with dots."""
     tags: Mapping[str, str]
-    """Run key, sweep, protocol, git commit and dirtiness, data sha256, prompt hashes, package versions …"""
+    """Run key, sweep, protocol, git commit and dirtiness, data sha256, prompt hashes, package
+    versions …
+    """
     metrics: Mapping[str, float | None]
-    """By the names of docs/metrics.md; None where not defined (a standard deviation of one repeat, the cost of an unknown model)."""
+    """By the names of docs/metrics.md; None where not defined (a standard deviation of one repeat,
+    the cost of an unknown model).
+    """
     categories: tuple[CategoryResult, ...]
     repeats: tuple[RepeatResult, ...]
     notes: tuple[str, ...]
-    """What a reader must know, a sentence each: cut contexts, compression that never fired, failures, unpinned data."""
+    """What a reader must know, a sentence each: cut contexts, compression that never fired,
+    failures, unpinned data.
+    """
     valid: bool
     """False where coverage is below `min_coverage`; shown wherever the cell is shown."""
     started_at: str
@@ -99,11 +108,14 @@ class RunSummary:
     """Records by status, over all repeats."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    """sha256 of the run folder's other files by name, but for what the publisher adds; empty in a run of version 0.1."""
+    """sha256 of the run folder's other files by name, but for what the publisher adds; empty in a
+    run of version 0.1.
+    """
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`."""
+    """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`.
+    """
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
@@ -112,7 +124,10 @@ class RunSummary:
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:
-        """Reads `run.json` of a run folder. Raises `OSError` where it is missing, `ValueError` where it is damaged or was edited."""
+        """Reads `run.json` of a run folder.
+
+        Raises `OSError` where it is missing, `ValueError` where it is damaged or was edited.
+        """
         try:
             content = json.loads((folder / RUN_FILE).read_bytes())
         except RecursionError as error:
@@ -142,12 +157,13 @@ class RunSummary:
         return cls(**fields)
 
     def misfits(self, folder: Path) -> list[str]:
-        """What of the run folder is not as this summary tells, a line each; nothing where all fits."""
+        """What of the run folder differs from this summary, one line each; empty where all fits."""
         found = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
                 found.append(
-                    f"{RUN_FILE} tells no digest of {name}: it is of an earlier version, or was edited"
+                    f"{RUN_FILE} holds no digest of {name}: it is of an earlier version, or was "
+                    "edited"
                 )
                 continue
             try:
@@ -163,7 +179,9 @@ class RunSummary:
 
 
 def _check_types(summary: RunSummary) -> None:
-    """Raises `TypeError` for the fields that decide what is taken or shown, where they hold another type."""
+    """Raises `TypeError` for the fields that decide what is taken or shown, where they hold another
+    type.
+    """
     texts = [
         summary.run_key,
         summary.name,
@@ -190,7 +208,7 @@ def _check_types(summary: RunSummary) -> None:
     if not all(isinstance(value, str) for value in (*texts, *digests)) or not isinstance(
         summary.valid, bool
     ):
-        raise TypeError("a text is missing")
+        raise TypeError("a string is missing")
     if not all(value is None or isinstance(value, int | float) for value in numbers):
         raise TypeError("a metric is not a number")
     if not all(isinstance(value, int) for value in counts):
@@ -202,7 +220,9 @@ def _check_types(summary: RunSummary) -> None:
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks like one."""
+    """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks
+    like one.
+    """
     clean: dict[str, Any] = without_known_in(summary)
     return {
         **clean,
@@ -211,6 +231,8 @@ def _clean(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def hypotheses_file(repeat: int) -> str:
-    """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on `hypotheses_<repeat>.jsonl`."""
+    """Name of a repeat's file of answers: `hypotheses.jsonl`, from the second repeat on
+    `hypotheses_<repeat>.jsonl`.
+    """
     stem, suffix = HYPOTHESES_FILE.split(".")
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE

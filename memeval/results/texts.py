@@ -1,9 +1,11 @@
 """Texts that rows refer to: each is stored once, under a digest of its content.
 
-A file `<answer key>.texts.jsonl` lies beside the answers. A line holds a text, or a joined text: the references of its parts and what
-stands between them. So a context of ten chunks, and the prompt around it, take ten references, and the chunks are stored once.
+A file `<answer key>.texts.jsonl` lies beside the answers. A line holds a text, or a joined text:
+the references of its parts and what stands between them. So a context of ten chunks, and the prompt
+around it, take ten references, and the chunks are stored once.
 
-The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no answer is lost by it.
+The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no
+answer is lost by it.
 """
 
 from __future__ import annotations
@@ -102,13 +104,17 @@ class Texts:
 
 
 class TextStore(Texts):
-    """A file of texts, open for writing. Its answers' file is locked for this process, so no other writes here."""
+    """A file of texts, open for writing.
+
+    Its answers' file is locked for this process, so no other writes here.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._file: int | None = None
         self._joined: dict[str, str] = {}
-        """References of what was joined, by the digest of the whole before secrets are taken out."""
+        """References of what was joined, by the digest of the whole before secrets are taken out.
+        """
 
     def __enter__(self) -> Self:
         try:
@@ -130,7 +136,9 @@ class TextStore(Texts):
                 os.truncate(self.path, size - len(rest) + rest.rfind(b"\n") + 1)
 
     def put(self, text: str) -> str:
-        """Stores a text, where it is not stored yet, and returns its reference. Known secrets are taken out of it.
+        """Stores a text, where it is not stored yet, and returns its reference.
+
+        Known secrets are taken out of it.
 
         Raises `StorageError` where the disk refuses.
         """
@@ -162,7 +170,9 @@ class TextStore(Texts):
         return ref
 
     def put_around(self, text: str, within: str) -> str:
-        """Stores a text that holds another, such as a prompt around its context, as what is before, within and after."""
+        """Stores a text that holds another, such as a prompt around its context, as what is before,
+        within and after.
+        """
         start = text.find(within) if within else -1
         if start < 0:
             return self.put(text)

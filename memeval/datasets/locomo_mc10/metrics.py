@@ -36,7 +36,9 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
 
 
 def read_pairs(records: Iterable[Record]) -> list[tuple[int, int]]:
-    """Position of the right choice and of the chosen one, of each question with one right choice whose reply could be read."""
+    """Position of the right choice and of the chosen one, of each question with one right choice
+    whose reply could be read.
+    """
     pairs = []
     for record in records:
         chosen = record.chosen or ()

@@ -39,8 +39,8 @@ def official_metrics(
     """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where
     chunks are neither turns nor sessions.
 
-    `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case. None
-    where a ranking ends before k. A ranking of turns is also measured by sessions: see
+    `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case.
+    None where a ranking ends before k. A ranking of turns is also measured by sessions: see
     `sessions_of_turns`.
     """
     if not ranking:
@@ -146,5 +146,7 @@ def official_means(records: Sequence[Record]) -> dict[str, float | None]:
 
 
 def share_right(records: Iterable[Record]) -> float | None:
-    """Share of right answers among the scored ones, whatever made them right; None where none is scored."""
+    """Share of right answers among the scored ones, whatever made them right; None where none is
+    scored.
+    """
     return mean(record.score for record in records)

@@ -225,7 +225,9 @@ class OpsEval(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """`unparsed_rate` is of the choosing replies that there are; the others are means over those that could be read."""
+        """`unparsed_rate` is of the choosing replies that there are; the others are means over
+        those that could be read.
+        """
         replies = [record for record in records if record.choices and record.verdict]
         read = [record for record in replies if _label(record) is not Label.UNSCORED]
         several = [record for record in read if record.facets["kind"] == "multiple"]
