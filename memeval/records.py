@@ -1,4 +1,7 @@
-"""The vocabulary of memeval as frozen records: what a data set holds, what a system sees, what a run stores."""
+"""The vocabulary of memeval as frozen records.
+
+What a data set holds, what a system sees, what a run stores.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,23 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
 CategoryId = int | str
-"""A question's category as the data set stores it; names are derived when a report is made."""
+"""A question's category as the data set stores it. Its name is looked up when a report is made."""
 
 
 class ChoiceLabels(StrEnum):
@@ -24,7 +42,7 @@ class ChoiceLabels(StrEnum):
 
 
 def labelled(choices: Sequence[str], labels: ChoiceLabels) -> list[str]:
-    """Choices as prompts show them, `0. text` or `A. text`, a line each."""
+    """Choices as prompts show them, `0. text` or `A. text`, one per line."""
     return [f"{labels.label(position)}. {choice}" for position, choice in enumerate(choices)]
 
 
@@ -33,13 +51,13 @@ class Turn:
     """One utterance."""
 
     turn_id: str
-    """Unique within its case, and free of anything that tells whether it is evidence."""
+    """Unique within its case. Nothing in it reveals whether the turn is evidence."""
     speaker: str
     text: str
     time: datetime | None
     """When it was said; the session's start where the data set dates sessions only."""
     caption: str | None = None
-    """Caption of an image that came with the turn, where the data set has one and the run shows it."""
+    """Caption of the turn's image, where the data set has one and the run shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +79,33 @@ class EvalQuestion:
     gold: tuple[str, ...]
     """Accepted answers; empty where the right answer is a refusal."""
     evidence: tuple[str, ...] = ()
-    """Ids of the turns that hold the answer, repaired and unique; empty where the data set names none."""
+    """Ids of the turns that hold the answer, repaired and unique.
+
+    Empty where the data set names none.
+    """
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
-    """What there is to choose from, in the order in which it is shown; empty where the answer is given in words."""
+    """What there is to choose from, in the order in which it is shown.
+
+    Empty where the answer is given in words.
+    """
     right_choices: tuple[int, ...] = ()
     """Positions of the right ones, from 0, ascending."""
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
     multi_select: bool = False
     """Whether more than one may be chosen."""
     answerable: bool = True
-    """False where the right behaviour is to say that the conversation does not tell."""
+    """False where the right answer is that the conversation does not say."""
     instruction: str = ""
-    """What the data set's task asks for beside the question, shown to the reader below it; nothing is searched for by it."""
+    """What the data set's task asks for beside the question.
+
+    The reader sees it below the question. The search does not use it.
+    """
     facets: Mapping[str, str] = field(default_factory=dict)
-    """Further groups that the question counts in, by facet: `{"ability": "TR"}`; each is reported like a category."""
+    """Further groups that the question counts in, by facet: `{"ability": "TR"}`.
+
+    Each is reported like a category.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +116,19 @@ class EvalCase:
     sessions: tuple[Session, ...]
     questions: tuple[EvalQuestion, ...]
     speakers: tuple[str, ...] = ()
-    """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b); empty where it has none."""
+    """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b).
+
+    Empty where it has none.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryChunk:
-    """The unit that is ingested."""
+    """A piece of the conversation, as a system ingests it."""
 
     chunk_id: str
     content: str
-    """What was said, one `speaker: text` line a turn, without a date."""
+    """What was said, one line `speaker: text` per turn, without a date."""
     time: datetime | None
     session_id: str
     turn_ids: tuple[str, ...]
@@ -103,11 +136,15 @@ class MemoryChunk:
 
     @property
     def text(self) -> str:
-        """What every system shows its reader: the date, where there is one, before the content."""
+        """What every system shows its reader: the content, after its date where there is one."""
         return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
 
     def indexed(self, *, date: bool = False) -> str:
-        """What it is searched by. Without the date, what is said twice is embedded once, whenever and in whichever case it was said."""
+        """What it is searched by.
+
+        Without the date, what is said twice has one vector, whenever and in whichever case it
+        was said.
+        """
         return self.text if date else self.content
 
 
@@ -126,7 +163,7 @@ class Query:
 
     @property
     def shown(self) -> str:
-        """The question with its instruction and its choices, for a system that puts it into words of its own."""
+        """The question with its instruction and its choices, for a system's own prompts."""
         return "\n".join(
             [
                 self.text,
@@ -145,16 +182,16 @@ class OracleQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """One unit that a system found for a query."""
+    """One chunk that a system found for a query."""
 
     text: str
     """As shown to the reader, date included."""
     turn_ids: tuple[str, ...]
-    """Turns that the unit covers; empty where the system can't tell."""
+    """Turns that the chunk covers; empty where the system can't say."""
     score: float | None = None
     """Higher is better; comparable within one query only."""
     time: datetime | None = None
-    """When it was said; None where the system can't tell."""
+    """When it was said; None where the system can't say."""
 
 
 class Role(StrEnum):
@@ -168,7 +205,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that one or more calls of one role and model moved. `None` means that nobody said, which is not zero."""
+    """Tokens that one or more calls of one role and model moved.
+
+    `None` means that the provider did not say, which is not zero.
+    """
 
     role: Role
     model: str
@@ -193,12 +233,18 @@ class Answer:
     text: str
     """The final answer: what the judge sees."""
     retrieved: tuple[Retrieved, ...] | None = None
-    """What was put before the reader, best first, at most top_k units (a compression window aside); None where the system can't show it."""
+    """What was put before the reader, best first.
+
+    At most `top_k` chunks, beside those of a compression window. None where the system can't
+    show it.
+    """
     ranking: tuple[tuple[str, ...], ...] | None = None
-    """Turn ids of each unit, in the order in which the system ranks them and as deep as it can tell, for retrieval metrics; None where it
-    exposes no ranking."""
+    """Turn ids of each chunk, best first, as deep as the system ranks them.
+
+    Retrieval metrics are made from it. None where the system exposes no ranking.
+    """
     raw: str | None = None
-    """The reader's whole reply where it is more than the final answer (chain of thought)."""
+    """The reader's whole reply where it holds more than the final answer (chain of thought)."""
     context_tokens: int | None = None
     """Tokens of the context that the reader saw, counted offline."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -207,14 +253,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class IngestHealth:
-    """What became of the units that a memory was given."""
+    """What became of the chunks that a memory was given."""
 
     asked: int
-    """Units that went in."""
+    """Chunks that went in."""
     stored: int
-    """Units of which all went well, whether or not there was anything in them to keep."""
+    """Chunks that were stored whole, whether or not there was anything in them to keep."""
     lost: int
-    """Units of which something was lost: a call that failed, a reply that could not be read, a vector that was never made."""
+    """Chunks of which something was lost.
+
+    A call failed, a reply could not be read, or a vector was never made.
+    """
 
     @property
     def lost_share(self) -> float:
@@ -222,11 +271,11 @@ class IngestHealth:
         return self.lost / self.asked if self.asked else 0.0
 
     @property
-    def told(self) -> str:
-        """In words: `ingest lost 3 of 419 units (0.7 %)`."""
-        return f"ingest lost {self.lost:,} of {self.asked:,} units ({self.lost_share:.1%})".replace(
-            "%", " %"
-        )
+    def summary(self) -> str:
+        """In words: `ingest lost 3 of 419 chunks (0.7 %)`."""
+        share = f"{100 * self.lost_share:.1f} %"
+
+        return f"ingest lost {self.lost:,} of {self.asked:,} chunks ({share})"
 
 
 class Label(StrEnum):
@@ -235,7 +284,7 @@ class Label(StrEnum):
     CORRECT = "correct"
     WRONG = "wrong"
     ABSTAINED = "abstained"
-    """Answered with a refusal where an answer was due: not right, and not a wrong answer either."""
+    """Refused where an answer was due: not right, and not a wrong answer either."""
     UNSCORED = "unscored"
 
 
@@ -249,12 +298,16 @@ class Verdict:
     """In [0, 1]; None where unscored."""
     reason: str = ""
     chosen: tuple[int, ...] | None = None
-    """Positions that a reply to a question with choices was read as; None where it could not be read, and for answers in words."""
+    """Positions that a reply to a question with choices was read as.
+
+    None where it could not be read, and for answers in words.
+    """
     votes: tuple[Label, ...] = ()
-    """What each judging came to where the answer was judged several times."""
+    """The result of each judging, where the answer was judged several times."""
     tries: int = 0
-    """Replies of a model that could not be read; where the verdict is unscored, the next pass asks
-    beyond them.
+    """Replies of a model that could not be read.
+
+    Where the verdict is unscored, the next pass asks beyond them.
     """
 
 
@@ -265,7 +318,10 @@ class Status(StrEnum):
     INGEST_FAILED = "ingest_failed"
     ANSWER_FAILED = "answer_failed"
     ANSWER_CUT = "answer_cut"
-    """The model's reply was cut at its limit of tokens: what it holds is not the whole answer, and is not judged."""
+    """The model's reply was cut at its limit of tokens.
+
+    What it holds is not the whole answer, and is not judged.
+    """
     ANSWER_FILTERED = "answer_filtered"
     """The provider's filter withheld the reply, or a part of it."""
     JUDGE_FAILED = "judge_failed"
@@ -273,7 +329,12 @@ class Status(StrEnum):
 
 
 def format_time(time: datetime) -> str:
-    """A time as systems, prompts and reports show it: `1:56 pm on 8 May 2023`, in English whatever the locale."""
-    months = "January February March April May June July August September October November December".split()
+    """A time as systems, prompts and reports show it: `1:56 pm on 8 May 2023`.
+
+    It is in English whatever the locale.
+    """
+    hour = time.hour % 12 or 12
     half = "am" if time.hour < 12 else "pm"
-    return f"{time.hour % 12 or 12}:{time.minute:02d} {half} on {time.day} {months[time.month - 1]} {time.year}"
+    month = MONTHS[time.month - 1]
+
+    return f"{hour}:{time.minute:02d} {half} on {time.day} {month} {time.year}"

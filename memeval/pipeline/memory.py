@@ -216,7 +216,7 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
 def _check_loss(health: IngestHealth, most: float) -> None:
     if health.lost_share > most:
         raise IngestLossError(
-            f"{health.told}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
+            f"{health.summary}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
         )
 
 

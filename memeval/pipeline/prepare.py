@@ -91,7 +91,7 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
     for trouble in filter(None, (memory.unsaved, await memory.close())):
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
     if memory.health.lost:
-        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.told}")
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.summary}")
     prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
     if not memory.found:
         prepared.usages += memory.usage

@@ -380,7 +380,7 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         lost=sum(health.lost for health in healths),
     )
     yield (
-        f"{total.told}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
+        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
         "less than was said."
     )
 

@@ -289,10 +289,10 @@ def test_a_reply_of_no_use_is_asked_for_once_more(
 @pytest.mark.parametrize(
     ("asked_for", "lost", "told"),
     [
-        (419, 3, "ingest lost 3 of 419 units (0.7 %)"),
-        (0, 0, "ingest lost 0 of 0 units (0.0 %)"),
-        (1200, 1200, "ingest lost 1,200 of 1,200 units (100.0 %)"),
+        (419, 3, "ingest lost 3 of 419 chunks (0.7 %)"),
+        (0, 0, "ingest lost 0 of 0 chunks (0.0 %)"),
+        (1200, 1200, "ingest lost 1,200 of 1,200 chunks (100.0 %)"),
     ],
 )
 def test_health_in_words(asked_for: int, lost: int, told: str) -> None:
-    assert IngestHealth(asked_for, asked_for - lost, lost).told == told
+    assert IngestHealth(asked_for, asked_for - lost, lost).summary == told
