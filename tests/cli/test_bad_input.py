@@ -392,8 +392,6 @@ def test_a_run_that_asks_nothing_is_a_mistake_and_no_result(tmp_path: Path) -> N
     file.write_text(json.dumps([{**CASE, "qa": []}]), encoding="utf-8")
     done = memeval(tmp_path, f"dataset.path={file}", "tracking=none")
     assert done.status == 2
-    assert (
-        "memeval: dataset=demo asks nothing under these settings: no question is left" in done.err
-    )
+    assert "memeval: dataset=demo: no questions are left under these settings" in done.err
     assert "Traceback" not in done.err
     assert not list(tmp_path.glob("outputs/runs/*"))

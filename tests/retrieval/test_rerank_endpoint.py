@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config.paths import cache_dir
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
@@ -353,7 +353,7 @@ def test_a_failing_endpoint_fails_the_question(server: RerankDouble) -> None:
 
 
 def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
-    config = composed(
+    config = compose_config(
         [
             "llm=openai",
             f"llm.base_url={server.base_url}",
