@@ -12,7 +12,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -413,24 +413,17 @@ def test_a_verdict_of_another_answer_is_made_again(
     """The answers are lost, and others come in their place: verdicts of the lost ones say nothing
     about them.
     """
+    from memeval.results import AnswerRow
+    from memeval.results.rows import answer_or_ingest
     from memeval.results.store import read_rows, sealed_line
 
     file = home.file("answers")
     header = {"answer": home.keys["answer"], "seed": 0}
-    rows = read_rows(file.read_bytes(), header).rows
+    rows = read_rows(file.read_bytes(), header, answer_or_ingest).rows
     for row in rows.values():
-        if "hypothesis" in row:
-            file.write_bytes(
-                file.read_bytes()
-                + sealed_line(
-                    header,
-                    {
-                        **row,
-                        "hypothesis": "something else entirely",
-                        "metrics": dict.fromkeys(row["metrics"], 0.0),
-                    },
-                )
-            )
+        if isinstance(row, AnswerRow):
+            other = replace(row, hypothesis="something else entirely")
+            file.write_bytes(file.read_bytes() + sealed_line(header, other.to_json()))
     shutil.rmtree(home.path / "outputs" / "runs" / home.keys["run"])
 
     assert run(home.path, environment, CELL) == 0

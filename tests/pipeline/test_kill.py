@@ -105,9 +105,10 @@ def test_a_torn_line_is_dropped_and_made_anew(
 ) -> None:
     with ScriptedEndpoint(port=port) as endpoint:
         memeval(*arguments(endpoint))
-        (answers,) = (tmp_path / "outputs" / "answers").glob("*.jsonl")
-        content = answers.read_bytes()
-        answers.write_bytes(content[:-40])
+        files = sorted((tmp_path / "outputs" / "answers").glob("*.jsonl"))
+        assert len(files) == 2, "the answers, and the texts that they refer to"
+        for file in files:
+            file.write_bytes(file.read_bytes()[:-40])
         (run,) = (tmp_path / "outputs" / "runs").glob("*/run.json")
         run.unlink()
         calls = endpoint.count()

@@ -6,69 +6,75 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_records import record, verdict
 
 from memeval.errors import StorageError
 from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
 from memeval.pipeline.memory import compression_points
 from memeval.pipeline.reader import final_answer
 from memeval.pipeline.window import Window
+from memeval.records import Label, Status
+from memeval.results import AnswerRow, Record
 from memeval.results.store import RowStore
 
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
 
 
-@given(
-    st.lists(
-        st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3),
-        min_size=1,
-        max_size=8,
-    ),
-    st.data(),
-)
+def store_at(path: Path) -> RowStore[AnswerRow]:
+    return RowStore(path, {}, AnswerRow.from_json)
+
+
+def row(question_id: str, text: str = "x") -> AnswerRow:
+    return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=8), st.data())
 def test_whatever_the_file_is_cut_to_whole_rows_survive(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "rows.jsonl"
-    with RowStore(path, {}) as store:
-        for number, row in enumerate(rows):
-            store.append({**row, "id": str(number)})
+    with store_at(path) as store:
+        for number, text in enumerate(texts):
+            store.append(row(str(number), text))
     content = path.read_bytes()
     cut = data.draw(st.integers(0, len(content)))
     path.write_bytes(content[:cut])
     whole = max(0, content[:cut].count(b"\n") - 1)
-    with RowStore(path, {}) as store:
+    with store_at(path) as store:
         assert list(store.rows) == [str(number) for number in range(whole)]
-        store.append({"id": "more"})
-    with RowStore(path, {}) as store:
+        store.append(row("more"))
+    with store_at(path) as store:
         assert "more" in store.rows
         assert store.dropped == 0
 
 
 def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
-    with RowStore(tmp_path / "r.jsonl", {}) as store:
-        store.append({"id": "q", "status": "answer_failed"})
-        store.append({"id": "q", "status": "ok"})
-    with RowStore(tmp_path / "r.jsonl", {}) as store:
-        assert store.rows["q"]["status"] == "ok"
+    with store_at(tmp_path / "r.jsonl") as store:
+        store.append(AnswerRow(id="q", status=Status.ANSWER_FAILED, error="no reply"))
+        store.append(row("q"))
+    with store_at(tmp_path / "r.jsonl") as store:
+        assert store.rows["q"].status is Status.OK
 
 
 def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    path.write_text('{"header": {}}\n{"id": "a"}\n{"id": \n{"id": "b"}\n[1]\n', encoding="utf-8")
-    with RowStore(path, {}) as store:
+    sound = '{"id": "ID", "status": "ok", "hypothesis": "x"}'
+    lines = ['{"header": {}}', sound.replace("ID", "a"), '{"id": ', sound.replace("ID", "b"), "[1]"]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with store_at(path) as store:
         assert list(store.rows) == ["a", "b"]
         assert store.dropped == 2
 
 
 def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError), RowStore(tmp_path / "file" / "r.jsonl", {}):
+    with pytest.raises(StorageError), store_at(tmp_path / "file" / "r.jsonl"):
         pass
 
 
@@ -146,32 +152,23 @@ def test_a_window_bounds_the_text_that_is_open_and_lets_a_larger_case_in_alone()
     assert asyncio.run(play()) == ["a", "b", "c", "d"]
 
 
-def record(
-    label: str | None, category: int = 4, case: str = "c1", number: int = 0
-) -> dict[str, Any]:
-    return {
-        "question_id": f"{case}/q{number}",
-        "case_id": case,
-        "category": category,
-        "category_name": {4: "single_hop", 5: "adversarial"}[category],
-        "status": "ok" if label else "answer_failed",
-        "verdict": {"judge": "keyword", "label": label, "score": None, "reason": ""}
-        if label
-        else None,
-        "metrics": {"token_f1": 1.0 if label == "correct" else 0.0} if label else {},
-        "hypothesis": "x" if label else None,
-        "answerable": category != 5,
-        "facets": {},
-        "evidence_ranks": None,
-        "session_evidence_ranks": None,
-        "context_tokens": None,
-        "usage": [],
-        "times": {},
-    }
+def judged(label: str | None, category: int = 4, case: str = "c1", number: int = 0) -> Record:
+    f1 = 1.0 if label == "correct" else 0.0
+    return record(
+        question_id=f"{case}/q{number}",
+        case_id=case,
+        category=category,
+        category_name={4: "single_hop", 5: "adversarial"}[category],
+        status=Status.OK if label else Status.ANSWER_FAILED,
+        verdict=verdict(Label(label)) if label else None,
+        metrics={"token_f1": f1} if label else {},
+        hypothesis="x" if label else None,
+        answerable=category != 5,
+    )
 
 
 def test_nothing_measured_is_none_and_never_zero() -> None:
-    metrics = measure_repeat([record(None), record(None, number=1)], [], HEADLINE)
+    metrics = measure_repeat([judged(None), judged(None, number=1)], [], HEADLINE)
     assert metrics["accuracy"] is None
     assert metrics["token_f1"] is None
     assert metrics["coverage"] == 0.0
@@ -181,10 +178,10 @@ def test_nothing_measured_is_none_and_never_zero() -> None:
 
 def test_category_5_never_enters_accuracy() -> None:
     rows = [
-        record("correct"),
-        record("wrong", number=1),
-        record("correct", 5, number=2),
-        record("correct", 5, number=3),
+        judged("correct"),
+        judged("wrong", number=1),
+        judged("correct", 5, number=2),
+        judged("correct", 5, number=3),
     ]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["accuracy"] == 0.5
@@ -193,24 +190,24 @@ def test_category_5_never_enters_accuracy() -> None:
 
 
 def test_abstained_is_not_right_and_unscored_is_in_no_mean() -> None:
-    rows = [record("correct"), record("abstained", number=1), record("unscored", number=2)]
+    rows = [judged("correct"), judged("abstained", number=1), judged("unscored", number=2)]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["accuracy"] == 0.5
     assert metrics["coverage"] == pytest.approx(2 / 3)
 
 
 def test_one_repeat_has_no_deviation_and_equal_ones_have_none_either() -> None:
-    rows = [record("correct"), record("wrong", case="c2", number=1)]
+    rows = [judged("correct"), judged("wrong", case="c2", number=1)]
     one = measure_repeat(rows, [], HEADLINE)
     assert measure_cell([one], rows, HEADLINE)["accuracy_std"] is None
     assert measure_cell([one, one], rows, HEADLINE)["accuracy_std"] == 0.0
 
 
 def test_intervals_need_two_cases() -> None:
-    rows = [record("correct", number=n) for n in range(3)] + [record("wrong", number=9)]
+    rows = [judged("correct", number=n) for n in range(3)] + [judged("wrong", number=9)]
     assert measure_cell([{}], rows, HEADLINE)["accuracy_ci95_low"] is None
     assert (
-        measure_cell([{}], [*rows, record("wrong", case="c2", number=1)], HEADLINE)[
+        measure_cell([{}], [*rows, judged("wrong", case="c2", number=1)], HEADLINE)[
             "accuracy_ci95_low"
         ]
         is not None
@@ -228,7 +225,7 @@ def test_percentiles() -> None:
     [
         ('{"question_id": "c/q0", "hypothesis": "\\ud800"}', "surrogate"),
         ("[" * 100_000, "not JSON"),
-        ('{"question_id": "c/q0", "hypothesis": true}', "no text"),
+        ('{"question_id": "c/q0", "hypothesis": true}', "must be a string"),
         ('{"question_id": 3, "hypothesis": "x"}', "question_id"),
         ('{"question_id": "c/q0"}', "hypothesis is missing"),
         ("", "is empty"),
@@ -245,7 +242,7 @@ def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str)
 
 
 def test_what_was_chosen_is_no_refusal_and_no_answer_in_words() -> None:
-    chosen = {**record("correct", category=5), "choices": ["a", "b"]}
-    metrics = measure_repeat([{**record("correct"), "choices": ["a", "b"]}, chosen], [], HEADLINE)
+    rows = [replace(judged("correct", category), choices=("a", "b")) for category in (4, 5)]
+    metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["abstention_rate"] is None and metrics["abstention_rate/unanswerable"] is None
     assert metrics["accuracy"] == 1.0

@@ -73,7 +73,10 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     assert made_again(checkout) == {"answer", "judge", "figures"}
 
     edit(checkout, "datasets/locomo/metrics.py")
-    assert made_again(checkout) == {"answer", "judge", "figures"}
+    assert made_again(checkout) == {"judge", "figures"}, "a metric makes no answer again"
+
+    edit(checkout, "metrics/retrieval.py")
+    assert made_again(checkout) == {"figures"}, "what no judge reads makes the figures alone again"
 
     edit(checkout, "judges/keyword.py")
     assert made_again(checkout) == {"judge", "figures"}
