@@ -120,6 +120,7 @@ class Run:
                     "text": texts.get(chunk.text) if texts else None,
                 }
                 rows.append(row)
+
         return pd.DataFrame(rows, columns=columns)
 
     def context(self, question_id: str, repeat: int = 0) -> str | None:
@@ -160,12 +161,14 @@ class Run:
                 rows += [
                     {"case_id": case_id, "repeat": number, **item} for item in _json_lines(path)
                 ]
+
         return pd.DataFrame(rows)
 
     def _record(self, question_id: str, repeat: int) -> Record:
         for record in self._records:
             if record.question_id == question_id and record.repeat == repeat:
                 return record
+
         raise unknown("question", question_id, (record.question_id for record in self._records))
 
     def _texts(self, seed: int) -> Texts | None:
@@ -180,6 +183,7 @@ class Run:
             ]
             path = outputs_dir() / "answers" / f"{keys[0]}.jsonl" if keys else None
             self._texts_by_seed[seed] = Texts(texts_file(path)) if path else None
+
         return self._texts_by_seed[seed]
 
     @cached_property
@@ -281,6 +285,7 @@ def load_run(which: str | Path) -> Run:
     folder = Path(which)
     if not (folder / RUN_FILE).is_file():
         folder = _folder_of(str(which))
+
     try:
         return Run(folder, RunSummary.read(folder))
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -294,6 +299,7 @@ def _folder_of(key: str) -> Path:
         raise UserError(
             f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}"
         )
+
     if not matching:
         raise unknown("run", key, folders)
 
@@ -317,12 +323,14 @@ def load_runs(
     runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]
     if sweep is not None:
         runs = [run for run in runs if run.summary.sweep == sweep]
+
     if dataset is not None:
         name = current_name("dataset", dataset)
         runs = [run for run in runs if _dataset_name(run) == name]
 
     if earliest is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= earliest]
+
     return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
 
 
@@ -343,6 +351,7 @@ def _readable(folder: Path) -> Run | None:
         datetime.fromisoformat(summary.finished_at)
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
     return Run(folder, summary)
 
 
@@ -379,6 +388,7 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
 
         if "name" in value:
             overrides.append(f"{name}={_value(value['name'])}")
+
         fields = {field: inner for field, inner in value.items() if field != "name"}
         overrides += [f"{name}.{field}={_value(inner)}" for field, inner in fields.items()]
 

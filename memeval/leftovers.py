@@ -84,6 +84,7 @@ def is_left(name: str, path: Path) -> bool:
     """Whether the process that `name` tells is gone. Where it tells none, whether `path` is old."""
     if not name:
         return _is_old(path)
+
     number, _, began = name.partition("-")
     start = _start_time(int(number))
     return start != began if began else start == GONE

@@ -29,6 +29,7 @@ def make_folder(folder: Path) -> Path:
     for path in (folder, *folder.parents):
         if path.exists():
             break
+
         missing.append(path)
 
     for path in reversed(missing):

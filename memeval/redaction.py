@@ -79,6 +79,7 @@ def keep_secret(value: str | None) -> None:
     for secret in _spellings(value or ""):
         if len(secret) < SHORTEST or secret.lower() in _PLACEHOLDERS:
             continue
+
         for form in _forms_of(secret):
             _remember(form)
 
@@ -110,6 +111,7 @@ def keep_environment() -> None:
     for name, value in os.environ.items():
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
             keep_secret(value)
+
         keep_address(value)
 
 
@@ -118,9 +120,11 @@ def redacted(text: str) -> str:
     text = without_known(text)
     if "://" in text:
         text = _ADDRESS.sub(_without_user, text)
+
     text = _cut(text, _KEY.finditer(text))
     for pattern in (_TOKEN, _VALUE):
         text = _cut(text, pattern.finditer(_lower(text)))
+
     return text
 
 
@@ -165,17 +169,20 @@ def without_userinfo(address: str) -> str:
     place = rest.partition("?")[0].partition("#")[0]
     if "@" in place:
         place = place.rpartition("@")[2]
+
     return f"{scheme}://{place}"
 
 
 def _map_strings(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
+
     if isinstance(value, Mapping):
         return {
             (change(name) if isinstance(name, str) else name): _map_strings(item, change)
             for name, item in value.items()
         }
+
     if isinstance(value, list | tuple):
         return [_map_strings(item, change) for item in value]
 
@@ -201,6 +208,7 @@ def _unwrap(token: str) -> Iterator[str]:
         plain = base64.b64decode(token, validate=True).decode()
     except ValueError:
         return
+
     yield plain
     yield plain.partition(":")[2]
 
@@ -303,6 +311,7 @@ def _without_user(match: re.Match[str]) -> str:
     places = match[0].split("://")[1:]
     if len(places) > MOST_ADDRESSES and "@" in match[0]:
         return f"://{REDACTED}"
+
     return "://".join(["", *map(_place_of, places)])
 
 
@@ -327,6 +336,7 @@ def _random(text: str) -> bool:
     """
     if _MIXED.search(text) or _LONG_RUN.search(text):
         return True
+
     return bool(_DIGIT.search(text) and _LETTER.search(text))
 
 
@@ -341,4 +351,5 @@ def place_of(address: str) -> str:
         parts = urlsplit(address)
     except ValueError:
         return ""
+
     return parts.netloc.rpartition("@")[2]

@@ -20,6 +20,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
+
     return "".join(_escape(character) for character in text)
 
 
@@ -35,4 +36,5 @@ def one_line(value: object, limit: int = 200) -> str:
 def _escape(character: str) -> str:
     if character in _KEPT or unicodedata.category(character) not in _ODD_CATEGORIES:
         return character
+
     return character.encode("unicode_escape").decode("ascii")

@@ -71,6 +71,7 @@ def complete_cell(
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
+
     publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:

@@ -39,6 +39,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     except Exception as error:
         if is_about_configs(error):
             raise explain(error) from error
+
         raise
 
     check_choices(config, overrides)

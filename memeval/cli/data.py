@@ -38,6 +38,7 @@ def data(arguments: Sequence[str]) -> int:
     if chosen.action == "list":
         for info in DATASETS.values():
             print(describe(info))
+
         return 0
 
     name = current_name("dataset", chosen.name)
@@ -45,6 +46,7 @@ def data(arguments: Sequence[str]) -> int:
         from memeval.cli.data_stats import show_stats
 
         return show_stats(name, chosen.settings)
+
     if chosen.action == "make":
         from memeval.cli.data_make import make
 
@@ -57,6 +59,7 @@ def data(arguments: Sequence[str]) -> int:
         raise UserError(f"--max-bytes must be at least 1, not {chosen.max_bytes}")
     if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
         raise UserError("--sha256 must be 64 hexadecimal digits")
+
     if chosen.sha256 is not None and (info.sha256 or info.files):
         raise UserError(
             f"--sha256 is not needed: '{info.name}' has a registered sha256",
@@ -91,6 +94,7 @@ def parser() -> Parser:
         own.add_argument("name")
         if action == "make":
             own.add_argument("file")
+
         if action == "fetch":
             own.add_argument(
                 "--max-bytes",
@@ -135,6 +139,7 @@ def _whereabouts(info: DatasetInfo) -> str:
             (excerpt for excerpt in info.excerpts if path == data_dir() / excerpt.file), None
         )
         return f"  here:     {path}" + (f" (an excerpt: {part.what})" if part else "")
+
     if info.by_hand and info.url is None and not any(file.url for file in info.files):
         return f"  not here: {info.by_hand}"
 
@@ -151,16 +156,19 @@ def _size(info: DatasetInfo) -> str:
         size = f"{info.size_bytes:,} bytes"
     else:
         size = "not registered" if info.url else "small"
+
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 
 def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
     if (info.url is not None and (info.sha256 or limits.sha256)) or info.files:
         print(f"{info.name}: licence {info.licence}. {info.citation}")
+
     path = fetch(info, data_dir(), _show, limits)
     checked = f"sha256 {info.sha256}, as registered"
     if not info.sha256:
         checked = f"sha256 {limits.sha256}, as given with --sha256; unpinned: none is registered"
+
     print(f"{path}" if info.files else f"{path}: {checked}")
 
     return 0
@@ -185,8 +193,10 @@ def _verify(info: DatasetInfo) -> int:
 
     for line in (*verified.problems, *verified.notes):
         print(f"  {line}")
+
     for repair in verified.repairs:
         print(f"  repaired: {repair}")
+
     print(_outcome(info, verified.right, verified.excerpt))
 
     return 0 if verified.right else 1
@@ -203,4 +213,5 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
         return "unpinned: no digest is registered to compare it with"
     if has_adapter(info.name):
         return "right"
+
     return "present; no digest is registered to compare it with"

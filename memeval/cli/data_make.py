@@ -20,6 +20,7 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
             f"data set '{name}' can't be written as a file: it is neither generated nor derived",
             f"these can:  {', '.join(writable())}",
         )
+
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
 
@@ -27,6 +28,7 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     try:
         with temporary.open("w", encoding="utf-8") as file:
             cases, questions = dataset.write(file)
+
         temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
@@ -36,6 +38,7 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     print(f"{path}: {cases:,} cases, {questions:,} questions, {path.stat().st_size:,} bytes")
     for note in dataset.notes():
         print(f"  {note}")
+
     print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
 
     return 0

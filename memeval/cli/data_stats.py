@@ -37,6 +37,7 @@ def show_stats(name: str, words: Sequence[str]) -> int:
     print()
     for line in [*below(dataset, stats, names), *dict.fromkeys((*loaded.notes, *dataset.notes()))]:
         print(line)
+
     return 0
 
 
@@ -51,6 +52,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN)
     for index, title in enumerate(titles):
         table.add_column(Text(printable(title)), justify="right" if index else "left")
+
     for line in lines:
         table.add_row(
             *(Text(printable(redacted(cell))) for cell in line),

@@ -64,6 +64,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     }
     if only_listed:
         config.system["only_listed"] = True
+
     repeated = [
         current_override(word)
         for word in arguments

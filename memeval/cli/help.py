@@ -42,9 +42,11 @@ def print_help() -> None:
     print("\nFields (field=value):\n")
     for field in _fields(conf_dir() / "config.yaml"):
         print(f"    {field}")
+
     print("\nSweeps (-m +sweep=name):\n")
     for sweep in sorted(sweeps_dir().glob("*.yaml")):
         print(f"    {sweep.stem:<16} {_summary(sweep)}")
+
     print("\nHydra's own options:  python -m memeval --hydra-help")
 
 

@@ -59,11 +59,13 @@ def _unreadable(text: str) -> UserError | None:
             f"'{several}' has several values, but a single run takes one",
             f"to compare them:  python -m memeval -m {several}",
         )
+
     if match := _NO_OVERRIDE.search(text):
         return UserError(
             f"'{match['text']}' can't be read as group=option or field=value",
             "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\"",
         )
+
     if "Unsupported item value in defaults" in text:
         return UserError(
             "an option in the defaults list of a config file is a number",
@@ -96,6 +98,7 @@ def _no_option(group: str, option: str, known: list[str]) -> UserError:
             f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
             f"not '{option}'"
         )
+
     if group == "cell":
         ranges = [f"+cell={sweep}-1 to {sweep}-{count}" for sweep, count in counted_cells().items()]
         return UserError(

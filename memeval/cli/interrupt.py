@@ -72,6 +72,7 @@ class _Keys:
 
                 if pressed > 1:
                     end_now()
+
                 tell()
 
 
@@ -152,9 +153,11 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         if _keys is not None:
             _keys.cancel = cancel
+
         _drive(loop, task)
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
+
         if task.cancelled():
             raise WorldError(
                 "the system cancelled the run: it cancelled tasks that are not its own"
@@ -164,6 +167,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     finally:
         if _keys is not None:
             _keys.cancel = None
+
         _wind_up(loop)
         asyncio.set_event_loop(None)
 
@@ -202,9 +206,11 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
+
     with suppress(RuntimeError, SystemExit):
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=WIND_UP_S))
+
         loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), WIND_UP_S))
 
     with suppress(TimeoutError, RuntimeError):

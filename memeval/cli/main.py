@@ -50,6 +50,7 @@ def run_command(arguments: list[str]) -> int:
         name, rest = _split_command(arguments)
         if name != "data":  # data sets are public, and may be shared on a machine
             private_umask()
+
         module, _, function = COMMANDS[name].partition(":")
         command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
         return command(rest)
@@ -101,5 +102,7 @@ def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
             raise unknown("command", arguments[0], COMMANDS)
+
         return arguments[0], arguments[1:]
+
     return "run", arguments

@@ -33,6 +33,7 @@ def prepare(arguments: Sequence[str]) -> int:
     cell = open_cell(compose_config(arguments), "")
     with progress_for(f"prepare {cell.name}") as progress:
         done = run_loop(prepare_cell(cell, progress))
+
     calls = sum(usage.calls for usage in done.usages)
     cost = total_cost_usd(done.usages, billed=True)
     print(f"memories: {', '.join(f'{count} {what}' for what, count in done.counts.items())}")
@@ -46,8 +47,11 @@ def prepare(arguments: Sequence[str]) -> int:
 
     if done.counts["built"] or done.counts["found"]:
         print(f"below: {done.folder}")
+
     for note in done.notes:
         print(f"note: {note}", file=sys.stderr)
+
     for failure in done.failures:
         print(f"failed: {failure}", file=sys.stderr)
+
     return 1 if done.failures else 0

@@ -128,6 +128,7 @@ class Bars:
         assert self._bars is not None
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", reused="")
+
         task = self._bars.tasks[self._tasks[stage]]
         self._bars.update(task.id, total=(task.total or 0) + count)
 

@@ -142,6 +142,7 @@ class Publisher:
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
             raise EOFError("no answer")
+
         return result_of(json.loads(line))
 
     def send(self, request: Mapping[str, Any]) -> None:
@@ -180,6 +181,7 @@ class Publisher:
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.close()
+
         try:
             process.wait(CLOSING_S)
         except subprocess.TimeoutExpired:
@@ -209,6 +211,7 @@ def result_of(answer: Mapping[str, Any]) -> PublishResult:
     """What the answer to a request says. Raises TypeError where it is not one."""
     if not answer["ok"]:
         return PublishResult(error=answer["error"])
+
     return PublishResult(**{name: value for name, value in answer.items() if name != "ok"})
 
 
@@ -325,6 +328,7 @@ def warm(request: Mapping[str, Any]) -> None:
             from memeval.report.plots import warm_up
 
             warm_up()
+
         if request["track"]:
             from memeval.tracking.store import prepare_store
 

@@ -73,6 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if is_about_configs(error):
             raise explain(error) from error
+
         raise
     except KeyboardInterrupt:
         interrupted = True
@@ -86,6 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
+
     if failures:
         return max(failure.status for failure in failures)
 
@@ -242,11 +244,13 @@ def show_comparison(*, plots: bool = True) -> None:
     summaries, console = read_summaries(), Console(file=output)
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
+
     groups = by_dataset(summaries)
     plots = plots and any(cell.plots for cell in cells)
     for name, group in groups.items():
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))
+
         console.print(comparison_table(group))
 
     folder = session_folder()
@@ -273,9 +277,11 @@ def show_comparison(*, plots: bool = True) -> None:
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
         print(f"{line}; the same command logs it later", file=sys.stderr)
+
     print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
     if any(line and not line.startswith("not logged") for line in published):
         print("compare: python -m memeval ui")
+
     for note, count in Counter(note for summary in summaries for note in summary.notes).items():
         print(
             f"note: {note}"

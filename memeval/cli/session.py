@@ -43,6 +43,7 @@ def session_folder() -> Path:
     if VARIABLE not in os.environ:
         stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
         os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / f"{stamp}_{os.getpid()}")
+
     return Path(os.environ[VARIABLE])
 
 
@@ -111,6 +112,7 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
             check_store(
                 locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
             )
+
         publisher = Publisher(
             project_root(), tracking.uri, track=tracking.name == "mlflow", plots=plots
         )

@@ -44,6 +44,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
 
     if options.uri and not options.uri.startswith(("http://", "https://")):
         check_tracking("--uri", options.uri)
+
     if locate(root, options.uri or os.environ.get("MLFLOW_TRACKING_URI")).remote:
         print(
             "The runs are on a tracking server: "
@@ -90,6 +91,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
             print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
             for line in experiments(page):
                 print(line)
+
             print(
                 "To compare runs: tick them in the table and press Compare; parallel coordinates "
                 "shows the settings that differ.",
@@ -127,6 +129,7 @@ def claim(host: str, port: int) -> None:
     """Finds out now, and not from a server's traceback, that a port is taken."""
     if not 0 < port < 65536:
         raise UserError(f"--port {port}: a port is a number from 1 to 65535")
+
     try:
         with socket.create_server((host, port)):
             pass
@@ -242,6 +245,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     for last in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, last)
+
         with suppress(subprocess.TimeoutExpired):
             process.wait(10)
             return

@@ -32,6 +32,7 @@ def verify(arguments: Sequence[str]) -> int:
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
         for line in verified.problems:
             print(f"  {printable(line)}")
+
         for line in verified.unchecked:
             print(f"  not compared: {printable(line)}")
 
@@ -73,6 +74,7 @@ def named_run(word: str) -> Path:
     exact = [path for path in known if path.name == word]
     if len(exact or known) == 1:
         return (exact or known)[0]
+
     if known:
         names = ", ".join(path.name for path in known[:5])
         raise UserError(f"verify: {len(known)} runs begin with '{one_line(word)}': {names}")

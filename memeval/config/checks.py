@@ -121,10 +121,12 @@ def check_headers(option: str, headers: Any) -> None:
             f"{option} must map names of headers to names of environment variables",
             BY_HEADER,
         )
+
     for header, variable in headers.items():
         if not _HEADER.fullmatch(str(header)) or looks_secret(str(header)):
             keep_secret(str(variable))
             raise UserError(f"{option} has a name that is not the name of a header", BY_HEADER)
+
         check_variable(f"{option}.{header}", variable)
 
 
@@ -165,6 +167,7 @@ def _check_text(path: str, text: str) -> None:
 
     if _ADDRESS_SETTING.search(path) and ("://" in text or "@" in text):
         check_plain(path, text, *hints)
+
     if looks_secret(text):
         keep_address(text)
         raise UserError(
@@ -189,6 +192,7 @@ def check_overrides(words: list[str]) -> None:
                     "a word of the command line looks like a secret",
                     "put secrets into environment variables",
                 )
+
             continue
 
         key, value = override["key"].partition("@")[0], override["value"]

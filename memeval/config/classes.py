@@ -51,10 +51,12 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
             [name for name, value in vars(module).items() if isinstance(value, type)],
         )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
+
     if not (isinstance(named_class, type) and issubclass(named_class, base)):
         raise UserError(
             f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
         )
+
     if left := sorted(getattr(named_class, "__abstractmethods__", ())):
         raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
 

@@ -54,6 +54,7 @@ def _choices(override: str) -> list[str]:
     parsed = OverridesParser.create().parse_override(override)
     if not parsed.is_sweep_override():
         return [override]
+
     return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
 
 

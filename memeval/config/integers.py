@@ -103,6 +103,7 @@ class ServedConfigs(ConfigSource):
         """Presets only: integers are not listed."""
         if config_path == "sweep" and results_filter != ObjectType.GROUP:
             return sorted(path.stem for path in sweeps_dir().glob("*.yaml"))
+
         return ["sweep"] if config_path == "" and results_filter != ObjectType.CONFIG else []
 
 
@@ -123,6 +124,7 @@ class QuoteIntegers(Callback):
         params = OmegaConf.select(config, "hydra.sweeper.params")
         if not params:
             return
+
         with read_write(config), open_dict(config):
             for key, value in params.items():
                 params[key] = quote_integers([f"{key}={value}"])[0].split("=", 1)[1]
@@ -176,6 +178,7 @@ def _quote(text: str) -> str:
 def _values(override: Override) -> list[Any]:
     if override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return list(override.sweep_iterator(transformer=_plain))
+
     return [] if override.is_delete() or override.is_sweep_override() else [override.value()]
 
 
@@ -186,6 +189,7 @@ def _plain(value: Any) -> Any:
 def _as_option(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_as_option, value))}]"
+
     return value if isinstance(value, str) else f"'{value}'"
 
 

@@ -34,6 +34,7 @@ def _class_path(folder: Path, option: str) -> str | None:
     values = _read(path)
     if "class" in values:
         return str(values["class"])
+
     bases = [str(name) for name in values.get("defaults", ()) if name != "_self_"]
     inherited = (_class_path(folder, base) for base in reversed(bases))
     return next((named for named in inherited if named), None)
@@ -68,6 +69,7 @@ def path_of(group: str, name: str, what: str | None = None) -> str:
     points = {point.name: point.value for point in entry_points(group=entry_point_group(group))}
     if name in points:
         return points[name]
+
     raise unknown(what or group, name, {*built_in_classes(group), *points})
 
 

@@ -93,6 +93,7 @@ def resolve(composed: DictConfig) -> RunConfig:
     for group in ("judge", "embedder"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
+
     dataset, system = (
         _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
     )
@@ -105,6 +106,7 @@ def resolve(composed: DictConfig) -> RunConfig:
         config.llm.base_url = _address("llm.base_url", config.llm.base_url)
     if config.embedder.name == "openai":
         config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
+
     return config
 
 
@@ -120,6 +122,7 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
     """The values of a group whose option declares its own settings."""
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise UserError(f"the config of a {group} needs a `name`")
+
     return _without_built_in_class(group, {str(key): value for key, value in values.items()})
 
 
@@ -128,6 +131,7 @@ def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
     own = _without_built_in_class(group, {str(key): value for key, value in values.items()})
     if "class" in own:
         own["class_"] = own.pop("class")
+
     return own
 
 
@@ -146,6 +150,7 @@ def _address(option: str, base_url: str | None) -> str:
     address = base_url
     if not address:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
+
     check_address(option, address)
     return address.rstrip("/")
 
@@ -157,6 +162,7 @@ def _plots_of_environment() -> bool | None:
         return None
     if value not in ("true", "false"):
         raise UserError(f"MEMEVAL_PLOTS must be true or false, not '{one_line(value)}'")
+
     return value == "true"
 
 
@@ -181,6 +187,7 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
         return UserError(
             f"{error.full_key} must be {_SPOKEN[match['wanted'].lower()]}, not '{value}'"
         )
+
     if "is not a ListConfig" in first:
         return UserError(f"{error.full_key} must be a list, for example [1, 2]")
 
@@ -216,6 +223,7 @@ def check(config: RunConfig) -> None:
     _check_numbers(leaves)
     for group in ("llm", "embedder"):
         check_headers(f"{group}.headers", getattr(config, group).headers or {})
+
     for path, value in leaves.items():
         if (
             path.endswith("url")
@@ -230,10 +238,12 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
+
     if config.embedder.class_ is None:
         embedders = available("embedder")
         if config.embedder.name not in embedders:
             raise unknown("embedder.name", config.embedder.name, embedders)
+
     if config.judge.repeats % 2 == 0:
         raise UserError(
             f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
@@ -276,6 +286,7 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):
             continue
+
         if not 0 < value <= LONGEST_TIMEOUT_S:
             raise UserError(
                 f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}"

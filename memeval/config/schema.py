@@ -30,6 +30,7 @@ def at(stage: str, default: Any = None, **metadata: Any) -> Any:
     metadata["stage"] = stage
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
+
     return field(default=default, metadata=metadata)
 
 

@@ -39,6 +39,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
             f"the settings type of this {group} must be a dataclass, "
             f"not {one_line(settings_type, 80)}"
         )
+
     try:
         values = _values(settings_type, _own(given, group), f"{group}.")
         missing = [
@@ -93,6 +94,7 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
             raise UserError(
                 f"unknown option '{prefix}{key}': this {prefix.removesuffix('.')} has no settings"
             )
+
         if key not in known:
             raise unknown("option", f"{prefix}{key}", [f"{prefix}{name}" for name in known])
 
@@ -126,17 +128,21 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
             raise unknown(
                 f"value of {key}", str(value), [str(allowed) for allowed in get_args(wanted)]
             )
+
         return value
+
     if origin in (Union, UnionType):
         if value is None and NoneType in get_args(wanted):
             return None
 
         (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
         return _convert(key, value, wanted)
+
     if origin is tuple:
         return _list(key, value, get_args(wanted)[0])
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+
     if wanted in _SPOKEN and (
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):

@@ -42,6 +42,7 @@ def code_identity(
     """
     if not is_checkout():
         return __version__
+
     return _digest(_sort(roots), _sort(within), _sort(outside))
 
 
@@ -54,6 +55,7 @@ def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str,
     sha = hashlib.sha256()
     for module in sorted(reachable(roots, within, outside)):
         sha.update(f"{module}\0{_source(module)}\0".encode())
+
     return sha.hexdigest()[:16]
 
 

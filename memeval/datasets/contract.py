@@ -202,6 +202,7 @@ class Dataset(ABC):
             chosen = tuple(filter(self.asks, case.questions))
             if case.questions and not chosen:
                 continue
+
             yield replace(case, questions=chosen[: self.settings.limit_questions])
             count += 1
             if count == self.settings.limit_cases:

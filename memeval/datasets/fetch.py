@@ -45,6 +45,7 @@ class FetchLimits:
         """Bytes that may arrive for a file."""
         if self.max_bytes is not None:
             return self.max_bytes
+
         return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
@@ -67,31 +68,39 @@ def fetch(
     if info.url is None and any(file.url for file in info.files):
         for file in info.files:
             fetch(info=part_info(info, file), folder=folder, progress=progress, limits=limits)
+
         return folder / info.file
+
     if info.url is None and info.by_hand:
         raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
+
     if info.url is None:
         how = "ships with memeval" if info.file else "is generated when it is read"
         raise UserError(f"data set '{info.name}' {how}: there is nothing to fetch.")
+
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
     if target.exists():
         if info.sha256 == file_digest(target):
             return target
+
         if info.sha256 is None:
             raise UserError(
                 f"{target} already exists; no sha256 is registered to compare it with.",
                 *_by_hash(info),
             )
+
         raise UserError(
             f"{target} already exists, and is not the registered file.",
             "move it away, then fetch again",
         )
+
     if info.sha256 is None:
         raise UserError(
             f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
             *_by_hash(info),
         )
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
@@ -101,6 +110,7 @@ def fetch(
         raise WorldError(
             f"data set '{info.name}' can't be written to {target.parent}: {error.strerror or error}"
         ) from error
+
     return target
 
 
@@ -124,6 +134,7 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
     if part.digest() != info.sha256 and continued:
         part.empty()  # what was continued may have been the beginning of another file
         _download(info=info, url=url, part=part, progress=progress, limits=limits)
+
     found = part.digest()
     if found != info.sha256:
         part.discard()
@@ -140,6 +151,7 @@ def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
+
     return digest.hexdigest()
 
 
@@ -172,11 +184,13 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     path = locate(info, folder) if info.file else None
     if path and not path.exists():
         raise missing(info, path)
+
     digest = file_digest(path) if path and path.is_file() else ""
     part = excerpt_of(info, digest)
     problems = list(_unlike(info, path, digest)) if path and not part else []
     if not has_adapter(info.name):
         return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
+
     dataset = build(info.name, folder, allow_unpinned=True)
     loaded = dataset.open()
     found = counts(dataset.read())
@@ -187,6 +201,7 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
             for noun, count in expected.items()
             if found[noun] != count
         ]
+
     notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
     what = part.what if part else ""
     return Verification(
@@ -207,6 +222,7 @@ def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
         yield (
             f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"
         )
+
     for part in info.files:
         there = path / part.name
         if not there.is_file():
@@ -226,6 +242,7 @@ def counts(cases: Iterable[EvalCase]) -> Counter[str]:
         total.update(
             cases=1, sessions=len(case.sessions), turns=turns, questions=len(case.questions)
         )
+
     return total
 
 
@@ -236,6 +253,7 @@ def _download(
     done = part.size()
     if info.size_bytes is not None and done >= info.size_bytes:
         return True
+
     try:
         response = opened(url, done)
     except HTTPError as error:
@@ -244,11 +262,13 @@ def _download(
             error.code == 416 and done
         ):  # nothing follows what is there: it is whole, or the beginning of another file
             return True
+
         raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
     except (OSError, HTTPException) as error:
         raise WorldError(
             f"{unreachable(url, error)} The file can also be put there by hand: {part.target}"
         ) from error
+
     with response:
         if response.status == 206 and not response.headers.get("Content-Range", "").startswith(
             f"bytes {done}-"
@@ -257,11 +277,13 @@ def _download(
                 f"{url} answers with another range than the one asked for; remove {part.path} and "
                 "fetch again."
             )
+
         done = (
             done if response.status == 206 else 0
         )  # a server that ignores Range sends the whole file with status 200
         part.cut(done)
         _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
+
     return done > 0
 
 
@@ -285,6 +307,7 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
         if done > most:
             part.discard()
             raise WorldError(_too_long(info, "it goes on", most))
+
         part.write(block)
         if progress:
             progress(done, total)

@@ -87,6 +87,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
         return digest == shipped_digest(info, path)
     if allow_unpinned:
         return False
+
     known = info.variants.get(digest)
     what = (
         f"is {known}"
@@ -104,6 +105,7 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
     """sha256 of the file of this data set that ships with memeval; None where none does."""
     if info.url or info.files or not info.file:
         return None
+
     package = Path(memeval.__file__).parent
     places = [place / info.file for place in (package / "data", package.parent / "data")]
     inside = [

@@ -37,6 +37,7 @@ def dataset_info(name: str) -> DatasetInfo:
     """What is registered of a data set. Raises `UserError` with the nearest names for another."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
+
     return DATASETS[name]
 
 
@@ -72,4 +73,5 @@ def info_of(name: str, adapter: type[Dataset]) -> DatasetInfo:
             f"data set '{name}': {adapter.__module__}:{adapter.__qualname__} has no `info`",
             "give the class one:  info = DatasetInfo(…)",
         )
+
     return info

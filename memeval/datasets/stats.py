@@ -75,11 +75,15 @@ def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
         stats.whole.add(case, tokens)
         if stats.whole.cases <= most_cases:
             stats.by_case.setdefault(case.case_id, Row()).add(case, tokens)
+
         for category in dict.fromkeys(question.category for question in case.questions):
             stats.by_category.setdefault(category, Row()).add(case, tokens, category)
+
         for question in case.questions:
             for facet, value in question.facets.items():
                 stats.facets.setdefault(facet, Counter())[value] += 1
+
     if stats.whole.cases > most_cases or stats.whole.questions <= stats.whole.cases:
         stats.by_case.clear()
+
     return stats

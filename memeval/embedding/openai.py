@@ -69,6 +69,7 @@ class OpenAIEmbedder(Embedder):
     def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
         if not settings.model or not settings.base_url:
             raise UserError("embedder=openai needs embedder.model and embedder.base_url")
+
         reach = EndpointSettings(
             base_url=settings.base_url,
             api_key=key_for(
@@ -101,6 +102,7 @@ class OpenAIEmbedder(Embedder):
             raise ModelError(
                 f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers"
             )
+
         self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [
@@ -119,6 +121,7 @@ class OpenAIEmbedder(Embedder):
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._requested:
             body["dimensions"] = self._requested
+
         reply = await self._endpoint.post(
             "/embeddings",
             body,
@@ -129,6 +132,7 @@ class OpenAIEmbedder(Embedder):
         parts = shares(reply.value.tokens, texts)
         if ODD_USAGE in reply.value.notes:
             parts = dict.fromkeys(texts, UNREADABLE)
+
         return {
             text: (vector.tobytes(), parts.get(text))
             for text, vector in zip(texts, reply.value.vectors, strict=True)
@@ -140,6 +144,7 @@ class OpenAIEmbedder(Embedder):
         """
         if not sound_vector(value, self.width):
             return False
+
         self.width = self.width or len(value) // 4
         return True
 
@@ -159,6 +164,7 @@ class OpenAIEmbedder(Embedder):
                 )
         else:
             self._other_widths.clear()
+
         self.width = width
         return sound
 
@@ -174,6 +180,7 @@ class OpenAIEmbedder(Embedder):
             estimated = entry.tokens is None or entry.tokens < 0
             if entry.tokens == UNREADABLE:
                 current_ledger().mended[ODD_USAGE] += 1
+
             tokens = count_tokens(text) if estimated else entry.tokens or 0
             kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)
 
@@ -205,4 +212,5 @@ def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
     for text, weight in zip(texts, weights, strict=True):
         parts[text] = reported * (before + weight) // whole - reported * before // whole
         before += weight
+
     return parts

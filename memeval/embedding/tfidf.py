@@ -49,6 +49,7 @@ class CharTfidfEmbedder(Embedder):
             raise ValueError(
                 f"need width >= 1 and 1 <= shortest <= longest, got {width}, {shortest}, {longest}"
             )
+
         self.width = width
         self.shortest = shortest
         self.longest = longest
@@ -78,6 +79,7 @@ class CharTfidfEmbedder(Embedder):
         rows = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             self._fill(row, text)
+
         return rows
 
     def state(self) -> dict[str, Any]:
@@ -95,6 +97,7 @@ class CharTfidfEmbedder(Embedder):
         fresh = cls(int(state["width"]), int(state["shortest"]), int(state["longest"]))
         if "hashes" not in state:
             return fresh
+
         return fresh._with(
             np.asarray(state["hashes"], dtype=np.uint32), np.asarray(state["idf"], dtype=np.float32)
         )
@@ -109,6 +112,7 @@ class CharTfidfEmbedder(Embedder):
         base = f"char-tfidf/{self.shortest}-{self.longest}/{self.width}"
         if self._hashes is None or self._idf is None:
             return base
+
         learnt = hashlib.sha256(self._hashes.tobytes() + self._idf.tobytes()).hexdigest()
         return f"{base}/idf-{learnt[:16]}"
 
@@ -122,6 +126,7 @@ class CharTfidfEmbedder(Embedder):
         weights = 1 + np.log(counts)
         if self._hashes is not None and self._idf is not None:
             hashes, weights = _weighted(hashes, weights, self._hashes, self._idf)
+
         spread = hashes * np.uint32(_SPREAD)
         signs = np.where(spread >> np.uint32(31), -1.0, 1.0)
         summed = np.bincount(
@@ -138,6 +143,7 @@ def _weighted(
     """The known ones among `hashes` with their weights times idf; `known` is sorted."""
     if known.size == 0:
         return hashes[:0], weights[:0]
+
     places = np.minimum(np.searchsorted(known, hashes), known.size - 1)
     found = known[places] == hashes
     return hashes[found], weights[found] * idf[places[found]]
@@ -159,6 +165,7 @@ def _word_ngrams(word: str, shortest: int, longest: int) -> Hashes:
         grams += [padded[start : start + size] for start in range(max(1, len(padded) - size + 1))]
         if len(padded) <= size:
             break
+
     return np.array(
         [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams], dtype=np.uint32
     )

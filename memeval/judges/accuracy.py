@@ -60,6 +60,7 @@ def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
     """Positions of the choices that a reply names, ascending; None where it can't be read."""
     if question.choice_labels is ChoiceLabels.LETTERS:
         return read_letters(reply, question.choices, multi_select=question.multi_select)
+
     index = read_index(reply, question.choices)
     return None if index is None else (index,)
 

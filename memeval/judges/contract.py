@@ -89,6 +89,7 @@ class Judge(ABC):
         label = Label.CORRECT
         if not right:
             label = Label.ABSTAINED if is_refusal(answer) else Label.WRONG
+
         return Verdict(judge=self.name, label=label, score=score, reason=reason)
 
 

@@ -24,4 +24,5 @@ def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
         name = f"answer-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         if name not in answer:
             return name
+
     raise AssertionError("an answer holds a hundred digests of itself")

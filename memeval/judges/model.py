@@ -63,6 +63,7 @@ class ModelJudge(Judge):
         """
         if prompt_file:
             return from_file(prompt_file, ("question", "gold", "answer"))
+
         return load_builtin(f"judge_{cls.name}")
 
     @classmethod
@@ -82,6 +83,7 @@ class ModelJudge(Judge):
             )
             if label is None:
                 return None
+
             right = label is Label.CORRECT
             return self.verdict(
                 answer, right=right, score=float(right), reason=read_reason(reply.text)
@@ -145,9 +147,11 @@ class ModelJudge(Judge):
                 reply = await self._model.complete(
                     prompt, role=Role.JUDGE, seed=_seed_of(self._seed, number, attempt)
                 )
+
             verdict = read(reply)
             if verdict is not None:
                 return replace(verdict, tries=attempt)
+
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
         return Verdict(
@@ -168,6 +172,7 @@ def _sample(number: int, attempt: int) -> Iterator[None]:
     scope = ledger.scope
     if number or attempt:
         ledger.scope = f"{scope} judging {number} attempt {attempt}"
+
     try:
         yield
     finally:
@@ -180,6 +185,7 @@ def _seed_of(seed: int, number: int, attempt: int) -> int:
     """
     if not number and not attempt:
         return seed
+
     digest = hashlib.sha256(f"{seed}/{number}/{attempt}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 

@@ -64,6 +64,7 @@ def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | Non
     reason = read_reason(reply)
     if _is_quoted(label, reason, answer) or (reason and f'"{reason}"' in prompt):
         return None
+
     return label
 
 
@@ -87,6 +88,7 @@ def read_numbers(reply: str, names: Sequence[str], *, answer: str = "") -> tuple
     known = {name: number for name, number in read.items() if number is not None}
     if len(known) < len(names) or _gives(answer, known):
         return None
+
     return tuple(known.values())
 
 
@@ -111,6 +113,7 @@ def read_yes(
     word = _WORD.match(text)
     if word is None or _BOTH.match(text) or _HYPHENED.match(text) or (cut and not word[2]):
         return None
+
     return word[1].lower() == "yes"
 
 
@@ -159,6 +162,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
         before = text[max(0, start - 20) : start].rstrip(" \t")
         if before.endswith((*_OPENING_QUOTES, "\n>")) or before == ">":
             raise ValueError("a quotation")
+
         yield values, start, end
         start = text.find("{", end)
 
@@ -167,6 +171,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a key occurs twice")
+
     return values
 
 
@@ -175,6 +180,7 @@ def _spoken(reply: str) -> str | None:
     text = reply.strip()
     if _CLOSING_THOUGHT not in text:
         return None if text.startswith("<think>") else text
+
     _, _, said = text.partition(_CLOSING_THOUGHT)
     return None if _CLOSING_THOUGHT in said else said.strip()
 
@@ -206,6 +212,7 @@ def _is_quoted(label: Label, reason: str, answer: str) -> bool:
     # label
     if f",label{label.value}" in re.sub(r"[^\w,]|_", "", told):
         return True
+
     return not re.search(r"\w", reason) or _squeezed(reason) in _squeezed(answer)
 
 
@@ -239,6 +246,7 @@ def _whole(value: Any) -> int | None:
     """A whole number that is not negative, also one that is written as text."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
+
     return (
         value
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9

@@ -85,6 +85,7 @@ class Cache:
                 rows = self._select(some)
                 if len(rows) < len(some) and self._moved():
                     rows = self._select(some)
+
                 found |= self._sound(rows)
 
         return found
@@ -148,6 +149,7 @@ class Cache:
         unsound."""
         with self._lock:
             self._drop(key)
+
         self.put(key, value, origin)
 
     def delete(self, key: str) -> None:
@@ -165,6 +167,7 @@ class Cache:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
         if self._dropped > 1:
             self._say(
                 f"the cache {self.path} had {self._dropped} damaged entries: they were dropped "
@@ -179,6 +182,7 @@ class Cache:
         except sqlite3.Error as error:
             if not self._is_damage(error) and not _is_moved(error):
                 raise StorageError(self._refusal(error)) from error
+
             self._reopen(error)
 
         try:
@@ -191,14 +195,17 @@ class Cache:
         its place; says whether it did."""
         if _identity(self.path) == self._identity:
             return False
+
         self._reopen(None)
         return True
 
     def _reopen(self, error: sqlite3.Error | None) -> None:
         with suppress(sqlite3.Error):
             self._connection.close()
+
         if error is not None and _identity(self.path) != self._identity:
             error = None  # what was damaged lies there no more
+
         self._connection, self._identity = self._open(error)
 
     def _open(self, error: sqlite3.Error | None = None) -> tuple[sqlite3.Connection, Any]:
@@ -214,11 +221,13 @@ class Cache:
                 kept = salvage.finish(self.path)
                 if error is not None and _identity(self.path) == before:
                     kept = self._repaired(error)
+
                 try:
                     connection = self._connect()
                 except sqlite3.Error as damage:
                     if not self._is_damage(damage):
                         raise
+
                     kept = self._repaired(damage)
                     connection = self._connect()
 
@@ -232,6 +241,7 @@ class Cache:
 
         if kept is not None:
             self._say(kept)
+
         return connection, identity
 
     def _repaired(self, damage: sqlite3.Error) -> str:
@@ -281,6 +291,7 @@ class Cache:
             code == sqlite3.SQLITE_IOERR and _is_full(self.path.parent)
         ):
             return f"the cache {self.path} can't be written: no space left on the disk"
+
         if code == sqlite3.SQLITE_READONLY:
             return f"the cache {self.path} can't be written: it is read-only (mend: chmod u+w)"
 
@@ -303,6 +314,7 @@ def _transaction(
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
+
         raise
 
 
@@ -317,6 +329,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
         found = os.stat(path)  # noqa: PTH116 - before every write: a Path's own stat takes twice as long
     except OSError:
         return None
+
     return found.st_dev, found.st_ino
 
 

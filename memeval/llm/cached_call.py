@@ -46,6 +46,7 @@ class CachedCalls:
                 look=lambda: self._stored(key, read),
                 ask=lambda: self._called(key, call, is_kept),
             )
+
         current_ledger().wait_s += 0.0 if cached else entry["wait_s"]
         return entry, cached
 
@@ -70,6 +71,7 @@ class CachedCalls:
             # What is stored there already is unsound, else it would have been used.
             put = self._cache.put if self._cache.get(key) is None else self._cache.replace
             put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+
         return entry, False
 
 
@@ -123,17 +125,21 @@ class CachedBatches:
             for text in missing:
                 if text in entries:
                     continue
+
                 flight = self._flights.others(keys[text])
                 if flight is None:
                     fresh[text] = keys[text]
                 else:
                     others.append(flight)
+
             entries |= await self._call_all(fresh)
 
             began = time.perf_counter()
             for flight in others:
                 await asyncio.shield(flight)
+
             current_ledger().idle_s += time.perf_counter() - began if others else 0.0
+
         return {text: entries[text] for text in keys}
 
     async def _call_all(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
@@ -155,7 +161,9 @@ class CachedBatches:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
+
             entries |= outcome
+
         return entries
 
     async def _fly(
@@ -196,6 +204,7 @@ class CachedBatches:
                 began = time.perf_counter()
                 await pace.wait()
                 current_ledger().idle_s += time.perf_counter() - began
+
         return entries
 
     async def _called(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
@@ -207,6 +216,7 @@ class CachedBatches:
         for key in self._unsound & values.keys():
             self._cache.delete(key)
             self._unsound.discard(key)
+
         self._cache.put_all(values, self._origin, tokens)
         return {
             text: CachedEntry(value=value, origin=self._origin, tokens=part)

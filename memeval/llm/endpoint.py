@@ -173,6 +173,7 @@ class Endpoint:
 
         if probe or not setback.unsound:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
+
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
         over = (
@@ -196,6 +197,7 @@ class Endpoint:
         since = call.since
         if setback.passing and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
+
         waited = 0.0 if since is None else self._clock() - since
         lasted = f" over {waited:.0f} s" if waited >= 1 else ""
 
@@ -208,6 +210,7 @@ class Endpoint:
         message = f"{setback.what}{tried}"
         if setback.filtered:
             return FilteredReplyError(message)
+
         return UnsoundReplyError(message) if setback.unsound else ModelError(message)
 
     async def _try(
@@ -227,6 +230,7 @@ class Endpoint:
                 raise asyncio.CancelledError from error
             if deadline.expired() or _is_timeout(error):
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
+
             return of_connection(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
@@ -237,6 +241,7 @@ class Endpoint:
         try:
             if len(body) > most_bytes:
                 raise UnsoundReplyError(f"the reply is larger than {most_bytes / 2**20:.0f} MiB")
+
             return read(parse(body, headers.get("content-type", "")))
         except UnsoundReplyError as error:
             return Setback(str(error), passing=True, unsound=True)
@@ -308,6 +313,7 @@ class Endpoint:
     async def aclose(self) -> None:
         if self._shared_places is not None:
             self._shared_places.close()
+
         if self._client is not None:
             await self._client.aclose()
             self._client = None

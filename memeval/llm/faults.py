@@ -182,13 +182,16 @@ def of_connection(error: BaseException, host: str) -> Setback:
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
         return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
+
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = getattr(cause, "verify_message", None) or "it can't be verified"
         return Setback(
             f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False
         )
+
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return Setback("connection reset during the TLS handshake", passing=True)
+
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
         return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
@@ -201,6 +204,7 @@ def _of_socket(cause: BaseException, host: str) -> Setback | None:
         return Setback(f"connection refused by {host}", passing=True)
     if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
         return Setback(_RESET, passing=True)
+
     return None
 
 
@@ -278,6 +282,7 @@ def _duration_of(value: str) -> float | None:
     match = _DURATION.fullmatch(value.lower().replace(" ", ""))
     if not match or not any(match.groups()):
         return None
+
     hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
     return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
 

@@ -130,6 +130,7 @@ class Flights(Generic[T]):
         began, pace = time.perf_counter(), Pace(self._patience_s)
         while not (claimed := self._claims.take(key)) and not pace.over:
             await pace.wait()
+
         try:
             current_ledger().idle_s += time.perf_counter() - began
             found = look()  # another process may have stored it before it let go

@@ -46,6 +46,7 @@ def write_form(template: str, filled: Filled) -> str:
     lines: list[str] = []
     for line in template.splitlines():
         lines += [line, *filled.get(_name(line), ())]
+
     return "\n".join(lines)
 
 

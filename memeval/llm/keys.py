@@ -24,6 +24,7 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     if key := os.environ.get(variable):
         keep_secret(key)
         return _sendable(key, f"the environment variable {variable}")
+
     if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
 
@@ -41,6 +42,7 @@ def key_for(variable: str, address: str, option: str, headers: Mapping[str, str]
     """
     if headers and not os.environ.get(variable):
         return NO_KEY
+
     return key_of(variable, address, option, OFFLINE)
 
 

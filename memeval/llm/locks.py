@@ -48,6 +48,7 @@ class ByteLocks:
         with _opening:
             if path not in _open:
                 _open[path] = cls(path)
+
             return _open[path]
 
     def take(self, offset: int) -> bool:
@@ -55,6 +56,7 @@ class ByteLocks:
         with self._guard:
             if offset in self._held or not self._lock(offset, 1, exclusive=True):
                 return False
+
             self._held.add(offset)
             return True
 
@@ -106,6 +108,7 @@ class ByteLocks:
     def _unlock(self, start: int, length: int) -> None:
         if fcntl is None:
             return
+
         try:
             fcntl.lockf(self._file, fcntl.LOCK_UN, length, start)
         except OSError:

@@ -74,6 +74,7 @@ class Ledger:
         """Times a call of a model or an endpoint."""
         if self._open_calls == 0:
             self._calls_began = time.perf_counter()
+
         self._open_calls += 1
         try:
             yield
@@ -144,6 +145,7 @@ def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
     for usage in usages:
         key = (usage.role.value, usage.model, usage.provider, usage.estimated, usage.cached)
         sums[key] = _add(sums[key], usage) if key in sums else usage
+
     return tuple(sums[key] for key in sorted(sums))
 
 
@@ -187,6 +189,7 @@ class MeteredModel(LanguageModel):
         ledger.usages.append(completion.usage)
         if role is Role.ANSWER:
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
+
         ledger.note_end(
             role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
         )

@@ -43,6 +43,7 @@ def _judgement(prompt: JudgePrompt) -> str:
     right = any(gold.casefold() in prompt.answer.casefold() for gold in prompt.gold)
     if prompt.max_tokens is not None:
         return "yes" if right else "no"
+
     return json.dumps(
         {"reason": "the mock model compares letters", "label": "CORRECT" if right else "WRONG"}
     )

@@ -98,6 +98,7 @@ class OpenAIModel(LanguageModel):
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):
             body |= prompt.options
+
         return body
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -144,6 +144,7 @@ class Outage:
         finally:
             for wait in waits:
                 wait.cancel()
+
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
@@ -157,6 +158,7 @@ class Outage:
         """A call was answered soundly: all go on."""
         if self._say and self._told is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
+
         self.answered, self.since, self._told = True, None, None
         self._failures = self._probes = 0
         if self.shut:
@@ -168,6 +170,7 @@ class Outage:
         now = self._clock()
         if self.since is None:
             self.since = now
+
         self._failures += 1
         if self.exhausted:  # each caller finds out for itself, at once
             self._open.set()

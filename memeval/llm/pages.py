@@ -78,6 +78,7 @@ class _Pages:
             return self._log[start : start + self.size]
         if not 1 <= number <= self.count:
             raise NoRowError
+
         return self._data[(number - 1) * self.size : number * self.size]
 
 
@@ -144,6 +145,7 @@ def _payload(pages: _Pages, page: bytes, at: int, of_table: bool) -> bytes:
 def _whole(payload: bytes, size: int) -> bytes:
     if len(payload) != size or not size:
         raise NoRowError
+
     return payload
 
 

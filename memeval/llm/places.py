@@ -133,12 +133,14 @@ class _Shared:
             if self._index is None:
                 free = (index for index in range(PROCESSES) if self._locks.take(_THERE + index))
                 self._index = next(free, None)
+
             self.tell()
 
     def leave(self, handle: Places) -> None:
         with self._guard:
             if handle in self._handles:
                 self._handles.remove(handle)
+
             if self._handles:
                 self.tell()
             elif self._index is not None:
@@ -152,6 +154,7 @@ class _Shared:
             self._own = max(1, min(handle.limit for handle in self._handles))
             if self._index is not None:
                 self._locks.write(self._index * _NOTE, self._own.to_bytes(_NOTE, "big"))
+
             self._look(at_once=True)
 
     async def acquire(self) -> None:
@@ -176,6 +179,7 @@ class _Shared:
                 else:
                     self._queue.remove(waiter)
                     self._ring_as_needed()
+
             raise
 
     def release(self) -> None:
@@ -212,6 +216,7 @@ class _Shared:
         with self._guard:
             while self._queue and self._take():
                 self._grant()
+
             self._ring_as_needed()
 
             if any(waiter.loop is loop for waiter in self._queue):
@@ -247,6 +252,7 @@ class _Shared:
         share."""
         if not self._others:
             return False
+
         return self._heard(_STARVING) or (len(self._held) > self._share() and self._heard(_HUNGRY))
 
     def _share(self) -> int:
@@ -299,6 +305,7 @@ class _Shared:
             return
         if self._rung is not None:
             self._locks.give(self._rung + self._index)
+
         # Another process that listens just now keeps the bell from ringing; the next look rings it.
         self._rung = bell if bell is not None and self._locks.take(bell + self._index) else None
 

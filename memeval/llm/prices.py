@@ -41,6 +41,7 @@ def cost_usd(usage: Usage) -> float | None:
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
+
     return _price(
         usage.model,
         usage.provider,

@@ -47,6 +47,7 @@ def finish(path: Path) -> str | None:
     damaged = _noted(path)
     if damaged is None:
         return None
+
     if not damaged.exists() or path.exists():  # killed before the first step, or after the last one
         _note(path).unlink()
         return None
@@ -55,6 +56,7 @@ def finish(path: Path) -> str | None:
     fresh = path.with_name(f"{path.name}.new")
     for leftover in (fresh, *companions(fresh)):
         leftover.unlink(missing_ok=True)
+
     kept = _build(damaged, fresh)
     fresh.replace(path)
     _note(path).unlink()
@@ -113,6 +115,7 @@ def _build(damaged: Path, fresh: Path) -> int:
 
         if damaged.is_file() and not _copy_tables(damaged, target):
             _copy_pages(damaged, target)
+
         _drop_unsound(target)
 
         (kept,) = target.execute("SELECT count(*) FROM entries").fetchone()

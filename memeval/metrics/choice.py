@@ -78,6 +78,7 @@ class _Choices:
         self._alike: dict[str, list[int]] = defaultdict(list)
         for position, choice in enumerate(choices):
             self._alike[_plain(choice)].append(position)
+
         self.longest = max(map(len, choices), default=0) + _SLACK
         """Characters from which on no text is compared."""
 
@@ -102,6 +103,7 @@ class _Choices:
             same = [at for at in alike if self._choices[at].strip().strip(marks) == wanted]
             if same:
                 return same[0]
+
         return None
 
 
@@ -117,6 +119,7 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
     marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
     while found is None and marks:
         found = _after_mark(text, marks.pop(), known)
+
     return _leading(text, known) if found is None else found
 
 
@@ -125,6 +128,7 @@ def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
     if found is None:
         texts = (choices.by_text(line) for line in _texts(text, mark, choices.longest))
         found = next((position for position in texts if position is not None), None)
+
     return _index(text, mark, choices) if found is None else found
 
 
@@ -133,6 +137,7 @@ def _named(text: str, start: int, choices: _Choices) -> int | None:
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None
+
     alone = not match["rest"].strip(_AROUND)
     index = int(match["index"])
     return index if alone or choices.is_text_of(match["rest"], index) else None
@@ -147,12 +152,15 @@ def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
     while start < end:
         if end - start <= longest:
             yield text[start:end]
+
         start = _AROUND_TEXT.match(text, start, end).end()  # type: ignore[union-attr]
         if end - start <= longest:
             yield text[start:end]
+
         word = _PASSED_OVER.match(text, start, end)
         if word is None:
             return
+
         start = word.end()
 
 

@@ -76,6 +76,7 @@ def read_letters(
         with_texts = None if labels else _labelled_texts(start, choices)
         if with_texts is not None:
             return with_texts
+
         labels = labels or _labels_of_list(start)
         if labels:
             found = _positions(labels, len(choices))
@@ -116,6 +117,7 @@ def _labels_of_list(text: str) -> list[str]:
     match = _LIST.match(text)
     if match is None:
         return []
+
     line = text[match.end() :].partition("\n")[0]
     return [_UNREADABLE] if _FURTHER.search(line) else _LETTERS.findall(match[1])
 
@@ -150,6 +152,7 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
         if divided is None or (divided.end() == at):
             yield None
             return
+
         yield position, beside
         at = divided.end()
 
@@ -170,6 +173,7 @@ def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
     """
     if not runs or any(len(set(run)) < len(run) for run in runs):
         return None
+
     found = {ord(label) - ord("A") for label in "".join(runs).upper()}
     return tuple(sorted(found)) if max(found) < count else None
 
@@ -180,6 +184,7 @@ def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int
     for position, choice in enumerate(choices):
         for form in (choice, f"{chr(ord('A') + position)} {choice}"):
             known.setdefault(_plain(form), set()).add(position)
+
     divisions = [
         [text],
         *(
@@ -192,6 +197,7 @@ def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int
         found = [known.get(_plain(part), set()) for part in division if _plain(part)]
         if found and all(len(positions) == 1 for positions in found):
             return tuple(sorted(set().union(*found)))
+
     return None
 
 

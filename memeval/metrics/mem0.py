@@ -35,6 +35,7 @@ def bleu1(prediction: str, gold: str) -> float:
     matches = (Counter(predicted) & Counter(expected)).total()
     if matches == 0:
         return 0.0
+
     brevity = 1.0 if len(predicted) > len(expected) else exp(1 - len(expected) / len(predicted))
     return brevity * matches / len(predicted)
 

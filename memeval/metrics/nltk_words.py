@@ -68,7 +68,9 @@ def words(text: str) -> list[str]:
     for sentence in sentences(text):
         if sentence not in read:
             read[sentence] = sentence_words(sentence)
+
         found += read[sentence]
+
     return found
 
 
@@ -88,6 +90,7 @@ def sentence_words(sentence: str) -> list[str]:
 def _apply(rules: Rules, text: str) -> str:
     for pattern, replacement in rules:
         text = pattern.sub(replacement, text)
+
     return text
 
 
@@ -105,5 +108,6 @@ def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
     behind = tail.lstrip(shut)
     if behind.strip():
         return text
+
     closing = tail[: len(tail) - len(behind)]
     return f"{text[:stop]} .{' ' if apart else ''}{closing} "

@@ -78,6 +78,7 @@ _VOWEL, _CONSONANT = re.compile(r"[aeiou]"), re.compile(r"[^V]")
 def _stem(word: str) -> str:
     for step in (_plural, _past, _final_y, _long_suffix, _middle_suffix, _last_suffix, _final_e):
         word = step(word)
+
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
@@ -87,6 +88,7 @@ def stem(word: str) -> str:
         return word
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+
     return word if len(word) <= 2 else _stem(word)
 
 
@@ -94,6 +96,7 @@ def _plural(word: str) -> str:
     """Step 1a."""
     if word.endswith("ies") and len(word) == 4:  # NLTK: `dies` becomes `die`
         return word[:-1]
+
     return _replace(word, _PLURALS, lambda _: True)
 
 
@@ -116,6 +119,7 @@ def _past(word: str) -> str:
         return bare + "e"
     if bare[-1] == bare[-2:-1] and _form(bare)[-1] == "C":
         return bare if bare[-1] in "lsz" else bare[:-1]
+
     return bare + "e" if _measure(bare) == 1 and _ends_in_short_syllable(bare) else bare
 
 
@@ -123,6 +127,7 @@ def _final_y(word: str) -> str:
     """Step 1c, in NLTK after a consonant that is not the first letter: `fly` becomes `fli`."""
     if len(word) > 2 and word.endswith("y") and _form(word[:-1])[-1] == "C":
         return word[:-1] + "i"
+
     return word
 
 
@@ -130,9 +135,11 @@ def _long_suffix(word: str) -> str:
     """Step 2."""
     if word.endswith("alli") and _measure(word[:-4]) > 0:  # NLTK: the result goes through again
         return _long_suffix(word[:-2])
+
     if word.endswith("logi"):
         # NLTK: the `l` counts as part of the stem, for words as short as `geologi`.
         return word[:-1] if _measure(word[:-3]) > 0 else word
+
     return _replace(word, _LONG_SUFFIXES, lambda start: _measure(start) > 0)
 
 
@@ -147,6 +154,7 @@ def _last_suffix(word: str) -> str:
     start = word.removesuffix(suffix)
     if not suffix or _measure(start) <= 1 or (suffix == "ion" and start[-1] not in "st"):
         return word
+
     return start
 
 
@@ -154,6 +162,7 @@ def _final_e(word: str) -> str:
     """Step 5a."""
     if not word.endswith("e"):
         return word
+
     start, measure = word[:-1], _measure(word[:-1])
     goes = measure > 1 or (measure == 1 and not _ends_in_short_syllable(start))
     return start if goes else word
@@ -165,6 +174,7 @@ def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[s
         if word.endswith(suffix):
             start = word.removesuffix(suffix)
             return start + replacement if applies(start) else word
+
     return word
 
 

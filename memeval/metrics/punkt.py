@@ -50,6 +50,7 @@ def sentences(text: str) -> list[str]:
             current = slice(current.start, after.start + len(closing[0].rstrip()))
         if closing or text[current]:
             divided.append(text[current])
+
     return divided
 
 
@@ -59,9 +60,11 @@ def _slices(text: str) -> Iterator[slice]:
     for border, context in _candidates(text):
         if context not in holds:
             holds[context] = _holds_a_border(context)
+
         if holds[context]:
             yield slice(start, border.end())
             start = border.start("next") if border["next"] else border.end()
+
     yield slice(start, len(text.rstrip()))
 
 
@@ -77,6 +80,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
         current = slice(word.stop + space + 1 if space > 0 else word.start, border.start())
         if previous and word.stop <= current.start:
             yield previous, text[word] + previous[0] + previous["after"]
+
         previous, word = border, current
 
     if previous:
@@ -109,4 +113,5 @@ def _ends_sentence(tokens: Sequence[str], place: int) -> bool:
     if ends and token.endswith(".") and (initial or _NUMBER.match(token)):
         begins_none = after in _INNER_MARKS or after[0].islower()
         return not (begins_none or (initial and after[0].isupper()))
+
     return ends

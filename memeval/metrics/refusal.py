@@ -95,6 +95,7 @@ def is_refusal(text: str) -> bool:
     told = [each for each in told if not _is_neutral(*each)] or told
     if not told:
         return False
+
     telling = told if len(told) <= 3 else [told[0], *told[-2:]]
     return _refuses([sentence for sentence, _ in telling], [kind for _, kind in telling])
 
@@ -103,6 +104,7 @@ def _ends(sentences: list[str]) -> list[str]:
     """The sentences of both ends: in a long answer, what is between them is reasoning."""
     if len(sentences) <= 2 * _SENTENCES:
         return sentences
+
     return sentences[:_SENTENCES] + sentences[-_SENTENCES:]
 
 
@@ -127,9 +129,11 @@ def _refuses(telling: list[str], kinds: list[_Kind]) -> bool:
         return last is _Kind.DECIDES or (
             rest.startswith(("i ", "we ")) and _kind(rest) is _Kind.DECIDES
         )
+
     if first is _Kind.OTHER_MATTERS:
         refusing = next((at for at, kind in enumerate(kinds) if kind in _REFUSALS), None)
         return refusing is not None and not _goes_on(telling[refusing:], kinds[refusing:])
+
     return last is _Kind.DECIDES and not english.PARTIAL.search(telling[-1])
 
 
@@ -139,6 +143,7 @@ def _goes_on(telling: list[str], kinds: list[_Kind]) -> bool:
         return False
     if _Kind.ANSWERS_AFTER_ALL in kinds[1:]:
         return True
+
     contents = [
         sentence for sentence, kind in zip(telling, kinds, strict=True) if kind is _Kind.CONTENT
     ]
@@ -161,6 +166,7 @@ def _kind(sentence: str) -> _Kind:
     subordinate = english.SUBORDINATE.match(sentence)
     if subordinate and subordinate.end() < len(sentence):
         return _kind_of_clauses(sentence[subordinate.end() :])
+
     return _kind_of_clauses(sentence)
 
 
@@ -177,9 +183,12 @@ def _kind_of_clauses(sentence: str) -> _Kind:
     if kinds[0] in _REFUSALS:
         if kinds[-1] is _Kind.CONTENT:
             return _Kind.ANSWERS_AFTER_ALL
+
         return _Kind.DECIDES if _Kind.DECIDES in kinds else kinds[0]
+
     if kinds[-1] in _REFUSALS and kinds[0] is _Kind.OTHER_MATTERS:
         return kinds[-1]
+
     decides = kinds[-1] is _Kind.DECIDES and not english.PARTIAL.search(clauses[-1])
     return _Kind.DECIDES if decides else _Kind.CONTENT
 
@@ -187,11 +196,13 @@ def _kind_of_clauses(sentence: str) -> _Kind:
 def _kind_of_clause(clause: str) -> _Kind:
     if _REPORTED.match(clause):
         return _Kind.CONTENT
+
     bare = _without_openers(clause)
     if english.DECISIVE.search(bare):
         return _Kind.DECIDES
     if _refuses_plainly(clause, bare):
         return _Kind.REFUSES
+
     return _Kind.OTHER_MATTERS if english.OTHER_MATTERS.match(bare) else _Kind.CONTENT
 
 
@@ -199,6 +210,7 @@ def _refuses_plainly(clause: str, bare: str) -> bool:
     forms = (bare, clause)
     if _NO_INFORMATION in clause or any(map(english.PLAIN.match, forms)):
         return True
+
     foreign = not _ENGLISH_LETTERS.fullmatch(clause) or _FOREIGN.search(clause) is not None
     return foreign and any(map(refuses_in_another_language, forms))
 
@@ -215,7 +227,9 @@ def _without_openers(clause: str) -> str:
         opener = english.OPENER.match(clause) or english.OPENER_WITHOUT_COMMA.match(clause)
         if opener is None or not opener.end():
             break
+
         clause = clause[opener.end() :].lstrip(_SPACE)
+
     return clause
 
 
@@ -245,8 +259,10 @@ def _shortened(text: str) -> str:
     """The text's two ends, in plain letters."""
     if len(text) > 2 * _HALF:
         text = f"{text[:_HALF]}\n{text[-_HALF:]}"
+
     plain = unicodedata.normalize("NFKC", text).lower().translate(_APOSTROPHES)[: 4 * _HALF]
     plain = _MARKUP.sub("", plain)
     for pattern, written_out in _WRITTEN_OUT:
         plain = pattern.sub(written_out, plain)
+
     return "\n".join(" ".join(line.split()) for line in plain.splitlines())

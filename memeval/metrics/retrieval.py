@@ -26,9 +26,11 @@ def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) ->
     for rank, turn_ids in enumerate(ranking, start=1):
         if not missing:
             break
+
         for turn_id in missing.intersection(turn_ids):
             first[turn_id] = rank
             missing.discard(turn_id)
+
     return [first.get(turn_id) for turn_id in evidence]
 
 
@@ -85,6 +87,7 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     """
     if not ranks:
         return None
+
     gain = sum(1 / log2(rank + 1) for rank in ranks if rank is not None and rank <= k)
     ideal = sum(1 / log2(rank + 1) for rank in range(1, min(len(ranks), k) + 1))
     return min(gain / ideal, 1.0)
@@ -108,6 +111,7 @@ def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, floa
 
         metrics[f"{prefix}mrr"] = reciprocal_rank(ranks)
         metrics[f"{prefix}ndcg_at_10"] = ndcg_at(ranks, 10)
+
     return metrics
 
 

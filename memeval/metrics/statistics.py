@@ -35,6 +35,7 @@ def sample_std(values: Iterable[float | None]) -> float | None:
     scored = [value for value in values if value is not None]
     if len(scored) < 2:
         return None
+
     centre = sum(scored) / len(scored)
     return sqrt(sum((value - centre) ** 2 for value in scored) / (len(scored) - 1))
 
@@ -58,9 +59,11 @@ def clustered_interval(
     residuals: dict[Hashable, float] = defaultdict(float)
     for value, cluster in scored:
         residuals[cluster] += value - (centre or 0.0)
+
     groups = len(residuals)
     if centre is None or groups < 2:
         return None
+
     se = sqrt(groups / (groups - 1) * sum(residual**2 for residual in residuals.values())) / len(
         scored
     )
@@ -81,6 +84,7 @@ def bounds(values: Sequence[float | None]) -> tuple[float, float] | None:
     """Worst and best case of a mean: unscored values counted as 0, and as 1. None for no values."""
     if not values:
         return None
+
     total, unscored = (
         sum(value for value in values if value is not None),
         sum(value is None for value in values),

@@ -16,9 +16,11 @@ def two_sided_quantile(freedom: int, confidence: float) -> float:
     low, high = 0.0, 1.0
     while within(high, freedom) < confidence:
         high *= 2
+
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if within(middle, freedom) < confidence else (low, middle)
+
     return (low + high) / 2
 
 
@@ -34,4 +36,5 @@ def within(t: float, freedom: int) -> float:
     for step in range(2 + odd, freedom - 1, 2):
         term *= (step - 1) / step * cos(angle) ** 2
         total += term
+
     return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total

@@ -55,4 +55,5 @@ def exact_match(prediction: str, gold: str) -> float:
     predicted, expected = normalise(prediction), normalise(gold)
     if not predicted and not expected:
         return float(prediction.strip().lower() == gold.strip().lower())
+
     return float(predicted == expected)

@@ -37,6 +37,7 @@ class Builder:
         sweep_temporary()
         for folder in (prepared_dir(), outputs_dir() / "runs"):
             sweep(folder)
+
         self._bridge = Bridge()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
@@ -75,6 +76,7 @@ class Builder:
             )
         finally:
             self._state.restore()
+
         return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
 
 

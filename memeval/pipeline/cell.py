@@ -102,9 +102,11 @@ class Cell:
         config = self.config
         if config.system["name"] == IMPORTED:
             return f"{IMPORTED} {Path(config.system['file']).stem} {config.judge.name}"
+
         parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
         if config.compression_turn != "never":
             parts.append(f"compress={config.compression_turn}")
+
         return " ".join(
             [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
         )
@@ -138,6 +140,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
+
     embedder = embedder_class(config.embedder.name, config.embedder.class_)
     reranker = _reranker(source.settings)
     loaded = dataset.open()
@@ -195,6 +198,7 @@ def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
         of_dataset = {
             path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
         }
+
     return of_dataset | settings_stages("system", type(source.settings))
 
 
@@ -203,6 +207,7 @@ def answer_digests(template: PromptTemplate, choice_template: PromptTemplate | N
     digests = [template.sha256]
     if choice_template is not None:
         digests.append(choice_template.sha256)
+
     return {ANSWER: {"prompt": " ".join(digests)}}
 
 
@@ -216,6 +221,7 @@ def _reranker(settings: SystemSettings) -> type[Reranker] | None:
     """The class of the reranker that a system's settings choose; None where they choose none."""
     if not isinstance(settings, RerankedSettings) or settings.rerank == NONE:
         return None
+
     return reranker_class(settings.rerank)
 
 
@@ -232,6 +238,7 @@ def answer_template(
         return load_builtin(f"answer_{own_style}")
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
+
     return load_builtin(f"answer_{config.prompt.name}")
 
 
@@ -241,6 +248,7 @@ def _choice_template(config: RunConfig) -> PromptTemplate:
     """
     if config.prompt.file and _lists_choices(config.prompt.file):
         return from_file(config.prompt.file, ("question", "context", "choices"))
+
     return load_builtin("choose")
 
 
@@ -273,6 +281,7 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     name, own_class = config.judge.name, config.judge.class_
     if name == "auto":
         name = judge_type(name, own_class).name if own_class else dataset.judges[0]
+
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
     if not _applies(judge_class, name, dataset):
@@ -282,6 +291,7 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
             f"{task}",
             f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
         )
+
     return replace(config.judge, name=name)
 
 
@@ -289,6 +299,7 @@ def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
     """Whether a judge can judge the data set's answers; one of the user's own, all but choices."""
     if is_built_in(judge):
         return name in dataset.judges
+
     return set(dataset.judges) != {AccuracyJudge.name}
 
 
@@ -302,6 +313,7 @@ def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
                 f"judge={name} is not one",
                 f"leave judge.{field} out",
             )
+
     if judge.reading != default.reading and not (
         issubclass(kind, ModelJudge) and kind.says_yes_or_no
     ):
@@ -332,6 +344,7 @@ def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> No
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
                 "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
             )
+
         if config.prompt.file:
             raise UserError(
                 "prompt.file needs a language model: the offline reader reads no template",

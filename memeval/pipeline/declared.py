@@ -72,17 +72,20 @@ class Declared:
         if self.uses_llm_at_ingest:
             for name in self.ingest_templates:
                 named[f"prompt {name}"] = load_builtin(name).sha256
+
         return {PREPARE: named}
 
     def _style(self) -> str | None:
         style = self._said("answer_style")
         if style is None:
             return None
+
         if not isinstance(style, str):
             raise UserError(
                 f"{self._of('answer_style')} must return a style such as short, or None, but "
                 f"returned {_quoted(style)}"
             )
+
         load_builtin(f"answer_{style}")
         return str(style)
 
@@ -93,8 +96,10 @@ class Declared:
                 f"{self._of('ingest_templates')} must return names of prompt templates, but "
                 f"returned {_quoted(said)}"
             )
+
         for name in said:
             load_builtin(name)
+
         return tuple(said)
 
     def _said(self, method: str) -> Any:

@@ -48,21 +48,25 @@ def read_hypotheses(path: Path) -> Hypotheses:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror}") from error
+
     answers: dict[str, str | None] = {}
     repeated = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
+
         question_id, hypothesis = _row(path, number, line)
         if question_id in answers:
             repeated.append(question_id)
         else:
             answers[question_id] = hypothesis
+
     if not answers:
         raise UserError(
             f"{path} is empty",
             "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
         )
+
     return Hypotheses(path, hashlib.sha256(content).hexdigest(), answers, tuple(repeated))
 
 
@@ -87,6 +91,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
         row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{place}: not JSON ({one_line(error)})") from error
+
     if not isinstance(row, dict):
         raise UserError(f"{place}: not an object with question_id and hypothesis")
 
@@ -95,16 +100,19 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
         raise UserError(f"{place}: question_id is missing, or is not a string")
     if "hypothesis" not in row:
         raise UserError(f"{place}: hypothesis is missing")
+
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(
             f"{place}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
         )
+
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
         raise UserError(
             f"{place}: half a character (a lone surrogate), which can't be stored"
         ) from error
+
     return question_id, None if hypothesis is None else str(hypothesis)
 
 
@@ -143,6 +151,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
                     question for question in questions if question.question_id in self._given
                 )
                 self._left_out += len(case.questions) - len(questions)
+
             if questions or not self._only_listed:
                 self._asked += [question.question_id for question in questions]
                 yield replace(case, questions=questions)
@@ -192,6 +201,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
                 "partial: only questions that the file lists are asked, "
                 f"{self._left_out} others are left out"
             )
+
         return tuple(notes)
 
 

@@ -27,6 +27,7 @@ async def judged(
     try:
         with metered(ledger):
             verdict = await _verdict(judge, question, answer, metrics, before)
+
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
@@ -54,6 +55,7 @@ async def _verdict(
         return await AccuracyJudge().judge(question, answer, metrics)
     if not answer.strip():  # no model need be asked, and none may guess
         return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
+
     if question.answerable or judge.judges_refusals:
         tried = before.tries if before else 0
         return await judge.judge(question, answer, metrics, tried=tried)

@@ -39,15 +39,18 @@ def measure_repeat(
     for name, rows in _by_category_name(records).items():
         metrics |= _group(name, rows)
         metrics |= {f"{metric}/{name}": _mean_metric(rows, metric) for metric in _PLAIN_METRICS}
+
     metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
     for (facet, value), rows in _by_facet(records).items():
         metrics |= _group(f"{facet}/{value}", rows)
+
     scored = [record.score is not None for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
     metrics |= _judging(records)
     metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
     if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
+
     worst_best = bounds(values)
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
@@ -66,6 +69,7 @@ def measure_cell(
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = _total(column) if _is_sum(name) else mean(column)
+
     deviating = [
         "accuracy",
         "accuracy_macro",
@@ -74,6 +78,7 @@ def measure_cell(
     ]
     for name in deviating:
         metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
+
     main = [record for record in records if _in(headline, record)]
     low, high, effect = interval_of(main)
     return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
@@ -88,6 +93,7 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     for record in records:
         by_question.setdefault(record.question_id, []).append(record.score)
         cases[record.question_id] = record.case_id
+
     values = [mean(column) for column in by_question.values()]
     clusters = [cases[question] for question in by_question]
     interval = clustered_interval(values, clusters)
@@ -105,6 +111,7 @@ def measure_categories(
     rows: dict[CategoryId, list[Record]] = {}
     for record in records:
         rows.setdefault(record.category, []).append(record)
+
     ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
     return tuple(
         _result(
@@ -128,6 +135,7 @@ def measure_facets(
             *results.get(facet, ()),
             _result(rows, repeats, value, f"{facet}/{value}", True),
         )
+
     return results
 
 
@@ -155,6 +163,7 @@ def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
     rows: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: (str(record.category), record.category_name)):
         rows.setdefault(record.category_name, []).append(record)
+
     return rows
 
 
@@ -164,6 +173,7 @@ def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     for record in records:
         for facet, value in record.facets.items():
             rows.setdefault((facet, value), []).append(record)
+
     return dict(sorted(rows.items()))
 
 
@@ -202,6 +212,7 @@ def _judging(records: Sequence[Record]) -> Metrics:
     votes = [verdict.votes for verdict in verdicts if verdict.votes]
     if votes:
         metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
+
     return metrics
 
 
@@ -242,12 +253,14 @@ def _spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
         own = [usage for usage in spent if usage.role is role]
         if not own:
             continue
+
         metrics[f"tokens/{role}/prompt"] = _total(usage.prompt_tokens for usage in own)
         metrics[f"tokens/{role}/completion"] = _total(usage.completion_tokens for usage in own)
         metrics[f"tokens/{role}/cached"] = float(sum(usage.cached_tokens for usage in own))
         metrics[f"calls/{role}"] = float(sum(usage.calls for usage in own))
         metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
         metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
+
     parts = [value for usage in spent for value in (usage.prompt_tokens, usage.completion_tokens)]
     metrics["tokens/total"] = _total(parts)
     metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
@@ -289,7 +302,9 @@ def _total(values: Iterable[float | None]) -> float | None:
     for value in values:
         if value is None:
             return None
+
         total += value
+
     return total
 
 
@@ -307,4 +322,5 @@ def statuses(records: Iterable[Record]) -> dict[str, int]:
     counts = dict.fromkeys((status.value for status in Status), 0)
     for record in records:
         counts[record.status.value] += 1
+
     return {status: count for status, count in counts.items() if count}

@@ -41,6 +41,7 @@ class MemorySource(AnswerSource):
                 "A memory could not be saved, and is built again when it is needed: "
                 f"{memory.unsaved}"
             )
+
         return MemoryAnswers(memory, self._noted)
 
     def notes(self) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ def compression_points(turn: int | str, chunks: int) -> list[int]:
         return []
     if turn == "rolling":
         return list(range(ROLLING_TURNS, chunks + 1, ROLLING_TURNS))
+
     point = chunks // 2 if turn == "middle" else int(turn)
     return [point] if 1 <= point <= chunks else []
 
@@ -129,6 +130,7 @@ def _is_due(cell: Cell, folder: Path) -> bool:
     """Whether a memory is to be built again although it is there."""
     if cell.config.fresh != PREPARE or folder in _made_again:
         return False
+
     _made_again.add(folder)
     return True
 
@@ -147,10 +149,12 @@ async def _build(
         with metered(ledger):
             await fill(watched, chunks, points, cell.config.retain_recent)
             health = await _health(watched, len(chunks), ledger)
+
         _check_loss(health, cell.config.max_ingest_loss)
     except BaseException:
         await watched.closed()
         raise
+
     memory = Memory(
         watched=watched,
         chunks=len(chunks),
@@ -165,6 +169,7 @@ async def _build(
     trouble = await _dump(watched, dump_file(folder))
     if trouble:
         memory = replace(memory, notes={**memory.notes, "dump": trouble})
+
     return replace(memory, saved=saved, unsaved=unsaved)
 
 
@@ -175,6 +180,7 @@ async def _dump(watched: Watched, path: Path) -> str | None:
     """
     if not hasattr(watched.system, "dump"):  # a class that follows the contract by shape alone
         return None
+
     try:
         items = await watched.call("dump")
         lines = [json_line(without_known_in(plain_notes(item))) for item in items or ()]
@@ -184,6 +190,7 @@ async def _dump(watched: Watched, path: Path) -> str | None:
             path.unlink(missing_ok=True)
     except (MemevalError, OSError, TypeError, ValueError) as error:
         return f"what the memory holds could not be listed: {one_line(error, 400)}"
+
     return None
 
 
@@ -195,11 +202,13 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
     if health is None:
         lost = min(units, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
         return IngestHealth(asked=units, stored=units - lost, lost=lost)
+
     if not isinstance(health, IngestHealth):
         place = place_of_method(watched.system, "health", watched.source)
         raise SystemFaultError(
             f"{place}: it must return an IngestHealth, but returned {type(health).__name__}"
         )
+
     counts = [health.asked, health.stored, health.lost]
     if (
         any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
@@ -210,6 +219,7 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
             f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most "
             f"asked: {one_line(counts)}"
         )
+
     return health
 
 
@@ -227,10 +237,12 @@ def _notes(ledger: Ledger) -> dict[str, str]:
         notes["cut_replies"] = (
             f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
         )
+
     if ledger.filtered_calls:
         notes["filtered_replies"] = (
             f"the provider's filter withheld {ledger.filtered_calls} of {ledger.calls} replies"
         )
+
     return notes
 
 
@@ -249,6 +261,7 @@ async def _building(folder: Path) -> AsyncIterator[None]:
             raise StorageError(
                 f"{folder}.lock can't be opened: {error.strerror or error}"
             ) from error
+
     try:
         yield
     finally:
@@ -277,7 +290,9 @@ async def fill(
     ):
         for name, arguments in calls:
             await watched.call(name, *arguments)
+
         return
+
     await watched.run(calls)
 
 
@@ -290,6 +305,7 @@ def _calls(
         yield "ingest", (chunk,)
         if count in points:
             yield "compress", (_window(chunks, count, retain),)
+
     yield "consolidate", ()
 
 
@@ -308,6 +324,7 @@ async def called(system: MemorySystem, method: Callable[..., Any], *arguments: A
     """
     if system.in_thread and not inspect.iscoroutinefunction(method):
         return await awaited(await asyncio.to_thread(method, *arguments))
+
     return await awaited(method(*arguments))
 
 
@@ -319,6 +336,7 @@ async def _load(
     """
     if not folder.exists():
         return None
+
     try:
         manifest = Fields(await asyncio.to_thread(read_manifest, folder))
         health = _health_of(manifest)
@@ -326,6 +344,7 @@ async def _load(
         own = all(manifest.string(name) == value for name, value in identity.items())
     except (ValueError, IngestLossError):
         return None
+
     if not own:
         return None
 
@@ -417,6 +436,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{MANIFEST} can't be read") from error
+
     if not isinstance(manifest, dict) or not is_sealed(manifest):
         raise ValueError(f"{MANIFEST} is damaged or was edited")
 
@@ -428,8 +448,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         files = _digests(folder)
     except OSError as error:
         raise ValueError(f"a file can't be read: {error.strerror or error}") from error
+
     if manifest["files"] != files:
         raise ValueError("its files differ from those that were saved")
+
     return manifest
 
 

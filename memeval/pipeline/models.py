@@ -65,6 +65,7 @@ class Models:
             settings = self._config.embedder
             embedder = embedder_class(settings.name, settings.class_)
             self._embedder = embedder.from_settings(settings, self)
+
         return self._embedder
 
     def reranker(self, settings: RerankSettings) -> Reranker | None:
@@ -77,6 +78,7 @@ class Models:
         )
         if chosen not in self._rerankers:
             self._rerankers[chosen] = build_reranker(settings, self)
+
         return self._rerankers[chosen]
 
     def _model(self, model: str | None, temperature: float | None) -> LanguageModel:
@@ -85,16 +87,20 @@ class Models:
             from memeval.llm.extractive import ExtractiveModel
 
             return MeteredModel(ExtractiveModel())
+
         if settings.name == "mock":
             from memeval.llm.mock import MockModel
 
             return MeteredModel(MockModel())
+
         if settings.name != "openai":
             raise unknown("llm", settings.name, ("extractive", "openai", "mock"))
+
         from memeval.llm.openai import OpenAIModel, Sampling
 
         if not model or not settings.base_url:
             raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
+
         reach = EndpointSettings(
             settings.base_url,
             key_for(settings.api_key_env, settings.base_url, "llm=openai", settings.headers),
@@ -123,15 +129,18 @@ class Models:
             known = self._endpoints[reach] = Endpoint(settings, say=self._say, places=places)
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)
+
         return known
 
     def cache(self, name: str) -> Cache:
         if name not in self._caches:
             self._caches[name] = Cache(cache_dir() / f"{name}.sqlite", self._say)
+
         return self._caches[name]
 
     async def aclose(self) -> None:
         for endpoint in self._endpoints.values():
             await endpoint.aclose()
+
         for cache in self._caches.values():
             cache.close()

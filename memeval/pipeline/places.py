@@ -35,6 +35,7 @@ def fault(error: BaseException, method: str, source: str = "", owner: Any = None
     """
     if isinstance(error, MemevalError):
         return error
+
     kind = type(error).__name__
     message = _message_of(error)
     described = f"{kind}: {message}" if message else kind
@@ -43,6 +44,7 @@ def fault(error: BaseException, method: str, source: str = "", owner: Any = None
         _is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)
     ):
         place = place_of_method(owner, method, source)
+
     return SystemFaultError(f"{place}: {described}")
 
 
@@ -67,7 +69,9 @@ def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
         frame = getattr(running, "cr_frame", None) or getattr(running, "gi_frame", None)
         if frame is not None:
             frames.append((frame.f_code.co_filename, frame.f_lineno))
+
         running = getattr(running, "cr_await", None) or getattr(running, "gi_yieldfrom", None)
+
     return _chosen(frames, method, source)
 
 
@@ -76,6 +80,7 @@ def place_of_method(owner: Any, method: str, source: str = "") -> str:
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
     if code is None:
         return f"{Path(source).name or type(owner).__name__} in {method}"
+
     return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {method}"
 
 
@@ -87,6 +92,7 @@ def _chosen(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
     outermost_foreign = foreign[-1:]
     for file, line in [*theirs[:1], *outermost_foreign, *innermost[:1]]:
         return f"{Path(file).name}:{line} in {method}"
+
     return f"{Path(source).name} in {method}" if source else method
 
 

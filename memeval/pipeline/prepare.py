@@ -70,6 +70,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
         raise first_error(errors) from errors
     finally:
         await models.aclose()
+
     prepared.usages = list(totals(prepared.usages))
     return prepared
 
@@ -88,10 +89,13 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
         return
+
     for trouble in filter(None, (memory.unsaved, await memory.close())):
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
+
     if memory.health.lost:
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.summary}")
+
     prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
     if not memory.found:
         prepared.usages += memory.usage

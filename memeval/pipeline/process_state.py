@@ -32,6 +32,7 @@ class ProcessState:
         self._depth = sys.getrecursionlimit()
         for number in (1, 2):
             _spare(number)
+
         self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def restore(self) -> None:
@@ -42,16 +43,21 @@ class ProcessState:
         if self._folder and _folder() != self._folder:
             with suppress(OSError):
                 os.chdir(self._folder)
+
         if _variables() != self._variables:
             for name in _variables():
                 del os.environ[name]
+
             os.environ.update(self._variables)
+
         if sys.getrecursionlimit() != self._depth:
             sys.setrecursionlimit(self._depth)
+
         if (
             locale.setlocale(locale.LC_ALL) != self._locale
         ):  # it decides how text files are read and numbers written
             locale.setlocale(locale.LC_ALL, self._locale)
+
         sys.excepthook, threading.excepthook = self._hooks
         self._restore_streams()
         if threading.current_thread() is threading.main_thread():
@@ -62,16 +68,20 @@ class ProcessState:
     def _restore_streams(self) -> None:
         for number in (1, 2):
             _reopen(number)
+
         for name, number, stream in (
             ("stdout", 1, self._streams[0]),
             ("stderr", 2, self._streams[1]),
         ):
             if getattr(sys, name) is stream and not getattr(stream, "closed", False):
                 continue
+
             if getattr(stream, "closed", False):  # its descriptor outlives it
                 with suppress(OSError):
                     stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, PLW2901
+
             setattr(sys, name, stream)
+
         self._streams = (sys.stdout, sys.stderr)
 
 

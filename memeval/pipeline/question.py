@@ -35,6 +35,7 @@ async def ask(
     try:
         with metered(ledger):
             returned = await watched.call("answer", _query(watched.system, question))
+
         elapsed = time.perf_counter() - started
         answer = _checked(returned, watched, turns)
         if not answer.text.strip():
@@ -129,12 +130,14 @@ def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
             "(finish_reason: content_filter)"
         )
         return replace(row, status=Status.ANSWER_FILTERED, error=error)
+
     if ledger.replies("length", Role.ANSWER):
         error = (
             "a reply that the answer rests on was cut at its limit of tokens "
             "(finish_reason: length); see llm.max_tokens"
         )
         return replace(row, status=Status.ANSWER_CUT, error=error)
+
     return row
 
 
@@ -146,6 +149,7 @@ def _status_of(error: Exception, ledger: Ledger) -> Status:
         return Status.ANSWER_FILTERED
     if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
         return Status.ANSWER_CUT
+
     return Status.ANSWER_FAILED
 
 
@@ -188,6 +192,7 @@ def answer_row(
             )
             for chunk in answer.retrieved
         )
+
     return AnswerRow(
         id=question.question_id,
         status=Status.OK,

@@ -38,6 +38,7 @@ class CellReader:
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         if query.choices:
             return await self._choose(query, context)
+
         prompt = AnswerPrompt(
             query.text,
             tuple(context),
@@ -84,6 +85,7 @@ def _after_repeated(reply: str, start: int) -> int:
     start = _after_marks(reply, start)
     while mark := _MARK.match(reply, start):
         start = _after_marks(reply, mark.end())
+
     return start
 
 

@@ -126,6 +126,7 @@ def rows_digests(finished: Finished) -> dict[str, str]:
             (repeat.verdicts.path, repeat.verdicts.seals),
         ):
             digests[f"{path.parent.name}/{path.name}"] = rows_digest(ids, seals)
+
     return digests
 
 

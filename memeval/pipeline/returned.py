@@ -41,6 +41,7 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     """
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
+
     raw = value.raw
     return Answer(
         text=_text(value.text, "text"),
@@ -60,6 +61,7 @@ def plain_text(text: str) -> str:
     """
     if text.isascii() and "\0" not in text:
         return str(text)
+
     whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
@@ -73,10 +75,12 @@ def plain_notes(notes: Any) -> dict[str, Any]:
         return {}
     if not isinstance(notes, Mapping):
         raise NotAnAnswerError(f"Answer.notes must be a mapping, but is {_kind(notes)}")
+
     plain = _plain(notes, 0, ())
     size = len(json.dumps(plain, ensure_ascii=False))
     if size <= LONGEST_NOTES:
         return dict(plain)
+
     share = max(80, LONGEST_NOTES // max(1, 2 * len(plain)))
     cut = {one_line(name, 80): one_line(entry, share) for name, entry in list(plain.items())[:100]}
     return {**cut, "notes": f"cut: they took {size:,} characters"}
@@ -85,10 +89,12 @@ def plain_notes(notes: Any) -> dict[str, Any]:
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise NotAnAnswerError(f"Answer.{name} must be a string, but is {_kind(value)}")
+
     if len(value) > LONGEST_TEXT:
         raise NotAnAnswerError(
             f"Answer.{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
         )
+
     return plain_text(value)
 
 
@@ -101,10 +107,12 @@ def _count(value: Any, name: str) -> int:
             if isinstance(value, float | np.floating) and float(value).is_integer()
             else -1
         )
+
     if isinstance(value, bool | np.bool_) or not 0 <= count < 2**53:
         raise NotAnAnswerError(
             f"Answer.{name} must be a whole number from 0 on, but is {_kind(value)}"
         )
+
     return count
 
 
@@ -114,6 +122,7 @@ def _units(units: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
             raise NotAnAnswerError(
                 f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(unit)}"
             )
+
         yield Retrieved(
             _text(unit.text, "retrieved.text"),
             _turns(unit.turn_ids, "retrieved.turn_ids", turns),
@@ -134,33 +143,41 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
             raise NotAnAnswerError(
                 f"Answer.{name} must hold turn ids, which are strings, but holds {_kind(turn)}"
             )
+
         if turn not in turns:
             raise NotAnAnswerError(
                 f"Answer.{name} names '{one_line(turn, 80)}', which is not a turn of this case"
             )
+
         found.append(str(turn))
+
     return tuple(found)
 
 
 def _score(value: Any) -> float | None:
     if value is None:
         return None
+
     if isinstance(value, bool | np.bool_) or not isinstance(
         value, int | float | np.integer | np.floating
     ):
         raise NotAnAnswerError(f"Retrieved.score must be a number, but is {_kind(value)}")
+
     try:
         score = float(value)
     except OverflowError:
         score = math.inf
+
     if not math.isfinite(score):
         raise NotAnAnswerError(f"Retrieved.score must be a finite number, but is {score}")
+
     return score
 
 
 def _time(value: Any) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
+
     raise NotAnAnswerError(f"Retrieved.time must be a datetime, but is {_kind(value)}")
 
 
@@ -169,6 +186,7 @@ def _members(value: Any, name: str) -> list[Any]:
         return list(value.tolist()) if value.ndim else [value.item()]
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
         raise NotAnAnswerError(f"Answer.{name} must be a list or a tuple, but is {_kind(value)}")
+
     return list(value)
 
 
@@ -180,6 +198,7 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
         return "(itself)"
     if depth >= DEEPEST:
         return _shown(value)
+
     within = (*above, id(value))
     if isinstance(value, np.ndarray):
         return (
@@ -187,16 +206,20 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
             if value.size <= MOST_ITEMS
             else f"an array of shape {value.shape}"
         )
+
     if isinstance(value, Mapping):
         pairs = list(value.items())[:MOST_ITEMS]
         return {
             one_line(_shown(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs
         }
+
     if isinstance(value, Set):
         members = [_plain(entry, depth + 1, within) for entry in list(value)[:MOST_ITEMS]]
         return sorted(members, key=repr)
+
     if isinstance(value, list | tuple):
         return [_plain(entry, depth + 1, within) for entry in value[:MOST_ITEMS]]
+
     return _shown(value)
 
 
@@ -218,6 +241,7 @@ def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - one line per typ
         return value.isoformat(), True
     if isinstance(value, timedelta):
         return str(value), True
+
     return None, False
 
 
@@ -232,6 +256,7 @@ def _kind(value: Any) -> str:
     """A value as a message names it: its type, and what it holds where that is short."""
     if value is None:
         return "None"
+
     name = type(value).__name__
     simple, found = _simple(value)
     return f"{name} {one_line(repr(simple), 60)}" if found else f"{name}"

@@ -122,11 +122,13 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
             raise UserError(
                 f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored"
             )
+
         if row_id in taken:
             raise UserError(
                 f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of "
                 "questions must be unique"
             )
+
         taken.add(row_id)
 
 
@@ -166,6 +168,7 @@ class CellRun:
                         f"dataset={self.cell.config.dataset['name']}: no questions are left under these "
                         "settings"
                     )
+
                 return finish(
                     Finished(cases, repeats, started, time.perf_counter() - began, self.notes())
                 )
@@ -206,6 +209,7 @@ class CellRun:
                     f"  {dropped} lines of {path} are torn, damaged, edited or of another key: "
                     "left out"
                 )
+
         return Repeat(seed=seed, answers=answers, verdicts=verdicts, texts=texts, judge=judge)
 
     def _waiting(self, path: Path) -> None:
@@ -225,6 +229,7 @@ class CellRun:
                         group.create_task(self._case(repeat, case, window))
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
+
         return tuple(asked)
 
     def _limit(self) -> int:
@@ -260,6 +265,7 @@ class CellRun:
                             # From here on, fewer questions are open than the case has places.
                             task.add_done_callback(lambda _: window.leave(1))
                             left -= 1
+
                         # A turn for what was asked before: all recalls of a case in one go would
                         # hold up every call.
                         await asyncio.sleep(0)
@@ -276,6 +282,7 @@ class CellRun:
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
             repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
+
         return answers
 
     async def _question(
@@ -291,6 +298,7 @@ class CellRun:
             assert answers is not None, "a case with open questions is opened"
             row = await answers.answer(question, turns, repeat.texts)
             answer = self._keep_answer(repeat, row)
+
         self.progress.done("answer", reused=reused)
 
         measured = measure_answer(answer, question, turns, self.cell.dataset)
@@ -305,6 +313,7 @@ class CellRun:
         except ValueError as problem:
             failure = failed_answer(row.id, Status.ANSWER_FAILED, problem)
             stored = repeat.answers.append(replace(failure, origin=self.cell.run_key))
+
         assert isinstance(stored, AnswerRow)
         return stored
 
@@ -361,4 +370,5 @@ def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+
     return error

@@ -81,6 +81,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
     }
     for repeat in summary.repeats:
         files[hypotheses_file(repeat.repeat)] = as_lines(hypotheses(rows, repeat.repeat))
+
     summary = replace(
         summary,
         files={name: text_digest(text) for name, text in files.items()},
@@ -91,9 +92,11 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         make_folder(cell.folder)
         for name, text in files.items():
             write_atomically(cell.folder / name, text)
+
         summary.write(cell.folder)
     except OSError as error:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
+
     return summary
 
 
@@ -130,6 +133,7 @@ def earlier(cell: Cell) -> Earlier:
 
     if summary.tags.get(FIGURES_CODE) != cell.figures_code:
         return Earlier()  # the figures are made again from the rows, without a call
+
     left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
     whole = sum(summary.statuses.values()) > 0 and not left
     return Earlier(summary if whole else None)
@@ -139,6 +143,7 @@ def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
     """Whether a judge's reply could not be read, and is to be asked for again."""
     if Status.UNPARSED not in summary.statuses:
         return False
+
     return any(record.tries for record in read_records(cell.folder / RECORDS_FILE))
 
 
@@ -155,6 +160,7 @@ def summarise(
         repeats.append(
             RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol))
         )
+
     measured = [dict(repeat.metrics) for repeat in repeats]
     metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
     coverage = metrics["coverage"]
@@ -198,6 +204,7 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
         leaves = {
             path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
         }
+
     leaves |= flatten(asdict(cell.source.settings), "system.")
     return {
         path: ",".join(map(str, value)) if isinstance(value, list) else value
@@ -216,6 +223,7 @@ def _applies(cell: Cell, path: str) -> bool:
         return True
     if path == "judge.class":
         return cell.config.judge.class_ is not None
+
     known = fields_of(group, getattr(cell.config, group).name)
     return field in known if known else True
 
@@ -249,6 +257,7 @@ def tags(cell: Cell) -> dict[str, str]:
         found["data_derived"] = "true"
     if cell.config.sweep_name:
         found["sweep"] = cell.config.sweep_name
+
     return found
 
 
@@ -268,6 +277,7 @@ def protocol(cell: Cell) -> str:
     judge = config.judge.name
     if config.judge.class_:
         judge += f"@{config.judge.class_}"
+
     if cell.judge_template:
         judged_by = [
             str(config.llm.judge_model or config.llm.model),
@@ -278,7 +288,9 @@ def protocol(cell: Cell) -> str:
             value = getattr(config.judge, name)
             if value != getattr(defaults, name):
                 judged_by.append(f"{name}={value}".lower())
+
         judge += f"({', '.join(judged_by)})"
+
     asked = dataset["categories"]
     own = [f"{name}={value}" for name, value in dataset.items() if name not in _COMMON]
     parts = [
@@ -304,24 +316,29 @@ def notes(
             f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures can't be "
             "compared with others."
         )
+
     if _reads_offline(cell):
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
             "language model. Repeats agree by construction."
         )
+
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
         yield (
             "The judge gets each answer without marks around it, as its prompt template is "
             "written: judge.fence=true sets them."
         )
+
     if cell.config.llm.name == "mock":
         yield "The mock model replaces a language model: its figures mean nothing."
+
     yield from _failures(rows)
     yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
     cut = Counter(key for row in rows for key in row.notes if key.startswith("cut_"))
     if cut["cut_chunks"]:
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
+
     said = {
         f"{key}: {value}"
         for row in rows
@@ -340,6 +357,7 @@ def notes(
             f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
             "they were left out and made again."
         )
+
     unsealed = sum(
         repeat.answers.unsealed + repeat.verdicts.unsealed for repeat in finished.repeats
     )
@@ -348,6 +366,7 @@ def notes(
             f"{unsealed} rows were written by an earlier version without a seal: an edit of them "
             "would not be seen."
         )
+
     yield from finished.notes
     yield from cell.loaded.notes
     yield from cell.dataset.notes()
@@ -365,6 +384,7 @@ def _why(record: Record) -> str:
     """Why a record has no score, as far as it says."""
     if record.tries and record.verdict:
         return f"the judge's reply {one_line(record.verdict.reason)}; the same command asks again"
+
     return record.error or ""
 
 
@@ -389,6 +409,7 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     turn = cell.config.compression_turn
     if turn == "never" or not ingest_rows:
         return
+
     idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
     if idle:
         yield (

@@ -32,6 +32,7 @@ def versions() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
+
     return found
 
 
@@ -58,4 +59,5 @@ def _git(*arguments: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
     return done.stdout.strip() if done.returncode == 0 else ""

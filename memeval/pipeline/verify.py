@@ -87,6 +87,7 @@ class Look:
             self.problems.append(
                 f"the folder is named {self.folder.name}, and holds the run {summary.run_key}"
             )
+
         records = self._records(summary)
         repeats = self._keys(summary)
         self._rows(summary, repeats, records)
@@ -99,6 +100,7 @@ class Look:
             content = (self.folder / RECORDS_FILE).read_bytes()
         except OSError:
             return []  # already among the misfits
+
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
                 records.append(Record.from_json(dict(json.loads(line))))
@@ -111,6 +113,7 @@ class Look:
                 f"{RECORDS_FILE} holds {spoken(statuses)}, but {RUN_FILE} says "
                 f"{spoken(summary.statuses)}"
             )
+
         return records
 
     def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
@@ -124,6 +127,7 @@ class Look:
                 "command adds them"
             )
             return []
+
         try:
             told = [
                 {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
@@ -140,6 +144,7 @@ class Look:
                 f"{CONFIG_FILE} makes this key"
             )
             return told
+
         try:
             config = read_config(self.folder / CONFIG_FILE)
             made = [
@@ -150,6 +155,7 @@ class Look:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
+
         return told
 
     def _rows(
@@ -182,6 +188,7 @@ class Look:
                     self.problems.append(
                         f"{RECORDS_FILE}: {counted('record', unlike)} unlike the rows: {named(unlike)}"
                     )
+
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
 
     def _texts(self, answers: Path) -> None:
@@ -211,6 +218,7 @@ class Look:
                 self.problems.append(f"{name} is missing")
             else:
                 self.unchecked.append(f"{name} is not here: the records are compared with no rows")
+
             return None
         except OSError as error:
             self.problems.append(f"{name} can't be read: {error.strerror or error}")
@@ -220,12 +228,14 @@ class Look:
             self.problems.append(
                 f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
             )
+
         if rows.unsealed:
             self.unchecked.append(f"{name}: {rows.unsealed} rows of version 0.1 have no seal")
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
             self.problems.append(f"{name}: the rows are not those that the run was made of")
+
         return rows
 
 
@@ -255,6 +265,7 @@ def memory_problems(folder: Path) -> Iterator[str]:
     """
     if not folder.is_dir():
         return
+
     for memory in sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ):
@@ -265,11 +276,13 @@ def memory_problems(folder: Path) -> Iterator[str]:
             and len(memory.name) != len(digest_name(""))
         ):
             continue  # a folder that version 0.1 named by the id itself
+
         try:
             manifest = read_manifest(memory)
         except ValueError as error:
             yield f"{place}: {error}"
             continue
+
         if manifest["key"] != folder.name or digest_name(str(manifest["case_id"])) != memory.name:
             yield f"{place}: it is the memory of another key or case"
 

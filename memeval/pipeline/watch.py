@@ -96,6 +96,7 @@ class _Outcome:
     def result(self, call: Call) -> Any:
         if self.error is not None:
             raise fault(self.error, call.method, call.source, call.owner) from self.error
+
         return self.value
 
 
@@ -133,6 +134,7 @@ class Watched:
                 value = await self._called(call, self.attribute(name, name), arguments)
             finally:
                 self._state.restore()
+
         _check_ran(value, self.system, name, self.source)
         return value
 
@@ -147,6 +149,7 @@ class Watched:
             for name, arguments in calls:
                 if stopped.is_set():
                     return
+
                 call.method, call.since = name, time.monotonic()
                 _check_ran(getattr(self.system, name)(*arguments), self.system, name, self.source)
 
@@ -170,10 +173,12 @@ class Watched:
         """Closes the system; what went wrong with that, which spoils nothing that was measured."""
         if self.hung:
             return None
+
         try:
             await self.call("close")
         except MemevalError as error:
             return one_line(error, 400)
+
         return None
 
     def _call(self, name: str) -> Call:
@@ -195,8 +200,10 @@ class Watched:
             value = await self._in_thread(call, lambda: method(*arguments))
         else:
             value = _stepped(lambda: method(*arguments), self.timeout_s, call).result(call)
+
         if isinstance(value, Awaitable):
             return await self._on_loop(call, value)
+
         return value
 
     async def _on_loop(self, call: Call, value: Awaitable[Any]) -> Any:
@@ -217,15 +224,18 @@ class Watched:
             task.cancel()
             await asyncio.wait({task})
             raise
+
         if not done:
             place = place_in_coroutine(value, call.method, self.source)
             task.cancel()
             raise self._given_up(call, place)
+
         if task.cancelled():
             raise SystemFaultError(
                 f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task "
                 "that it ran in"
             )
+
         return task.result().result(call)
 
     async def _in_thread(
@@ -246,6 +256,7 @@ class Watched:
                 outcome.value = context.run(work)
             except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
                 outcome.error = error
+
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(finished.set)
 
@@ -260,15 +271,19 @@ class Watched:
             except asyncio.CancelledError:
                 if stopped is not None:
                     stopped.set()
+
                 self._stop_parts()
                 await finished.wait()
                 raise
+
             if not finished.is_set():
                 frame = sys._current_frames().get(thread.ident or 0)
                 _left_behind.append(call.describe())
                 if stopped is not None:
                     stopped.set()
+
                 raise self._given_up(call, place_in_stack(frame, call.method, self.source))
+
         return outcome.result(call)
 
     async def _finished(self, call: Call, finished: asyncio.Event) -> None:
@@ -276,10 +291,12 @@ class Watched:
         if self.timeout_s is None:
             await finished.wait()
             return
+
         while not finished.is_set():
             left = call.since + self.timeout_s - time.monotonic()
             if left <= 0:
                 return
+
             with suppress(TimeoutError):
                 await asyncio.wait_for(finished.wait(), max(left, LOOK_S))
 
@@ -298,6 +315,7 @@ def constructed(
     call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
     with _noted(call):
         outcome = _stepped(build, timeout_s, call)
+
     system: MemorySystem = outcome.result(call)
     return system
 
@@ -310,6 +328,7 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
     if inspect.iscoroutine(value):
         what = "a coroutine, but is not an `async` method"
         value.close()
+
     if what:
         raise SystemFaultError(
             f"{place_of_method(system, name, source)}: it returned {what}, so its code never ran"
@@ -341,6 +360,7 @@ def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     """The places of plain calls of one event loop."""
     if loop not in _PLACES:
         _PLACES[loop] = asyncio.Semaphore(THREADS)
+
     return _PLACES[loop]
 
 
@@ -370,6 +390,7 @@ class _Steps:
     def __await__(self) -> Generator[Any, Any, Any]:
         if self._timeout_s is None or not isinstance(self._inner, Coroutine):
             return (yield from self._inner.__await__())
+
         return (yield from self._limited(self._inner, self._timeout_s))
 
     def _limited(
@@ -385,6 +406,7 @@ class _Steps:
             except _Overdue as error:
                 place = place_of(error.__traceback__, self._call.method, self._call.source)
                 raise SystemFaultError(_overdue(place, timeout_s)) from error
+
             try:
                 sent = yield awaited
             except BaseException as error:  # noqa: BLE001 - thrown on into the coroutine, as `await` does

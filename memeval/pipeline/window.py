@@ -25,6 +25,7 @@ class Window:
         while self._places >= self._limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()
+
         self._places += places
         self._held += size
 

@@ -42,6 +42,7 @@ def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
     path = folder / f"{name}.txt"
     if not path.is_file():
         raise unknown("prompt template", name, (other.stem for other in folder.glob("*.txt")))
+
     return _parse(name, path, ())
 
 
@@ -68,6 +69,7 @@ def sections_from_file(
     if missing:
         hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
         raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
+
     if len(texts) < len(found) / 2 or len(texts) > len(kinds):
         odd = next(
             (kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), ""
@@ -76,6 +78,7 @@ def sections_from_file(
             f"the prompt template {path} has a section '{odd}' that it must not have",
             f"its sections are:  {', '.join(kinds)}",
         )
+
     name = Path(path).name
     parts = {
         kind: _template(
@@ -115,9 +118,11 @@ def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> Prom
         raise UserError(
             f"the prompt template {place} lacks {', '.join('{' + field + '}' for field in missing)}"
         )
+
     system, separator, user = text.partition("\n---\n")
     if not separator:
         system, user = "", text
+
     return PromptTemplate(
         name=name,
         system=system.strip(),

@@ -108,6 +108,7 @@ class Fields:
             return None
         if not isinstance(value, list):
             raise self.wrong(name)
+
         for rank in value:
             if rank is not None and (not is_count(rank) or rank == 0):
                 raise self.wrong(name)
@@ -149,6 +150,7 @@ class Fields:
         for item in value:
             if not isinstance(item, dict):
                 raise self.wrong(name)
+
             yield Fields(item, f"{self._prefix}{name}.")
 
     def check_names(self, known: tuple[str, ...]) -> None:

@@ -38,6 +38,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
         text.encode()
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent)
+
     return text
 
 
@@ -74,6 +75,7 @@ def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None)
     line = json.dumps(row, ensure_ascii=False, separators=separators)
     if not line.isascii():
         line = without_halves(line.translate(_ELSEWHERE_ENDS_LINES))
+
     return line + "\n"
 
 
@@ -103,6 +105,7 @@ def write_atomically(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

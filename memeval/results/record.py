@@ -148,8 +148,10 @@ class Record:
             record["choice_labels"] = self.choice_labels.value
             record["right_choices"] = list(self.right_choices)
             record["chosen"] = _list_or_none(self.chosen)
+
         if self.prompt:
             record["prompt"] = [message.to_json() for message in self.prompt]
+
         optional = {
             "context": self.context,
             "finish_reason": self.finish_reason,
@@ -230,6 +232,7 @@ def read_records(path: Path) -> Iterator[Record]:
                 content = json.loads(line)
                 if not isinstance(content, dict):
                     raise ValueError("not an object")
+
                 yield Record.from_json(content)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error

@@ -101,6 +101,7 @@ class RetrievedChunk:
             chunk["score"] = self.score
         if self.time is not None:
             chunk["time"] = self.time.isoformat()
+
         return chunk
 
 
@@ -214,6 +215,7 @@ class AnswerRow:
             row["prompt"] = [message.to_json() for message in self.prompt]
         if self.notes:
             row["notes"] = dict(self.notes)
+
         row["usage"] = list(map(usage_json, self.usage))
         row["times"] = self.times.to_json()
         row["origin"] = self.origin
@@ -239,7 +241,9 @@ def _ranking(row: Fields) -> tuple[tuple[int, ...], ...] | None:
         positions = chunk if isinstance(chunk, list) else [chunk]
         if not all(map(is_count, positions)):
             raise row.wrong("ranking")
+
         ranking.append(tuple(positions))
+
     return tuple(ranking)
 
 
@@ -291,6 +295,7 @@ class IngestRow:
             row["health"] = health_json(self.health)
         if self.notes:
             row["notes"] = dict(self.notes)
+
         return row | {
             "usage": list(map(usage_json, self.usage)),
             "times": self.times.to_json(),
@@ -375,6 +380,7 @@ class VerdictRow:
             row["judged"] = self.judged
         if self.notes:
             row["notes"] = dict(self.notes)
+
         return row | {
             "usage": list(map(usage_json, self.usage)),
             "times": self.times.to_json(),
@@ -432,4 +438,5 @@ def verdict_json(verdict: Verdict) -> Json:
         row["votes"] = [label.value for label in verdict.votes]
     if verdict.tries:
         row["tries"] = verdict.tries
+
     return row

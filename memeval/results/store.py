@@ -91,18 +91,21 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
             sound = match[1].decode() == seal
         else:
             sound = number == 0 or (found.headed and not seals_began)
+
         seals_began = seals_began or match is not None
         content_of_line = _object(body) if sound else None
 
         if content_of_line == expected:
             found.headed = True
             continue
+
         row = None if content_of_line is None else _row(content_of_line, parse)
         if row is None or not (match or found.headed):
             found.dropped += 1
         else:
             found.rows[row.id], found.seals[row.id] = row, seal
             found.unsealed += match is None
+
     return found
 
 
@@ -111,6 +114,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
         content = json.loads(line)
     except (ValueError, RecursionError):
         return None
+
     return content if isinstance(content, dict) else None
 
 
@@ -118,6 +122,7 @@ def _row(content: Json, parse: Parse[R]) -> R | None:
     """The row of a line; None where it holds what no row may."""
     if "header" in content:
         return None
+
     try:
         return parse(content)
     except ValueError:
@@ -176,8 +181,10 @@ class RowStore(Generic[R]):
         except OSError as error:
             self._lock.release()
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
+
         if not self._found.headed:
             self._write({"header": dict(self.header)})
+
         return self
 
     def _acquire(self) -> None:
@@ -186,11 +193,13 @@ class RowStore(Generic[R]):
         except Timeout:
             if self._on_wait:
                 self._on_wait(self.path)
+
             self._lock.acquire()
 
     def _read(self) -> None:
         if not self.path.exists():
             return
+
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
         self._found = read_rows(data, self.header, self._parse)
@@ -227,6 +236,7 @@ class RowStore(Generic[R]):
             raise StorageError(
                 f"{self.path} can't be written: {error.strerror or error}"
             ) from error
+
         return line[-19:-3].decode()
 
     def __exit__(
@@ -238,6 +248,7 @@ class RowStore(Generic[R]):
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
         self._lock.release()
 
 

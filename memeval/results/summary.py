@@ -132,8 +132,10 @@ class RunSummary:
             content = json.loads((folder / RUN_FILE).read_bytes())
         except RecursionError as error:
             raise ValueError(f"{folder / RUN_FILE} is damaged: nested too deep") from error
+
         if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
             raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
+
         content.pop(SEAL, None)
         try:
             summary = cls._of(content)
@@ -142,6 +144,7 @@ class RunSummary:
             raise ValueError(
                 f"{folder / RUN_FILE} is damaged: {type(error).__name__}: {error}"
             ) from error
+
         return summary
 
     @classmethod
@@ -154,6 +157,7 @@ class RunSummary:
         }
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
+
         return cls(**fields)
 
     def misfits(self, folder: Path) -> list[str]:
@@ -166,6 +170,7 @@ class RunSummary:
                     "edited"
                 )
                 continue
+
             try:
                 digest = file_digest(folder / name)
             except FileNotFoundError:
@@ -175,6 +180,7 @@ class RunSummary:
             else:
                 if digest != self.files[name]:
                     found.append(f"{name} is damaged or was edited")
+
         return found
 
 
@@ -209,12 +215,14 @@ def _check_types(summary: RunSummary) -> None:
         summary.valid, bool
     ):
         raise TypeError("a string is missing")
+
     if not all(value is None or isinstance(value, int | float) for value in numbers):
         raise TypeError("a metric is not a number")
     if not all(isinstance(value, int) for value in counts):
         raise TypeError("a count is not an integer")
     if not _RUN_KEY.fullmatch(summary.run_key):
         raise TypeError("run_key is not a key")
+
     for time in (summary.started_at, summary.finished_at):
         datetime.fromisoformat(time)
 

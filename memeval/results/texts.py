@@ -57,6 +57,7 @@ class Texts:
                     match = _ID.match(line)
                     if match and line.endswith(b"\n"):
                         self._lines[match[1].decode()] = (offset, len(line))
+
                     offset += len(line)
         except FileNotFoundError:
             return
@@ -93,6 +94,7 @@ class Texts:
     def _entry(self, ref: str) -> dict[str, Any] | None:
         if ref not in self._lines:
             return None
+
         offset, length = self._lines[ref]
         try:
             with self.path.open("rb") as file:
@@ -100,6 +102,7 @@ class Texts:
                 entry = json.loads(file.read(length))
         except (OSError, ValueError, RecursionError):
             return None
+
         return entry if isinstance(entry, dict) else None
 
 
@@ -122,11 +125,13 @@ class TextStore(Texts):
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
+
         return self
 
     def _drop_torn_line(self) -> None:
         if not self.path.exists():
             return
+
         size = self.path.stat().st_size
         whole = max((start + length for start, length in self._lines.values()), default=0)
         with self.path.open("rb+") as file:
@@ -146,6 +151,7 @@ class TextStore(Texts):
         ref = reference(clean)
         if ref not in self._lines:
             self._write({"id": ref, "text": clean}, ref)
+
         return ref
 
     def put_joined(self, parts: Sequence[str], separator: str) -> str:
@@ -156,6 +162,7 @@ class TextStore(Texts):
         whole = reference(separator.join(parts))
         if whole not in self._joined:
             self._joined[whole] = self._put_joined(parts, separator)
+
         return self._joined[whole]
 
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
@@ -167,6 +174,7 @@ class TextStore(Texts):
         refs = [self.put(part) for part in cleaned]
         if ref not in refs:  # blank parts around one text: it is stored as itself
             self._write({"id": ref, "join": separator, "parts": refs}, ref)
+
         return ref
 
     def put_around(self, text: str, within: str) -> str:
@@ -193,6 +201,7 @@ class TextStore(Texts):
             raise StorageError(
                 f"{self.path} can't be written: {error.strerror or error}"
             ) from error
+
         self._lines[ref] = (before, len(line))
 
     def __exit__(

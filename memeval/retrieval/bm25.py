@@ -76,6 +76,7 @@ class Bm25Index:
                 self._columns[term] = self._weighted(term, rows, frequency)
             else:
                 self._columns[term] = None
+
         return self._columns[term]
 
     def _weighted(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
@@ -90,6 +91,7 @@ class Bm25Index:
             if column := self._column(term):
                 rows, weights = column
                 total[rows] += weights
+
         return total
 
     def ranking(self, query: str, ties: Ties = "position") -> tuple[list[int], list[float]]:
@@ -99,6 +101,7 @@ class Bm25Index:
             order = np.argsort(-scores, kind="stable")
         else:
             order = np.argsort(scores)[::-1]
+
         return order.tolist(), scores[order].tolist()
 
     def save(self, folder: Path) -> None:

@@ -24,6 +24,7 @@ async def _fitted(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     """
     if type(embedder).fitted is Embedder.fitted:
         return embedder
+
     return await asyncio.to_thread(embedder.fitted, texts)
 
 
@@ -39,6 +40,7 @@ class DenseIndex:
         """The index over the texts: read from the folder `saved`, or built where that is None."""
         if saved is None:
             return await cls.build(embedder, texts)
+
         return await cls.load(saved, embedder, texts)
 
     @classmethod
@@ -61,6 +63,7 @@ class DenseIndex:
             raise ValueError(
                 f"{folder / VECTORS_FILE} holds {index.size} vectors for {len(texts)} texts"
             )
+
         return cls(fitted, index)
 
     def save(self, folder: Path) -> None:

@@ -44,6 +44,7 @@ def entities(line: str) -> dict[str, str]:
     tokens = TOKEN.findall(text)
     for run in (*_names(tokens), *_phrases(tokens)):
         _put(mentioned, run)
+
     return mentioned
 
 
@@ -83,7 +84,9 @@ def _phrases(tokens: list[str]) -> Iterator[list[str]]:
             for word in tokens[place + 1 : place + 1 + _PHRASE]:
                 if not _is_content(word) or word[0].isupper():
                     break
+
                 run.append(word)
+
             if run:
                 yield run
 

@@ -54,6 +54,7 @@ class EntityGraph:
         for position, held in enumerate(self._chunks):
             for key in held:
                 positions[key].append(position)
+
         return positions
 
     def one_hop(self, seeds: Weights) -> dict[str, float]:
@@ -70,6 +71,7 @@ class EntityGraph:
             for key, count in shared.items():
                 near = HOP * weight * count / math.sqrt(len(lines) * len(self._graph[key]))
                 weights[key] = max(weights.get(key, 0.0), near)
+
         return weights
 
     def ranking(self, weights: Weights) -> list[tuple[int, float]]:

@@ -30,6 +30,7 @@ def reciprocal_rank_fusion(
     for ranking in rankings:
         for rank, position in enumerate(ranking, start=1):
             scores[position] = scores.get(position, 0.0) + 1 / (k + rank)
+
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

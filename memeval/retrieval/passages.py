@@ -21,6 +21,7 @@ def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[Mem
     sessions: dict[str, list[MemoryChunk]] = {}
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
+
     return [
         passage for members in sessions.values() for passage in _of_session(members, size, overlap)
     ]
@@ -38,6 +39,7 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
         yield start, end
         if end == len(text):
             return
+
         start = _word_start(text, max(end - overlap, start + 1), end)
         # A passage that ends no later brings nothing new.
         while _word_end(text, start, start + size) <= end:
@@ -47,17 +49,21 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
 def _word_end(text: str, start: int, limit: int) -> int:
     if limit >= len(text):
         return len(text)
+
     end = limit
     while end > start and not (text[end].isspace() or text[end - 1].isspace()):
         end -= 1
+
     return end if end > start else limit
 
 
 def _word_start(text: str, start: int, end: int) -> int:
     while start < end and not text[start - 1].isspace():
         start += 1
+
     while start < len(text) and text[start].isspace():
         start += 1
+
     return start
 
 

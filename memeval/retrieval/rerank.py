@@ -86,6 +86,7 @@ def check_rerank(settings: RerankSettings) -> None:
         path_of(settings.rerank)
     if settings.rerank != "endpoint":
         return
+
     for name, value, example in (
         ("rerank_url", settings.rerank_url, "https://api.jina.ai/v1"),
         ("rerank_model", settings.rerank_model, "jina-reranker-v2-base-multilingual"),
@@ -103,9 +104,11 @@ def path_of(name: str) -> str:
         return name
     if path := BUILT_IN.get(name):
         return path
+
     added = {point.name: point.value for point in entry_points(group=GROUP)}
     if name not in added:
         raise unknown("value of system.rerank", name, {NONE, *BUILT_IN, *added})
+
     return added[name]
 
 
@@ -120,4 +123,5 @@ def build_reranker(settings: RerankSettings, network: Network | None = None) -> 
     check_rerank(settings)
     if settings.rerank == NONE:
         return None
+
     return reranker_class(settings.rerank).from_settings(settings, network)

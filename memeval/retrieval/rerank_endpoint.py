@@ -63,6 +63,7 @@ class EndpointReranker(Reranker):
                 "system.rerank=endpoint needs the endpoints of a run",
                 "pass them:  SystemContext(..., reranker=models.reranker)",
             )
+
         reach = EndpointSettings(
             base_url=address,
             api_key=key,
@@ -80,6 +81,7 @@ class EndpointReranker(Reranker):
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
         if not candidates or not query.strip():
             return [candidate.similarity for candidate in candidates]
+
         documents = [candidate.text for candidate in candidates]
         body = {
             "model": self._model,
@@ -121,6 +123,7 @@ class EndpointReranker(Reranker):
         tokens, estimated = ranking.tokens, ranking.tokens is None
         if tokens is None:
             tokens = sum(count_tokens(body["query"]) + count_tokens(text) for text in documents)
+
         return {
             "scores": list(ranking.scores),
             "tokens": tokens,

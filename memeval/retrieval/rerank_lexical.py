@@ -48,4 +48,5 @@ class LexicalReranker(Reranker):
             coverage = held / whole if whole else 0.0
             similarity = min(max(candidate.similarity, 0.0), 1.0)
             scores.append(DENSE_WEIGHT * similarity + (1 - DENSE_WEIGHT) * coverage)
+
         return scores

@@ -80,6 +80,7 @@ class ChromaIndex:
         self._collection: Collection | None = None
         if self._chroma is not None:
             self._collection = _filled(self._chroma.client, vectors)
+
         self._bytes = int(vectors.nbytes)
 
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
@@ -87,13 +88,16 @@ class ChromaIndex:
         depth = min(depth, self.size)
         if self._collection is None or depth <= 0:
             return [], []
+
         wanted = depth + SLACK
         while True:
             found = self._neighbours(vector, min(wanted, self.size))
             if len(found) <= depth or found[depth - 1][0] != found[-1][0] or wanted >= self.size:
                 break
+
             # The tie at the end may hold lower positions that were not returned.
             wanted *= 2
+
         best = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:depth]
         return [position for _, position in best], [score for score, _ in best]
 
@@ -114,10 +118,12 @@ class ChromaIndex:
         """The rows as they were given."""
         if self._collection is None:
             return np.zeros((0, 0), dtype=np.float32)
+
         reply: Any = self._collection.get(include=["embeddings"])
         rows = np.empty((self.size, len(reply["embeddings"][0])), dtype=np.float32)
         for name, row in zip(reply["ids"], reply["embeddings"], strict=True):
             rows[int(name)] = row
+
         return rows
 
     def save(self, path: Path) -> None:
@@ -161,10 +167,12 @@ def give_pages_back() -> None:
 def _trimmer() -> Callable[[int], int] | None:
     if not sys.platform.startswith("linux"):
         return None
+
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # another C library than glibc
         return None
+
     return trim
 
 
@@ -183,4 +191,5 @@ def _filled(client: ClientAPI, vectors: Vectors) -> Collection:
     for start in range(0, len(rows), BATCH):
         batch = rows[start : start + BATCH]
         collection.add(ids=[str(start + offset) for offset in range(len(batch))], embeddings=batch)
+
     return collection

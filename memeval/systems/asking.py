@@ -27,5 +27,7 @@ async def ask_for(
         value = read(completion)
         if value is not None:
             return value
+
         model.forget(completion)
+
     return None

@@ -49,6 +49,7 @@ def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
         row = {name: getattr(chunk, name) for name in names}
         row["time"] = chunk.time.isoformat() if chunk.time else None
         rows.append(row)
+
     return rows
 
 

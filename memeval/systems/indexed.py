@@ -92,6 +92,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         self.chunks.append(chunk)
         if self.retained is not None:
             self.retained.append(chunk)
+
         return None
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
@@ -112,6 +113,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         if self.index is None:
             return []
+
         return [
             self.entry(position, score)
             for position, score in await self.rank(self.index, query, depth)
@@ -122,6 +124,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         entry = self._entries[position]
         if score is None:
             return entry
+
         return Retrieved(text=entry.text, turn_ids=entry.turn_ids, score=score, time=entry.time)
 
     def save(self, folder: Path) -> None:
@@ -138,4 +141,5 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     def close(self) -> None:
         if self.index is not None:
             self.index.close()
+
         self.index = None

@@ -1,4 +1,7 @@
-"""Rows keep what happened, against a real endpoint: what was retrieved, shown, sent and replied. Figures are made from them later."""
+"""Rows keep what happened, against a real endpoint: what was retrieved, shown, sent and replied.
+
+Figures are made from them later.
+"""
 
 from __future__ import annotations
 

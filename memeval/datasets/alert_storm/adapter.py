@@ -55,6 +55,7 @@ class AlertStormSettings(DatasetSettings):
             raise UserError(
                 f"dataset.questions_per_case must be at least 1, not {self.questions_per_case}"
             )
+
         if self.source == "log":
             self._check_log()
         else:
@@ -81,6 +82,7 @@ class AlertStormSettings(DatasetSettings):
             raise UserError(
                 "dataset.path needs dataset.source=log: a generated storm reads no file"
             )
+
         bounds = {
             "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),
             "n_devices": (FEWEST_DEVICES, 9_999),
@@ -92,6 +94,7 @@ class AlertStormSettings(DatasetSettings):
                 raise UserError(
                     f"dataset.{name} must be {least} to {most}, not {getattr(self, name)}"
                 )
+
         if not (
             self.duplicate_rate >= 0
             and self.flap_rate >= 0
@@ -101,6 +104,7 @@ class AlertStormSettings(DatasetSettings):
                 "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less "
                 "than 1 together"
             )
+
         if self.shape.firsts <= self.n_root_causes:
             raise UserError(
                 f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines besides "
@@ -126,12 +130,14 @@ class AlertStorm(NetOps):
                 pinned=False,
                 notes=(note,),
             )
+
         return LoadedDataset(info=self.info, path=self.path, sha256=self._identity, pinned=True)
 
     def read(self) -> Iterator[EvalCase]:
         if self.settings.source == "log":
             yield self._case("log", Storm(self._log[0], {}))
             return
+
         for number in range(1, self.settings.n_cases + 1):
             name = f"storm-{number}"
             yield self._case(

@@ -234,6 +234,7 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     shares = [0] * len(flapping)
     for number in range(count):
         shares[number if number < len(shares) else int(rng.random() * len(shares))] += 1
+
     for device, share in zip(flapping, shares, strict=True):
         for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):
             kind = ("link_down", "link_up")[number % 2]

@@ -29,10 +29,13 @@ def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
         number = row.answer("LineId")
         if number in numbers:
             raise row.wrong("LineId", f"is {number}, as on {numbers[number]}")
+
         numbers[number] = row.record
+
     alerts = [_alert(row) for row in rows if row.answer("Label") != NO_ALERT]
     if not alerts:
         raise UserError(f"{path} holds no alert: every line has the label '{NO_ALERT}'.")
+
     return tuple(sorted(alerts, key=lambda one: one.time)), len(rows)
 
 
@@ -45,6 +48,7 @@ def _alert(row: Fields) -> Alert:
         raise row.wrong(
             "Time", f"is {quoted(text)}, not a time like 2005-06-03-15.42.50.675872"
         ) from None
+
     message = re.sub(r"\s+", " ", row.answer("Content")).strip()
     return Alert(
         time=time,
@@ -60,4 +64,5 @@ def _word(row: Fields, name: str) -> str:
     word = one_word(row.answer(name))
     if not word:
         raise row.wrong(name, "holds neither letters nor digits")
+
     return word

@@ -180,6 +180,7 @@ def root_of(seen: Seen) -> Iterator[Draft]:
         way = [first[device]]
         while way[-1].alert.via:
             way.append(first[way[-1].alert.via])
+
         text = f"Which device is the root cause of the trouble that reached device {device}?"
         yield seen.ask("MR", "root_of", text, (seen.storm.roots[device],), way)
 
@@ -201,6 +202,7 @@ def first_alert(seen: Seen) -> Iterator[Draft]:
             (seen.shown[0].alert.device,),
             seen.shown[:1],
         )
+
     causes = _causes(seen)
     if len(causes) > 1:
         yield seen.ask(
@@ -359,6 +361,7 @@ def _firsts(lines: Sequence[Shown]) -> list[Shown]:
     firsts: dict[tuple[str, str, str], Shown] = {}
     for one in lines:
         firsts.setdefault(one.alert.identity, one)
+
     return list(firsts.values())
 
 
@@ -379,4 +382,5 @@ def _grouped(pairs: Iterable[tuple[K, Shown]]) -> dict[K, list[Shown]]:
     groups: dict[K, list[Shown]] = {}
     for key, one in pairs:
         groups.setdefault(key, []).append(one)
+
     return groups

@@ -40,6 +40,7 @@ def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
         sessions.append(
             _briefing(storm.network, storm.alerts[0].time.replace(second=0, microsecond=0))
         )
+
     for _, group in groupby(
         storm.alerts, key=lambda one: _window(one.time, by_minute=storm.network is not None)
     ):
@@ -50,6 +51,7 @@ def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
         )
         shown += [Shown(one, turn.turn_id) for one, turn in zip(alerts, turns, strict=True)]
         sessions.append(Session(session_id=name, started_at=turns[0].time, turns=turns))
+
     return shown, tuple(sessions)
 
 

@@ -44,6 +44,7 @@ class Spread:
         """The root cause behind a device's trouble."""
         while device in self.upstream:
             device = self.upstream[device]
+
         return device
 
 
@@ -65,12 +66,14 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
         roles = ["router"] * count
         pairs = [(int(rng.random() * place), place) for place in range(1, count)]
         pairs += [(int(rng.random() * count), int(rng.random() * count)) for _ in range(count // 4)]
+
     width = max(3, len(str(count)))
     names = tuple(f"{role}_{number:0{width}d}" for number, role in enumerate(roles, start=1))
     links: dict[str, dict[str, None]] = {name: {} for name in names}
     for one, other in pairs:
         if one != other:
             links[names[one]][names[other]] = links[names[other]][names[one]] = None
+
     return Network(names, {name: tuple(near) for name, near in links.items()})
 
 
@@ -86,15 +89,18 @@ def spread(net: Network, roots: Sequence[str], window_ms: int, rng: Random) -> S
         time, device, source = heapq.heappop(waiting)
         if device in arrivals or (device in starts and source):
             continue
+
         arrivals[device] = time
         if source:
             upstream[device] = source
+
         for near in net.links[device]:
             if near not in arrivals:
                 low, high = DELAY_MS
                 heapq.heappush(
                     waiting, (time + low + int(rng.random() * (high - low)), near, device)
                 )
+
     return Spread(arrivals, upstream)
 
 
@@ -114,6 +120,7 @@ def random_roots(net: Network, count: int, rng: Random) -> list[str]:
 def _tree_role(place: int) -> str:
     if place == 0:
         return "core"
+
     return "agg" if place <= BRANCHES else "access"
 
 

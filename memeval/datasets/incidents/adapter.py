@@ -46,6 +46,7 @@ class IncidentSettings(DatasetSettings):
                 "dataset.history_share must be more than 0 and less than 1, not "
                 f"{self.history_share}"
             )
+
         for name, least in (("questions_per_case", 1), ("root_causes_per_case", 0)):
             if getattr(self, name) < least:
                 raise UserError(
@@ -81,6 +82,7 @@ class Incidents(NetOps):
         ]
         if not rows:
             return {**{f"a_at_{k}": None for k in DEPTHS}, "mar": None}
+
         known = [self._candidates[row.case_id] for row in rows]
         truths = [ranking(row.gold[0], names) for row, names in zip(rows, known, strict=True)]
         rankings = [
@@ -104,6 +106,7 @@ class Incidents(NetOps):
         systems: dict[str, list[Incident]] = {}
         for incident in self._table[0].incidents:
             systems.setdefault(incident.system, []).append(incident)
+
         return {
             name: self._split(sorted(rows, key=lambda one: one.time))
             for name, rows in systems.items()
@@ -122,6 +125,7 @@ class Incidents(NetOps):
                 f"{self.path}: no system has incidents of two different times, an earlier and a "
                 "later one."
             )
+
         return cases
 
     def _case(self, name: str) -> EvalCase:
@@ -152,6 +156,7 @@ class Incidents(NetOps):
         short = [name for name, (_, later) in self._systems.items() if not later]
         if short:
             yield f"systems: {len(short)} without incidents of two different times are left out"
+
         asked = [row for _, later in self._systems.values() for row in later]
         new = sum(
             not set(row.components) <= _names(earlier)

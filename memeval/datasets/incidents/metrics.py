@@ -23,6 +23,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     }
     if not patterns:
         return []
+
     groups = "|".join(f"({pattern})" for pattern in patterns)
     names = list(patterns.values())
     found = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())

@@ -242,6 +242,7 @@ def root_causes(history: History) -> Iterator[Draft]:
     for later in history.later:
         if not set(later.components) <= history.components.keys() or alike[_symptom(later)] > 1:
             continue
+
         symptom = f" with symptom {later.fault}" if later.fault else ""
         level = f" at level {later.level}" if later.level else ""
         text = (
@@ -452,4 +453,5 @@ def _grouped(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:
     groups: dict[K, list[Past]] = {}
     for key, one in pairs:
         groups.setdefault(key, []).append(one)
+
     return groups

@@ -74,6 +74,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
     """
     if not path.exists():
         raise missing(info, path)
+
     files = _files(path) if path.is_dir() else [path]
     contents = {file: read_file(info, file) for file in files}
     rows = [
@@ -87,6 +88,7 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
             f"incidents: {len(rows) - len(once)} of {len(rows)} rows repeat another one and are "
             "left out"
         )
+
     return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
 
 
@@ -96,12 +98,14 @@ def _files(folder: Path) -> list[Path]:
         raise UserError(
             f"{folder} holds neither {NEZHA_FILES} (Nezha) nor {OPENRCA_FILES} (OpenRCA)."
         )
+
     return files
 
 
 def _digest(path: Path, contents: Mapping[Path, bytes]) -> str:
     if not path.is_dir():
         return digest_of(contents[path])
+
     lines = [
         f"{file.relative_to(path).as_posix()} {digest_of(content)}\n"
         for file, content in contents.items()
@@ -113,11 +117,13 @@ def _incidents(path: Path, content: bytes) -> Iterator[Incident]:
     """The rows of a file. A JSON file is Nezha's; a table is recognised by its columns."""
     if path.suffix == ".json":
         return _nezha(path, content)
+
     names = header(content, path)
     if set(DEJAVU) <= set(names):
         return (_dejavu(row) for row in read_table(content, path, DEJAVU))
     if set(OPENRCA) <= set(names):
         return (_openrca(row) for row in read_table(content, path, OPENRCA))
+
     return (_normalized(row) for row in read_table(content, path, NORMALIZED))
 
 
@@ -141,6 +147,7 @@ def _dejavu(row: Fields) -> Incident:
     )
     if not nodes:
         raise row.wrong("root_cause_node", "names no node")
+
     given = {
         name: row.text(name) for name in ("level", "fault_type", "duration_s") if name in row.values
     }
@@ -182,6 +189,7 @@ def _nezha(path: Path, content: bytes) -> Iterator[Incident]:
                 raise fault.wrong(
                     "inject_pod", "is not the name of a pod like frontend-579b9bff58-t2dbm"
                 )
+
             system = f"nezha-{path.name.removesuffix('-fault_list.json')}"
             yield Incident(
                 system=system,
@@ -198,8 +206,10 @@ def _time(row: Fields, name: str) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise row.wrong(name, f"is {quoted(text)}, not a time like 2021-03-04 14:57:00") from None
+
     if time.tzinfo is not None or len(text) < len("2021-03-04 14:57"):
         raise row.wrong(name, f"is {quoted(text)}, not a local time like 2021-03-04 14:57:00")
+
     return time.replace(microsecond=0)
 
 
@@ -216,12 +226,15 @@ def _seconds(row: Fields, name: str) -> int | None:
     text = row.text(name).strip()
     if not text:
         return None
+
     try:
         seconds = float(text)
     except ValueError:
         raise row.wrong(name, f"is {quoted(text)}, not a number of seconds") from None
+
     if not math.isfinite(seconds) or not 0 <= seconds < 1e10:
         raise row.wrong(name, f"is {quoted(text)}, not a length of time")
+
     return max(1, round(seconds))
 
 
@@ -240,6 +253,7 @@ def _check_names(path: Path, incidents: list[Incident]) -> None:
                 raise UserError(
                     f"{path}: the name {quoted(name)} holds neither letters nor digits."
                 )
+
             first = spelt.setdefault((row.system, kind, shown.lower()), name)
             if first != name:
                 raise UserError(
@@ -261,10 +275,12 @@ def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
     for path, content in contents.items():
         if path.suffix == ".json" or not set(NORMALIZED) <= set(header(content, path)):
             continue
+
         for row in read_table(content, path, NORMALIZED):
             if row.text("timestamp").strip():
                 gap = (_time(row, "datetime_local") - _epoch(row, "timestamp")).total_seconds()
                 distances.setdefault(row.text("dataset"), Counter())[gap] += 1
+
     odd = sum(gaps.total() - max(gaps.values()) for gaps in distances.values())
     if odd:
         yield f"clock: the time stamps of {odd} rows contradict their local times, which count"

@@ -60,6 +60,7 @@ def narrate(rng: Random, incidents: Sequence[Incident]) -> tuple[list[Past], tup
                     time=incident.time,
                 )
             )
+
         past.append(
             Past(
                 incident=incident,
@@ -70,6 +71,7 @@ def narrate(rng: Random, incidents: Sequence[Incident]) -> tuple[list[Past], tup
         sessions.append(
             Session(session_id=f"s{number}", started_at=incident.time, turns=tuple(turns))
         )
+
     return past, tuple(sessions)
 
 

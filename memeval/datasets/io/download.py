@@ -38,12 +38,14 @@ class SafeRedirects(HTTPRedirectHandler):
             raise WorldError(
                 f"{without_userinfo(req.full_url)} redirects {schemes}: it is not followed."
             )
+
         if after.username or after.password:
             fp.close()
             raise WorldError(
                 f"{without_userinfo(req.full_url)} redirects to an address with a user name: it "
                 "is not followed."
             )
+
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and before.netloc != after.netloc:
             request.headers = {
@@ -51,6 +53,7 @@ class SafeRedirects(HTTPRedirectHandler):
                 for name, value in request.headers.items()
                 if name.capitalize() in HARMLESS
             }
+
         return request
 
 
@@ -84,18 +87,22 @@ def unreachable(url: str, error: Exception) -> str:
             f"{url} can't be reached: the certificate of {host} is not valid "
             f"({one_line(getattr(reason, 'verify_message', reason))})."
         )
+
     if isinstance(reason, ssl.SSLError):
         return (
             f"{url} can't be reached: no secure connection to {host} (TLS: "
             f"{one_line(getattr(reason, 'reason', None) or reason)})."
         )
+
     if isinstance(reason, socket.gaierror):
         return (
             f"{url} can't be reached: the name {host} is not found "
             f"({one_line(reason.strerror or reason)})."
         )
+
     if isinstance(reason, ConnectionRefusedError):
         return f"{url} can't be reached: {host} refuses the connection."
     if isinstance(reason, TimeoutError):
         return f"{url} can't be reached: no answer within {TIMEOUT_S:g} s."
+
     return f"{url} can't be reached: {one_line(reason) or type(reason).__name__}."

@@ -75,6 +75,7 @@ class Fields:
             raise UserError(
                 f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object."
             )
+
         return cls(path, record, value)
 
     def text(self, name: str) -> str:
@@ -96,6 +97,7 @@ class Fields:
         items = self.items(name)
         if not all(isinstance(item, str) for item in items):
             raise self.wrong(name, "holds something that is not a string")
+
         return [self._whole(name, item) for item in items]
 
     def answer(self, name: str) -> str:
@@ -103,6 +105,7 @@ class Fields:
         answer = self._whole(name, str(self.get(name, "a string or a number")))
         if not answer.strip():
             raise self.wrong(name, "is empty")
+
         return answer
 
     def objects(self, name: str, record: str) -> list[Fields]:
@@ -123,9 +126,11 @@ class Fields:
         """
         if name not in self.values:
             raise self.wrong(name, "is missing")
+
         value = self.values[name]
         if not isinstance(value, KINDS[kind]) or isinstance(value, bool):
             raise self.wrong(name, f"is {kind_of(value)}, not {kind}")
+
         return value
 
     def wrong(self, name: str, what: str) -> UserError:
@@ -140,6 +145,7 @@ class Fields:
             raise self.wrong(
                 name, "holds half of a surrogate pair, which can't be written as UTF-8"
             )
+
         return text
 
 

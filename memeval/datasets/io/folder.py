@@ -39,4 +39,5 @@ def read_folder(
         digest = digest_of(files[name])
         whole.update(f"{name}\0{digest}\n".encode())
         pinned = check_pin(one, folder / name, digest, allow_unpinned=allow_unpinned) and pinned
+
     return FolderContent(files=files, sha256=whole.hexdigest(), pinned=pinned)

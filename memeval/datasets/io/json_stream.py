@@ -51,6 +51,8 @@ def _check_list(file: BinaryIO, path: Path) -> None:
     first = b""
     while (block := file.read(BLOCK)) and not (first := block.lstrip()[:1]):
         pass
+
     if first != b"[":
         raise UserError(f"{path} holds {'no list of records' if first else 'nothing'}.", REPLACE)
+
     file.seek(start)

@@ -37,6 +37,7 @@ class Part:
         while block := os.pread(self.file, BLOCK, place):
             digest.update(block)
             place += len(block)
+
         return digest.hexdigest()
 
     def cut(self, size: int) -> None:
@@ -75,6 +76,7 @@ def part_file(target: Path) -> Iterator[Part]:
     finally:
         if not part.discarded and part.size() == 0:
             part.discard()
+
         os.close(part.file)
 
 
@@ -89,9 +91,11 @@ def _left(target: Path) -> Iterator[Part]:
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             continue
+
         if _is_ours(file, path):
             yield Part(path=path, target=target, file=file)
             return
+
         os.close(file)
 
 
@@ -100,11 +104,13 @@ def _is_ours(file: int, path: Path) -> bool:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
         return False
+
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Meanwhile the file may have become the target, and the name another file's.
         named = path.stat(follow_symlinks=False)
         return (named.st_dev, named.st_ino) == (found.st_dev, found.st_ino)
+
     return False
 
 
@@ -116,6 +122,7 @@ def _new(target: Path) -> Part:
         # Another download may find the file before it is locked here, and take it for a left one.
         if _is_ours(file, path):
             return Part(path=path, target=target, file=file)
+
         os.close(file)
 
 

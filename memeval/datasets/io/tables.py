@@ -32,16 +32,19 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
         raise UserError(
             f"{path}: line 1: column {quoted(doubled)} occurs {names.count(doubled)} times."
         )
+
     if missing := next((name for name in columns if name not in names), None):
         raise UserError(
             f"{path}: line 1: column '{missing}' is missing; there is "
             f"{one_line(', '.join(names), 4 * SHOWN)}."
         )
+
     rows = [
         _row(path=path, number=number, names=names, cells=cells) for number, cells in lines if cells
     ]
     if not rows:
         raise UserError(f"{path} holds no row below its header.")
+
     return rows
 
 
@@ -51,6 +54,7 @@ def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) ->
             f"{path}: line {number}: {len(cells)} cells, but the header has {len(names)} columns: "
             "is the file cut off?"
         )
+
     return Fields(path=path, record=f"line {number}", values=dict(zip(names, cells, strict=True)))
 
 
@@ -62,13 +66,16 @@ def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(
             f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
         ) from error
+
     if not text.strip():
         raise UserError(f"{path} is empty.", REPLACE)
+
     if "\0" in text:
         raise UserError(
             f"{path}: line {text[: text.index(chr(0))].count(chr(10)) + 1} holds a NUL byte.",
             REPLACE,
         )
+
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in reader:

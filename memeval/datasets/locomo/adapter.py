@@ -130,6 +130,7 @@ class Locomo(Dataset):
             raise UserError(f"{self.path} holds {kind_of(samples)}, not a list of conversations.")
         if not samples:
             raise UserError(f"{self.path} holds no conversation.")
+
         return [
             Fields.of(self.path, f"record {index}", sample) for index, sample in enumerate(samples)
         ]
@@ -148,12 +149,14 @@ class Locomo(Dataset):
                     f"{self.path}: sample_id {quoted(case_id)} occurs {count} times; it must be "
                     "unique."
                 )
+
         return [_corrected(case, corrections.get(index, {})) for index, case in enumerate(cases)]
 
     @cached_property
     def _corrections(self) -> Mapping[int, Mapping[int, Correction]]:
         if self.settings.labels == "original":
             return {}
+
         digest, _, _ = self._content
         if digest != LOCOMO.sha256:
             raise UserError(
@@ -161,6 +164,7 @@ class Locomo(Dataset):
                 f"locomo10.json, and {self.path} is another file.",
                 "use dataset.labels=original",
             )
+
         _, content = self._audit
         return read_corrections(
             content, self._audit_path, [sample.items("qa") for sample in self._samples]
@@ -186,6 +190,7 @@ class Locomo(Dataset):
     def _excluded(self) -> frozenset[str]:
         if self.settings.labels != "exclude":
             return frozenset()
+
         return frozenset(
             case.questions[position].question_id
             for index, case in enumerate(self._whole)
@@ -205,9 +210,11 @@ class Locomo(Dataset):
                 "not turn ids: "
                 f"{repaired} repaired, {len(odd) - repaired} dropped"
             )
+
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
             yield f"evidence: {without} of {len(cited)} questions name no evidence"
+
         adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
@@ -215,12 +222,15 @@ class Locomo(Dataset):
                 f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is "
                 "ignored: the right answer is a refusal"
             )
+
         if self.settings.labels != "original" and not self._audit[0]:
             yield "labels: the audit file is not the registered one"
+
         if self.settings.labels == "exclude":
             yield (
                 f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
             )
+
         if self.settings.labels == "corrected":
             changes = [change for case in self._corrections.values() for change in case.values()]
             yield (
@@ -236,6 +246,7 @@ class Locomo(Dataset):
             questions = sample.objects("qa", f"{case.case_id} qa[{{}}]")
             for question, qa in zip(case.questions, questions, strict=True):
                 found[question.question_id] = tuple(qa.texts("evidence"))
+
         return found
 
     @cached_property
@@ -260,6 +271,7 @@ def _corrected(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCas
             gold=(correction.answer,) if correction.corrupts_score else question.gold,
             evidence=repair_evidence(list(correction.evidence), turns),
         )
+
     return replace(case, questions=tuple(questions))
 
 

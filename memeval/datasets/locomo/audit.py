@@ -39,12 +39,14 @@ def read_corrections(
     items = parse_json(content, path)
     if not isinstance(items, list):
         raise UserError(f"{path} holds {kind_of(items)}, not a list of corrections.")
+
     corrections: dict[int, dict[int, Correction]] = defaultdict(dict)
     for number, value in enumerate(items):
         item = Fields.of(path, f"record {number}", value)
         match = QUESTION_ID.fullmatch(item.text("question_id"))
         if not match:
             raise item.wrong("question_id", "is not of the form locomo_<conversation>_qa<index>")
+
         case, position = int(match[1]), int(match[2])
         if (
             case >= len(questions)
@@ -52,9 +54,11 @@ def read_corrections(
             or questions[case][position]["question"] != item.text("question")
         ):
             raise item.wrong("question", f"is not the question at {match[0]} of the data file")
+
         corrections[case][position] = Correction(
             corrupts_score=item.text("error_type") != WRONG_CITATION,
             answer=item.answer("correct_answer"),
             evidence=tuple(item.texts("correct_evidence")),
         )
+
     return corrections

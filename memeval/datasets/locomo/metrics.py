@@ -35,6 +35,7 @@ def locomo_metrics(answer: str, question: EvalQuestion) -> dict[str, float | Non
                 prediction, gold, int(question.category)
             ),
         )
+
     return answer_metrics(answer, question) | {"token_f1": float(officially_refuses(answer))}
 
 
@@ -53,6 +54,7 @@ def locomo_f1(prediction: str, gold: str, category: int) -> float:
         return token_f1(prediction, gold.partition(";")[0])
     if category in (TEMPORAL, SINGLE_HOP):
         return token_f1(prediction, gold)
+
     raise ValueError(f"LoCoMo has no category {category!r}")
 
 

@@ -59,6 +59,8 @@ def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
             f"dataset.category_names={naming} is gone: no published table has these names",
             f"Zep's table of 75.14 % is named as:  dataset.category_names={WITHDRAWN[naming]}",
         )
+
     if naming not in LOCOMO_NAMES:
         raise unknown("value of dataset.category_names", naming, LOCOMO_NAMES)
+
     return LOCOMO_NAMES[naming]

@@ -48,6 +48,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
     shown = one_line(case_id, SHOWN)
     if not case_id.strip():
         raise sample.wrong("sample_id", "is empty")
+
     talk = Fields.of(sample.path, f"{shown} conversation", sample.get("conversation", "an object"))
     sessions = tuple(_sessions(talk, case_id, captions))
     turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
@@ -58,6 +59,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
                 f"{quoted(turn_id)} occurs {count} times; it must be unique within the "
                 "conversation",
             )
+
     questions = tuple(
         _question(qa, f"{case_id}/q{index}", turn_ids)
         for index, qa in enumerate(sample.objects("qa", f"{shown} qa[{{}}]"))
@@ -88,9 +90,11 @@ def parse_date(text: str) -> datetime | None:
     match = DATE.fullmatch(text)
     if not match:
         return None
+
     hour, minute, half, day, month, year = match.groups()
     if not 1 <= int(hour) <= 12:
         return None
+
     try:
         return datetime(
             int(year),
@@ -108,12 +112,15 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
     keys = {key: int(match[1]) for key in talk.values if (match := SESSION.fullmatch(key))}
     if not keys:
         raise UserError(f"{talk.path}: {talk.record} holds no session.")
+
     for key, number in sorted(keys.items(), key=lambda item: item[1]):
         if key != f"session_{number}":
             raise talk.wrong(key, f"is not written session_{number}")
+
         started_at = parse_date(talk.text(f"{key}_date_time"))
         if started_at is None:
             raise talk.wrong(f"{key}_date_time", "is not a date like '1:56 pm on 8 May, 2023'")
+
         turns = [
             _turn(turn, started_at, captions)
             for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
@@ -137,6 +144,7 @@ def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuest
     category = qa.integer("category")
     if category not in CATEGORIES:
         raise qa.wrong("category", f"is {category}, not one of {list(CATEGORIES)}")
+
     answerable = category != ADVERSARIAL
     return EvalQuestion(
         question_id=question_id,

@@ -107,6 +107,7 @@ class LocomoMc10(Dataset):
                 notes=self._derived_notes(),
                 derived=True,
             )
+
         pinned = check_pin(
             self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
         )
@@ -142,6 +143,7 @@ class LocomoMc10(Dataset):
         for case in read_cases(rows):
             self._count(case)
             yield self._ordered(self._evidence.join(case) if self._evidence else case)
+
         if not self._questions:
             raise UserError(f"{self.path} holds no question.")
 
@@ -152,6 +154,7 @@ class LocomoMc10(Dataset):
                 f"choices: {self._twice} of {self._questions} questions show a choice twice; both "
                 "places count as the same answer"
             )
+
         return tuple(notes)
 
     def write(self, file: IO[str]) -> tuple[int, int]:
@@ -163,6 +166,7 @@ class LocomoMc10(Dataset):
                 f"data set '{self.info.name}' is a file already; derived rows can be written.",
                 "say so:  dataset.derive=true",
             )
+
         seed = self.settings.derive_seed
         made_from = {
             "from": self._original_path.name,
@@ -174,6 +178,7 @@ class LocomoMc10(Dataset):
         for row in derive_rows(self._samples, seed):
             file.write(json.dumps({**row.values, MARK: made_from}, ensure_ascii=False) + "\n")
             questions += 1
+
         return len(self._samples), questions
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
@@ -183,6 +188,7 @@ class LocomoMc10(Dataset):
         """The case with its choices in the order that is asked for."""
         if self.settings.choice_order == "given":
             return case
+
         return replace(
             case,
             questions=tuple(
@@ -215,6 +221,7 @@ class LocomoMc10(Dataset):
                 f"the data file's sha256 is {self._digest[:12]}…; none is registered to compare "
                 "it with"
             )
+
         if not self._joinable:
             what = "is not the registered file" if self._original_path.is_file() else "is missing"
             yield (
@@ -242,6 +249,7 @@ class LocomoMc10(Dataset):
             first = next(read_lines(self.path), None)
         except UserError:
             return None
+
         mark = first.values.get(MARK) if first else None
         return mark if isinstance(mark, dict) else None
 
@@ -252,6 +260,7 @@ class LocomoMc10(Dataset):
         """
         if self.settings.derive and self.settings.path:
             return self.path
+
         beside = self.path.parent.parent / self._source_info.file
         return beside if beside.is_file() else locate(self._source_info, data_dir())
 
@@ -276,6 +285,7 @@ class LocomoMc10(Dataset):
         """LoCoMo's file, where it is there and the registered one."""
         if not self._original_path.is_file():
             return None
+
         content = read_file(self._source_info, self._original_path)
         digest = digest_of(content)
         return (digest, True, content) if self._source_info.sha256 in (None, digest) else None
@@ -290,6 +300,7 @@ class LocomoMc10(Dataset):
                 f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a "
                 "list of conversations."
             )
+
         return [
             Fields.of(self._original_path, f"record {index}", sample)
             for index, sample in enumerate(samples)

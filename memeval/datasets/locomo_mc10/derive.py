@@ -50,6 +50,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     for case in cases:
         for question, answer in zip(case.questions, answers[case.case_id], strict=True):
             pool[question.category][case.case_id].append(answer)
+
     for sample, case in zip(samples, cases, strict=True):
         haystack = _haystack(case)
         for index, (question, answer) in enumerate(
@@ -149,8 +150,10 @@ def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[
             ):
                 chosen.append(answer)
                 said.append(words)
+
             if len(chosen) == CHOICES:
                 break
+
     return chosen
 
 

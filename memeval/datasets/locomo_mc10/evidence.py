@@ -45,12 +45,14 @@ class Evidence:
         if origin is None:
             self.counts["moved"] += 1
             return question
+
         index = int(question.question_id.rpartition("_q")[2])
         if index >= len(origin.questions) or _plain(origin.questions[index].text) != _plain(
             question.text
         ):
             self.counts["unlike"] += 1
             return question
+
         there = {turn.turn_id for session in case.sessions for turn in session.turns}
         evidence = tuple(
             turn_id for turn_id in origin.questions[index].evidence if turn_id in there

@@ -32,6 +32,7 @@ def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
             if record.status == READ and record.right_choices == (position,)
         )
         measures[f"accuracy_at_position/{position}"] = mean(record.score for record in there)
+
     return measures
 
 
@@ -44,6 +45,7 @@ def read_pairs(records: Iterable[Record]) -> list[tuple[int, int]]:
         chosen = record.chosen or ()
         if record.status is READ and len(record.right_choices) == 1 and len(chosen) == 1:
             pairs.append((record.right_choices[0], chosen[0]))
+
     return pairs
 
 
@@ -57,6 +59,7 @@ def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:
     """
     if not pairs:
         return None
+
     right, chosen = (Counter(column) for column in zip(*pairs, strict=True))
     return sum(abs(chosen[position] - right[position]) for position in right | chosen) / (
         2 * len(pairs)

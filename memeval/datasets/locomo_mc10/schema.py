@@ -101,6 +101,7 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
                 f"goes back to {quoted(conversation)}, whose lines ended before: they must follow "
                 "one another",
             )
+
         ended.add(conversation)
         yield _case(first, rows)
 
@@ -111,6 +112,7 @@ def read_row(fields: Fields) -> Row:
     match = _ID.fullmatch(question_id)
     if match is None:
         raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
+
     named = replace(fields, record=f"{fields.record}, {question_id}")
     return Row(
         fields=named,
@@ -127,6 +129,7 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
     for row in others:
         if row.question_id in questions:
             raise row.fields.wrong("question_id", "occurs twice; it must be unique")
+
         for name in HAYSTACK:
             if row.fields.items(name) != first.fields.values[name]:
                 raise row.fields.wrong(
@@ -134,7 +137,9 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
                     f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a "
                     "conversation share one haystack",
                 )
+
         questions[row.question_id] = _question(row)
+
     return EvalCase(
         case_id=first.conversation,
         sessions=sessions,
@@ -151,18 +156,22 @@ def _sessions(row: Fields) -> Iterator[Session]:
     )
     if not ids:
         raise row.wrong("haystack_session_ids", "is empty")
+
     for name, items in (("haystack_session_datetimes", dates), ("haystack_sessions", talks)):
         if len(items) != len(ids):
             raise row.wrong(
                 name, f"has {len(items)} entries, but haystack_session_ids has {len(ids)}"
             )
+
     numbers = [_number(row, session_id) for session_id in ids]
     if numbers != sorted(set(numbers)):
         raise row.wrong("haystack_session_ids", "must be in the order of their numbers, each once")
+
     for number, date, turns in zip(numbers, dates, talks, strict=True):
         place = f"{row.record}: haystack_sessions[{number}]"
         if not isinstance(turns, list):
             raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
+
         time = _time(row, date)
         said = (
             Fields.of(row.path, f"{place}[{position}]", turn) for position, turn in enumerate(turns)
@@ -183,6 +192,7 @@ def _number(row: Fields, session_id: str) -> int:
             "haystack_session_ids",
             f"holds {quoted(session_id)}, which is not written like session_1",
         )
+
     return int(match[1])
 
 
@@ -201,6 +211,7 @@ def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
     role, content = turn.text("role"), turn.text("content")
     if role not in ROLES:
         raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
+
     match = _SPEAKER.match(content)
     return (
         Turn(turn_id=turn_id, speaker=match[1].title(), text=content[match.end() :], time=time)
@@ -223,22 +234,26 @@ def _question(row: Row) -> EvalQuestion:
         raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
     if not all(choice.strip() for choice in choices):
         raise fields.wrong("choices", "holds an empty one")
+
     for name, told, counted in (
         ("num_choices", fields.integer("num_choices"), len(choices)),
         ("num_sessions", fields.integer("num_sessions"), len(fields.items("haystack_session_ids"))),
     ):
         if told != counted:
             raise fields.wrong(name, f"is {told}, but there are {counted}")
+
     if not 0 <= right < len(choices):
         raise fields.wrong(
             "correct_choice_index", f"is {right}, but there are {len(choices)} choices"
         )
+
     if choices[right] != answer:
         raise fields.wrong(
             "answer",
             f"is {quoted(answer)}, and correct_choice_index={right} points at "
             f"{quoted(choices[right])}",
         )
+
     answerable = TYPES[kind] != ADVERSARIAL
     return EvalQuestion(
         question_id=row.question_id,

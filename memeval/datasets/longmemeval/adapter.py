@@ -107,9 +107,11 @@ class LongMemEval(Dataset):
                     f"{self.path}: record {index}: question_id {quoted(question.question_id)} "
                     "occurs twice; it must be unique."
                 )
+
             seen.add(question.question_id)
             self._count(item, question)
             yield item.case
+
         if not seen:
             raise UserError(f"{self.path} holds no question.")
 
@@ -154,6 +156,7 @@ class LongMemEval(Dataset):
         """
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
+
         return official_metrics(ranking, question.evidence, session_of)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

@@ -47,12 +47,14 @@ class YesNoJudge(ModelJudge):
         def read(reply: Completion) -> Verdict | None:
             if reply.finish_reason == WITHHELD:
                 return None
+
             cut = reply.finish_reason == CUT
             right = read_yes(reply.text, reading=self._settings.reading, cut=cut, answer=answer)
             if right is None:
                 return None
             if question.answerable:
                 return self.verdict(answer, right=right, score=float(right))
+
             return Verdict(
                 judge=self.name, label=Label.CORRECT if right else Label.WRONG, score=float(right)
             )
@@ -78,6 +80,7 @@ class LongMemEvalJudge(YesNoJudge):
         """
         if prompt_file:
             return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
+
         return joined("judge_longmemeval", templates())
 
     async def judge(
@@ -98,9 +101,11 @@ def kind_of(question: EvalQuestion) -> str:
     """
     if not question.answerable:
         return ABSTENTION
+
     if question.category not in KIND_OF:
         raise UserError(
             f"judge=longmemeval has no prompt for the question type '{question.category}'; it has "
             f"{', '.join(KIND_OF)}"
         )
+
     return KIND_OF[str(question.category)]

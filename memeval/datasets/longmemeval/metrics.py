@@ -45,6 +45,7 @@ def official_metrics(
     """
     if not ranking:
         return {}
+
     sessions: dict[str, list[str]] = {}
     for turn, session in session_of.items():
         sessions.setdefault(session, []).append(turn)
@@ -54,6 +55,7 @@ def official_metrics(
         return _documents(
             name="turn", ranked=turns, relevant=set(evidence), corpus=len(session_of)
         ) | sessions_of_turns(turns, set(evidence), session_of)
+
     ranked = [session_of[turn_ids[0]] if turn_ids else "" for turn_ids in ranking]
     if all(
         sorted(turn_ids) == sorted(sessions.get(session, ()))
@@ -65,6 +67,7 @@ def official_metrics(
             relevant={session_of[turn] for turn in evidence},
             corpus=len(sessions),
         )
+
     return {}
 
 
@@ -82,6 +85,7 @@ def _documents(
             official_ndcg(ranks, len(relevant), k),
         )
         metrics |= _named(name, k, values if len(ranked) >= min(k, corpus) else None)
+
     return metrics
 
 
@@ -118,6 +122,7 @@ def sessions_of_turns(
                 official_ndcg(ranks, len(relevant), depth),
             ),
         )
+
     return metrics
 
 

@@ -62,11 +62,13 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
     question_id = item.text("question_id")
     if not question_id.strip():
         raise item.wrong("question_id", "is empty")
+
     item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
         raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
+
     ordered = sorted(dated, key=lambda one: one.started_at)
     sessions = tuple(_session(number, one) for number, one in enumerate(ordered, start=1))
     question = _question(
@@ -109,6 +111,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
     ):
         if len(found) != len(haystack):
             raise item.wrong(name, f"holds {len(found)} entries for {len(haystack)} sessions")
+
     item.texts("answer_session_ids")
     return [
         _dated(item=item, number=number, turns=turns, date=date, roles=roles)
@@ -123,8 +126,10 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
             f"haystack_dates[{number}]",
             f"is {quoted(date)}, not a date like '2023/05/30 (Tue) 23:40'",
         )
+
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
+
     read = [
         (
             place,
@@ -167,6 +172,7 @@ def _flagged(turn: Fields) -> bool:
     flag = turn.values.get("has_answer", False)
     if not isinstance(flag, bool):
         raise turn.wrong("has_answer", f"is {kind_of(flag)}, not a boolean")
+
     return flag
 
 
@@ -176,6 +182,7 @@ def _question(
     kind = item.text("question_type")
     if kind not in ABILITIES:
         raise item.wrong("question_type", f"is {quoted(kind)}, not one of {', '.join(ABILITIES)}")
+
     return EvalQuestion(
         question_id=question_id,
         text=item.text("question"),
@@ -192,10 +199,12 @@ def _asked_at(item: Fields) -> datetime | None:
     """When the question is asked; None where the file says null, which the whole files never do."""
     if "question_date" in item.values and item.values["question_date"] is None:
         return None
+
     asked_at = parse_date(item.text("question_date"))
     if asked_at is None:
         raise item.wrong(
             "question_date",
             f"is {quoted(item.values['question_date'])}, not a date like '2023/05/30 (Tue) 23:40'",
         )
+
     return asked_at

@@ -93,6 +93,7 @@ class MemoryAgentBench(Dataset):
             raise UserError(
                 f"data set '{self.info.name}': {self._file} can't be read: {error.strerror}."
             ) from error
+
         registered = next(
             (
                 part_info(self.info, file)
@@ -114,9 +115,11 @@ class MemoryAgentBench(Dataset):
         sources, categories = self._outline.sources, self.settings.categories
         if not any(map(self._chosen, sources)):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
+
         for category in categories or ():
             if category not in sources:
                 raise unknown("value of dataset.categories", str(category), sources)
+
         if categories is not None and not any(
             self._chosen(source) and source in categories for source in sources
         ):
@@ -142,6 +145,7 @@ class MemoryAgentBench(Dataset):
     def _outline(self) -> Outline:
         if not self._file.is_file():
             raise missing(self.info, self._file)
+
         sources, ids = dict[str, None](), Counter[str]()
         seen = dict[str, int]()
         for row in rows(self._file):
@@ -152,8 +156,10 @@ class MemoryAgentBench(Dataset):
                     f"{self._file}: record {row.index} has the context and the questions of "
                     f"record {first}."
                 )
+
         if not sources:
             raise UserError(f"{self._file} holds no row.")
+
         return Outline(tuple(sources), frozenset(name for name, count in ids.items() if count == 1))
 
     def _chosen(self, source: str) -> bool:
@@ -163,6 +169,7 @@ class MemoryAgentBench(Dataset):
         subset = self.settings.subset
         if subset is None or source == subset:
             return True
+
         return source.startswith(subset[:-1] if subset.endswith("*") else f"{subset}_")
 
     def read(self) -> Iterator[EvalCase]:
@@ -214,6 +221,7 @@ class MemoryAgentBench(Dataset):
             values["summary_score"] = mean(
                 record.verdict.score if record.verdict else None for record in by_metric[SUMMARY]
             )
+
         return values
 
 

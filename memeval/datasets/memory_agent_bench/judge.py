@@ -47,6 +47,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
             return sections_from_file(
                 prompt_file, (*KINDS, SUMMARY), ("question", "gold", "answer")
             )
+
         summary = load_builtin("judge_memory_agent_bench_summary", __package__)
         return joined("judge_memory_agent_bench", {**templates(), SUMMARY: summary})
 
@@ -57,10 +58,12 @@ class MemoryAgentBenchJudge(YesNoJudge):
         if metric in RULES:
             score = RULES[metric](answer, question.gold)
             return self.verdict(answer, right=score == 1.0, score=score, reason=metric)
+
         if metric == CHAT:
             return await self._says_yes(_kind_of(question), question, answer, tried)
         if metric == SUMMARY:
             return await self._summary(question, answer, tried)
+
         raise UserError(
             f"judge=memory_agent_bench has no metric for the sub-data set '{question.category}'"
         )
@@ -72,6 +75,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
             counts = None if is_cut(reply) else read_counts(reply.text, answer)
             if counts is None:
                 return None
+
             score = summary_score(*counts)
             return self.verdict(
                 answer, right=score >= PASS_MARK, score=score, reason=" ".join(map(str, counts))
@@ -84,6 +88,7 @@ def _kind_of(question: EvalQuestion) -> str:
     """The kind of prompt template that judges a question about chats."""
     if not question.answerable:
         return ABSTENTION
+
     return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
 
 
@@ -94,6 +99,7 @@ def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] 
     counts = read_numbers(reply, COUNTS, answer=answer)
     if counts is None:
         return None
+
     fluent, conveyed, points, supported, sentences = counts
     possible = fluent in (0, 1) and conveyed <= points and supported <= sentences and points > 0
     return (fluent, conveyed, points, supported, sentences) if possible else None
@@ -105,6 +111,7 @@ def summary_score(fluent: int, conveyed: int, points: int, supported: int, sente
     """
     if not fluent or not conveyed or not supported:
         return 0.0
+
     # On integers, so that an exact half is one: 2rp / (r + p) with r = conveyed/points, p =
     # supported/sentences.
     return 2 * conveyed * supported / (conveyed * sentences + supported * points)

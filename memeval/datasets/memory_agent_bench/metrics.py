@@ -77,6 +77,7 @@ def parsed(prediction: str) -> str:
     match = ANSWER_LINE.search(prediction)
     if match and (answer := _unrepeated(match[1]).strip()):
         return answer
+
     return next((line.strip() for line in prediction.splitlines() if line.strip()), "")
 
 
@@ -103,6 +104,7 @@ def items(prediction: str) -> list[str]:
     lines = [line for line in ANSWER_LINE.sub(r"\1", prediction).splitlines() if line.strip()]
     if len(lines) == 1:
         lines = lines[0].split(";" if ";" in lines[0] else ",")
+
     bare = (NUMBERING.sub("", line.lstrip(), count=1) for line in lines)
     return [item for line in bare if (item := line.strip(" \t\"'*_."))]
 

@@ -69,9 +69,11 @@ def _values(path: Path) -> Iterator[Any]:
         first = next(
             (start for line in file if (start := line.lstrip(b"\xef\xbb\xbf \t\r\n"))), b""
         )
+
     if not first.startswith(b"{"):
         yield from stream_list(path)
         return
+
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
@@ -86,13 +88,16 @@ def _row(index: int, row: Fields) -> Row:
         raise metadata.wrong(
             "source", f"is {quoted(source)}, a sub-data set without a known metric"
         )
+
     count = len(row.texts("questions"))
     if not count:
         raise row.wrong("questions", "is empty")
+
     if len(row.items("answers")) != count:
         raise row.wrong(
             "answers", f"holds {len(row.items('answers'))} lists of golds for {count} questions"
         )
+
     content = sha256("\0".join((row.text("context"), *row.texts("questions"))).encode()).hexdigest()
     return Row(
         index=index,
@@ -120,6 +125,7 @@ def read_case(
     parts = list(chunks(row.fields.text("context"), chunk_tokens))
     if not parts:
         raise row.fields.wrong("context", "is empty")
+
     turns = tuple(
         Turn(turn_id=f"t{number}", speaker=SPEAKER, text=part, time=None)
         for number, part in enumerate(parts, start=1)
@@ -199,6 +205,7 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
         raise row.fields.wrong(field, f"is {kind_of(golds)}, not a list of golds")
     if not golds:
         raise row.fields.wrong(field, "is empty")
+
     listed = Fields(
         path=row.fields.path,
         record=row.fields.record,
@@ -210,6 +217,7 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
         raise row.fields.wrong(
             field, f"holds the number of a title that no {TITLES} beside the file explains"
         )
+
     return texts
 
 
@@ -221,6 +229,7 @@ def read_titles(path: Path) -> Mapping[str, str]:
     """
     if not path.is_file():
         return {}
+
     table = Fields.of(path, "the table", parse_json(path.read_bytes(), path))
     return {
         str(table.get(address, "a string or a number")): _title(address) for address in table.values
@@ -240,23 +249,28 @@ def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
     if not values:
         yield from (None for _ in range(count))
         return
+
     items = metadata.items(name)
     if name == "keypoints" and len(items) != count and count == 1:
         items = ["; ".join(map(str, items))]
     if len(items) != count:
         raise metadata.wrong(name, f"has {len(items)} entries for {count} questions")
+
     for item in ("; ".join(map(str, item)) if isinstance(item, list) else item for item in items):
         if item is not None and not isinstance(item, KINDS["a string or a number"]):
             raise metadata.wrong(name, f"holds {kind_of(item)}, not a string")
+
         yield item if item is None else str(item).strip() or None
 
 
 def _date(metadata: Fields, text: str | None) -> datetime | None:
     if text is None:
         return None
+
     date = parse_date(text)
     if date is None:
         raise metadata.wrong(
             "question_dates", f"holds {quoted(text)}, not a date like 2023/05/20 (Sat) 02:21"
         )
+
     return date

@@ -29,7 +29,9 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
         if count + cost > tokens and chunk.strip():
             yield chunk.strip()
             chunk, count = "", 0
+
         chunk, count = chunk + part, count + cost
+
     if chunk.strip():
         yield chunk.strip()
 
@@ -43,11 +45,13 @@ def sentences(text: str) -> Iterator[str]:
         if NUMBERED.match(line):
             yield line
             continue
+
         start = 0
         for end in (match.end() for match in SENTENCE_END.finditer(line)):
             if end > start:
                 yield line[start:end]
                 start = end
+
         if start < len(line):
             yield line[start:]
 
@@ -57,6 +61,7 @@ def _parts(sentence: str, tokens: int) -> Iterator[str]:
     if count_tokens(sentence) <= tokens:
         yield sentence
         return
+
     words = WORD.findall(sentence)
     tail = sentence[sum(map(len, words)) :]
     for word in [*words[:-1], words[-1] + tail] if words else []:

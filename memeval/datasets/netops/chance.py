@@ -32,4 +32,5 @@ def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
     for place in range(size):
         other = place + int(rng.random() * (len(left) - place))
         left[place], left[other] = left[other], left[place]
+
     return left[:size]

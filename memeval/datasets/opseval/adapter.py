@@ -85,6 +85,7 @@ class OpsEval(Dataset):
                 f"data set '{self.info.name}': no questions are left after filtering (framing, "
                 "categories, language, topics)"
             )
+
         return loaded
 
     @cached_property
@@ -97,15 +98,18 @@ class OpsEval(Dataset):
         rows = Rows()
         for domain, (name, content) in zip(FILES, self._content.files.items(), strict=True):
             read_file_of(domain=domain, content=content, path=self.path / name, rows=rows)
+
         topics = sorted({topic for item in rows.items for topic in item.topics})
         for topic in self.settings.topics or ():
             if topic not in topics:
                 raise unknown("value of dataset.topics", topic, topics)
+
         for row_id, count in Counter(item.row_id for item in rows.items).items():
             if count > 1:
                 raise UserError(
                     f"{self.path}: id {quoted(row_id)} occurs in {count} files; it must be unique."
                 )
+
         return rows
 
     def read(self) -> Iterator[EvalCase]:
@@ -166,6 +170,7 @@ class OpsEval(Dataset):
                 f"dataset.framing=knowledge: no item of {self.path} has a solution.",
                 "use:  dataset.framing=closed_book",
             )
+
         return tuple(domain for domain in FILES if domain in found)
 
     def _question(self, item: Item) -> EvalQuestion:
@@ -215,6 +220,7 @@ class OpsEval(Dataset):
                 f"knowledge: {domain} has no solutions: its {count} rows are not asked"
                 for domain, count in silent.items()
             ]
+
         return tuple(lines)
 
     def repairs(self) -> Iterable[str]:
@@ -259,6 +265,7 @@ def _sessions(items: Iterable[Item]) -> Iterator[Session]:
     for item in items:
         if item.solution:
             by_topic[item.topics[0] if item.topics else NAMELESS][item.solution] = None
+
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
         turns = tuple(
             Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)

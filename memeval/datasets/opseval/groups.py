@@ -32,14 +32,17 @@ def groups(items: Sequence[Item]) -> list[list[int]]:
     def leader(position: int) -> int:
         while leaders[position] != position:
             position = leaders[position]
+
         return position
 
     for first, second in [*_repeats(items), *_twins(items)]:
         low, high = sorted((leader(first), leader(second)))
         leaders[high] = low
+
     members: dict[int, list[int]] = defaultdict(list)
     for position in range(len(items)):
         members[leader(position)].append(position)
+
     return list(members.values())
 
 
@@ -63,6 +66,7 @@ def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
             sides[item.domain, item.right, len(item.choices)][item.language == "zh"].append(
                 position
             )
+
     words = {
         position: _words(items[position])
         for english, chinese in sides.values()

@@ -43,9 +43,11 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
         return (int(plain) - 1,) if int(plain) <= count else None
     if not LETTERS.fullmatch(plain):
         return None
+
     letters = re.findall("[A-Z]", plain.upper())
     if len(set(letters)) < len(letters):  # a word, and not a list of letters
         return None
+
     return (
         tuple(
             sorted(ord(letter) - ord("A") for letter in letters if ord(letter) - ord("A") < count)
@@ -75,6 +77,7 @@ def split_choices(text: str) -> Lettered | None:
     best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
     if len(best) < LEAST_CHOICES:
         return None
+
     ends = [start for start, _, _ in best[1:]] + [len(body)]
     choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
     odd = tuple(how for _, _, how in best if how)
@@ -115,9 +118,11 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
         return match.start(), match.end(), f"{letter} within a line"
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
         return match.start(), match.end(), f"{letter} without a mark"
+
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
         return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"
+
     return None
 
 

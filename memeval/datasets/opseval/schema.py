@@ -67,6 +67,7 @@ class Item:
         """`single` or `multiple` by the number of right choices, `free_text` without choices."""
         if not self.choices:
             return "free_text"
+
         return "single" if len(self.right) == 1 else "multiple"
 
     @property
@@ -112,16 +113,19 @@ def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
         raise UserError(f"{path} holds {kind_of(values)}, not a list of questions.")
     if not values:
         raise UserError(f"{path} holds no question.")
+
     seen: set[str] = set()
     for index, value in enumerate(values):
         row = Fields.of(path, f"record {index}", value)
         row_id = row.answer("id")
         if row_id in seen:
             raise row.wrong("id", f"{quoted(row_id)} occurs twice; it must be unique")
+
         seen.add(row_id)
         item = _READERS[domain](row, row_id, rows)
         if item:
             rows.items.append(item)
+
     rows.counts[domain] = len(values)
 
 
@@ -145,6 +149,7 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
     if not item.choices:
         rows.repair(row_id, "left_out", "there are no choices")
         return None
+
     return _choosing(row, rows, item)
 
 
@@ -153,6 +158,7 @@ def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
     choices, several = _choices(row), _several(row, "qtype")
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
+
     question, shown = _without_choices(row.text("question"), choices), choices or STATEMENT
     return _choosing(
         row,
@@ -183,6 +189,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     found = split_choices(row.text("question"))
     if found and gold_letters(row.answer("answer"), len(found.choices)):
         return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
+
     question = _told(row.text("question"), row_id, rows)
     return Item(
         row_id=row_id,
@@ -212,8 +219,10 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
     if not found:
         rows.repair(row_id, "left_out", "no choices can be found in the question")
         return None
+
     if found.odd:
         rows.repair(row_id, "labels", f"labels of choices: {', '.join(found.odd)}")
+
     solution = row.text("solution").strip() if "solution" in row.values else ""
     return _choosing(
         row,
@@ -237,9 +246,11 @@ def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:
         rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")
+
     right = _gold(row=row, row_id=item.row_id, rows=rows, count=len(shown))
     if right is None:
         return None
+
     gold = tuple(shown[place] for place in right)
     return replace(
         item,
@@ -258,6 +269,7 @@ def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] |
             row_id, "left_out", f"the answer '{written.strip()}' is not one of the {count} choices"
         )
         return None
+
     read, named = (
         ", ".join(chr(ord("A") + place) for place in right),
         gold_letters(written, 26) or right,
@@ -268,6 +280,7 @@ def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] |
         )
     elif not CLEAN_LETTERS.fullmatch(written):
         rows.repair(row_id, "gold", f"the answer {written!r} read as {read}")
+
     return right
 
 
@@ -278,6 +291,7 @@ def _told(question: str, row_id: str, rows: Rows) -> str:
             row_id, "told", f"cut off: {' '.join(question.strip()[len(kept) :].split())[:60]}"
         )
         return kept
+
     return question.strip()
 
 
@@ -285,6 +299,7 @@ def _choices(row: Fields) -> tuple[str, ...]:
     choices = tuple(choice.strip() for choice in row.texts("choices"))
     if not all(choices) or len(choices) == 1 or len(choices) > 26:
         raise row.wrong("choices", "must be empty or a list of 2 to 26 strings, none of them empty")
+
     return choices
 
 
@@ -292,6 +307,7 @@ def _several(row: Fields, name: str) -> bool:
     kind = row.integer(name)
     if kind not in (0, 1):
         raise row.wrong(name, f"is {kind}, not 0 (one is right) or 1 (several are)")
+
     return kind == 1
 
 

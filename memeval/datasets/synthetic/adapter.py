@@ -115,9 +115,11 @@ class Synthetic(Dataset):
             content = read_file(self.info, self.path)
             for _ in read_cases(content, self.path):
                 pass
+
             return LoadedDataset(
                 info=self.info, path=self.path, sha256=digest_of(content), pinned=False
             )
+
         decides = json.dumps({"generator": GENERATOR, **self.settings.generating}, sort_keys=True)
         return LoadedDataset(
             info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
@@ -127,6 +129,7 @@ class Synthetic(Dataset):
         if self.settings.path:
             yield from read_cases(read_file(self.info, self.path), self.path)
             return
+
         chosen = self.settings
         size = Size(
             tokens=chosen.tokens,
@@ -138,6 +141,7 @@ class Synthetic(Dataset):
             case = make_case(number, chosen.seed, size)
             if len(case.questions) < chosen.questions_per_case:
                 self._small[case.case_id] = f"{len(case.questions)} of {chosen.questions_per_case}"
+
             yield case
 
     def write(self, file: IO[str]) -> tuple[int, int]:
@@ -147,11 +151,13 @@ class Synthetic(Dataset):
                 "data make writes generated data, but dataset.path reads a file.",
                 "leave dataset.path out",
             )
+
         return write_cases(self.cases(), file)
 
     def notes(self) -> tuple[str, ...]:
         if not self._small:
             return ()
+
         listed = ", ".join(f"{case_id} {count}" for case_id, count in list(self._small.items())[:5])
         return (f"haystacks too small for all of their questions: {len(self._small)} ({listed})",)
 

@@ -133,6 +133,7 @@ class Haystack:
                     )
                 )
                 speaker = 1 - speaker
+
             self.sessions.append(
                 Session(
                     session_id=f"s{len(self.sessions) + 1}",
@@ -140,6 +141,7 @@ class Haystack:
                     turns=tuple(turns),
                 )
             )
+
         return self._said
 
     @property
@@ -163,6 +165,7 @@ class Haystack:
             self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
         elif cost > room:
             text, cost = cut(text, room - OVERHEAD), room
+
         self.position += cost
         return speaker, text
 
@@ -189,8 +192,10 @@ def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) ->
         gold = plant.rivals[days.index(min(days))]
     elif plant.rivals:
         text, evidence = plant.else_asked, (1,)
+
     if days and not gold:
         gold = dated(days[-1])
+
     chosen = [said[place] for place in evidence]
     return EvalQuestion(
         question_id=question_id,

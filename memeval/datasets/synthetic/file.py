@@ -37,6 +37,7 @@ def write_cases(cases: Iterable[EvalCase], file: IO[str]) -> tuple[int, int]:
         file.write(",\n" if written else "[\n")
         json.dump(sample(case), file, ensure_ascii=False)
         written, questions = written + 1, questions + len(case.questions)
+
     file.write("\n]\n" if written else "[]\n")
     return written, questions
 
@@ -51,6 +52,7 @@ def sample(case: EvalCase) -> dict[str, Any]:
             {"speaker": turn.speaker, "dia_id": turn.turn_id, "text": turn.text}
             for turn in session.turns
         ]
+
     return {
         "sample_id": case.case_id,
         "conversation": talk,
@@ -87,6 +89,7 @@ def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
         raise UserError(f"{path} holds {kind_of(samples)}, not a list of conversations.")
     if not samples:
         raise UserError(f"{path} holds no conversation.")
+
     known: Counter[str] = Counter()
     for index, values in enumerate(samples):
         fields = Fields.of(path, f"record {index}", values)
@@ -97,6 +100,7 @@ def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
                 f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an "
                 "earlier record's; it must be unique."
             )
+
         yield case
 
 
@@ -108,8 +112,10 @@ def _read_case(fields: Fields) -> EvalCase:
             raise talk.wrong(
                 f"session_{later.session_id[1:]}_date_time", "lies before the session ahead of it"
             )
+
     if not case.questions:
         raise fields.wrong("qa", "holds no question")
+
     starts = positions(case.sessions)
     total = max(1, starts.pop(""))
     records = fields.objects("qa", f"{case.case_id} qa[{{}}]")
@@ -126,12 +132,14 @@ def _question(
     ability = qa.text("ability")
     if ability not in ABILITIES:
         raise qa.wrong("ability", f"is {quoted(ability)}, not one of {list(ABILITIES)}")
+
     if LOCOMO_IDS[ability] != question.category:
         raise qa.wrong(
             "category",
             f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability "
             f"{ability}",
         )
+
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
         raise qa.wrong(
@@ -140,9 +148,11 @@ def _question(
             if cited
             else "is empty",
         )
+
     gold = tuple(qa.texts("answers"))
     if bool(gold) != question.answerable or gold[:1] != question.gold:
         raise qa.wrong("answers", "does not begin with the field 'answer'")
+
     facets = {"depth": bucket(max(starts[turn_id] for turn_id in cited), total)} if cited else {}
     return replace(question, category=ability, gold=gold, facets=facets)
 

@@ -80,6 +80,7 @@ class Planner:
             if spent + price <= (budget // 2 if chosen else budget):
                 chosen.append(plant)
                 spent += price
+
         unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)
@@ -141,6 +142,7 @@ class Planner:
         for when, value in zip(later, values[1:], strict=True):
             news = words.NEWS.format(self.whose(owner, speaker), attribute, copula(kind), value)
             statements.append(Statement(depth=when, speaker=speaker, text=news))
+
         question = asked(owner, attribute, kind).replace("?", " now?")
         return Plant(
             ability=KU,
@@ -344,6 +346,7 @@ class Planner:
         """A value that no planted fact has had."""
         while (value := drawn(self.rng, kind)) in self.values:
             pass
+
         self.values.add(value)
         return value
 
@@ -383,6 +386,7 @@ def drawn(rng: Random, kind: str) -> str:
         return str(1000 + int(rng.random() * 9000))
     if kind == words.PLACE:
         return _picked(rng, words.PLACE_STARTS) + _picked(rng, words.PLACE_ENDS)
+
     first, second = (
         (words.FIRST_NAMES, words.LAST_NAMES)
         if kind == words.PERSON

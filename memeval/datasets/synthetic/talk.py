@@ -72,6 +72,7 @@ class Talk:
         said = [self._filled(self._chat) for _ in range(1 + int(random() * 3))]
         if random() < self._share:
             said[-1] = self._others[int(random() * len(self._others))]()
+
         return " ".join(said)
 
     def _filled(self, templates: Sequence[Sequence[Part]]) -> str:
@@ -94,10 +95,13 @@ class Talk:
             )
             if ("has", owner, attribute) not in self._taken:
                 break
+
         while (value := drawn(self._rng, kind)) in self._values:
             pass
+
         if self._rng.random() < PLAIN:
             return opened(self._rng, f"{owner}'s {attribute} {copula(kind)} {value}.")
+
         return self._rng.choice(words.FORMS).format(f"{owner}'s", attribute, copula(kind), value)
 
     def _event(self) -> str:
@@ -111,9 +115,11 @@ class Talk:
         if kind == 0:
             who, what = self._free("collects", words.COLLECTIONS)
             return f"{who} bought a {rng.choice(words.PIECES)} piece for the {what} collection."
+
         if kind == 1:
             who, what = self._free("spends", words.PROJECTS)
             return f"{who} spent {rng.randint(11, 95)} crowns on the {what}."
+
         who, what = self._free("runs", words.RACES)
         return f"{who} ran {rng.randint(3, 29)} miles at the {what}."
 

@@ -92,6 +92,7 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
     """Whether the context tells anything of what is asked."""
     if not ranking.best:
         return False
+
     if (
         question.kind in (Kind.YES_NO, Kind.EITHER)
         and ranking.coverage_named > 0

@@ -81,6 +81,7 @@ def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Mome
         resolved = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
+
     if not resolved:
         return None
 
@@ -114,6 +115,7 @@ def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
     year = _nearest_year(number, said)
     if shift:
         year = said.year + shift if (number - said.month) * shift <= 0 else said.year
+
     return f"{MONTHS[number - 1]} {year}", (year, number) > (said.year, said.month)
 
 
@@ -140,12 +142,14 @@ def _ago(match: re.Match[str], said: date | None) -> Resolved:
         return f"{count.capitalize()} {unit}s before {day_text(said)}", False
     if unit == "day":
         return day_text(said - timedelta(days=number)), False
+
     if unit == "week":
         return (
             f"{count.capitalize()} weeks before {day_text(said)}"
             if number > 1
             else f"The week before {day_text(said)}"
         ), False
+
     if unit == "month":
         return month_text(said.year, said.month - number), False
 

@@ -70,6 +70,7 @@ def _heads(chunk: str) -> Iterator[tuple[str, str]]:
         assert head is not None  # every part of it is optional
         if head["stamp"] and parse_stamp(head["stamp"]):
             stamp = head["stamp"]
+
         yield stamp, (head["speaker"] or "").strip()
 
 

@@ -82,7 +82,9 @@ def approximate_day(text: str) -> date | None:
 def _shift(word: str, relation: str, day: date) -> timedelta:
     if relation == "of":
         return timedelta()
+
     sign = -1 if relation == "before" else 1
     if word in WEEKDAYS:
         return timedelta(days=sign * ((sign * (WEEKDAYS.index(word) - day.weekday()) - 1) % 7 + 1))
+
     return timedelta(weeks=sign * NUMBERS.get(word, 1))

@@ -45,6 +45,7 @@ def duration(sentence: str, question: str) -> str | None:
     for pattern in patterns:
         if match := pattern.search(sentence):
             return match.group()
+
     return None
 
 

@@ -123,6 +123,7 @@ def analyse(text: str) -> Question:
     kind, several = _kind(lowered), _plural(lowered)
     if kind is Kind.WHAT and several:
         kind = Kind.LIST
+
     return Question(
         text=lowered,
         kind=kind,

@@ -107,6 +107,7 @@ def index(context: tuple[str, ...]) -> Index:
     for number, sentence in enumerate(sentences):
         for word in sentence.speaker.split():
             spoken[word].append(number)
+
         for term in sentence.terms:
             postings[term].append(number)
 
@@ -198,6 +199,7 @@ def _nearness(text: str, said: date) -> float:
         MONTHS[said.month - 1],
     ):
         return 1.0
+
     return (
         0.5
         if any(
@@ -229,6 +231,7 @@ def _pairs(question: Question, context: Index) -> Scores:
     for first, second in question.pairs:
         if first in context.postings and second in context.postings:
             counts[np.intersect1d(context.postings[first], context.postings[second])] += 1
+
     return counts
 
 

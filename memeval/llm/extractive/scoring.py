@@ -125,6 +125,7 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
     for each, names in BY_KIND.items():
         columns = static[:, [_STATIC_COLUMN[name] for name in names]]
         blocks.append(columns if each is kind else np.zeros_like(columns))
+
     return np.hstack(blocks)
 
 

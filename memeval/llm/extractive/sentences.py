@@ -90,6 +90,7 @@ def _read(text: str) -> tuple[Sentence, ...]:
         speaker = ""
         if match := _SPEAKER.match(body):
             speaker, body = match.group(1).strip().lower(), body[match.end() :]
+
         found += _sentences(body, speaker, time, number)
 
     return tuple(found)

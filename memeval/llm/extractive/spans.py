@@ -132,6 +132,7 @@ _CLASSES = (
 def _token_kind(word: str) -> str:
     if not word[0].isalnum():
         return "punctuation"
+
     return next((name for name, members in _CLASSES if word in members), "content")
 
 

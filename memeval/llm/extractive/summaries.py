@@ -38,6 +38,7 @@ def summarise(prompt: SummarisePrompt) -> str:
     chosen = _choose(found, prompt.budget_tokens)
     while chosen and count_tokens(_report(found, chosen)) > prompt.budget_tokens:
         chosen.pop()
+
     return _report(found, chosen)
 
 

@@ -44,6 +44,7 @@ def parse(content: bytes, content_type: str = "") -> Mapping[str, Any]:
 
     if not isinstance(parsed, dict):
         raise UnsoundReplyError("the reply is not a JSON object")
+
     return parsed
 
 
@@ -53,6 +54,7 @@ def _loads(content: bytes) -> Any:
     except ValueError as error:
         if "integer string conversion" not in str(error):
             raise
+
         # An integer of thousands of digits is no reason to lose the rest: it reads as infinite.
         return json.loads(
             content, parse_int=lambda digits: int(digits) if len(digits) < 400 else math.inf
@@ -66,6 +68,7 @@ def _not_json(content: bytes, content_type: str) -> str:
         or "html" in content_type.lower()
     ):
         return "the reply is an HTML page instead of JSON: is the address that of an API?"
+
     if not content.strip():
         return "the reply is empty: it has no body"
     if start.startswith((b"data:", b"event:")):
@@ -86,6 +89,7 @@ def seconds_of(value: object) -> float | None:
     """A duration; None for whatever is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
+
     return float(value) if 0 <= value <= MOST_SECONDS else None
 
 

@@ -60,6 +60,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
         raise UnsoundReplyError(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
         )
+
     if not text:
         raise _empty(finish, thought, choice, message)
 
@@ -99,6 +100,7 @@ def _text_of(part: object) -> str | None:
     """The text of one part of a content; None where it holds none, thinking among them."""
     if isinstance(part, str):
         return part
+
     if not isinstance(part, dict) or part.get("type", "text") not in (
         "text",
         "output_text",
@@ -109,6 +111,7 @@ def _text_of(part: object) -> str | None:
     text = part.get("text", part.get("refusal"))
     if isinstance(text, dict):  # as the assistants' API writes it
         text = text.get("value")
+
     return text if isinstance(text, str) else None
 
 
@@ -119,10 +122,12 @@ def _empty(
         return CutReplyError(
             "the reply reached the limit of tokens before its first word (finish_reason: length)"
         )
+
     if finish == "content_filter":
         return FilteredReplyError(
             "the provider's filter withheld the reply (finish_reason: content_filter)"
         )
+
     if thought:
         return UnsoundReplyError("the reply holds nothing but thinking")
     if message.get("tool_calls") or message.get("function_call"):
@@ -186,6 +191,7 @@ def usage_of(
     cached, sound = _cached_of(reported)
     if prompt is not None and cached > prompt:
         cached, sound = 0, False
+
     estimated = prompt is None or completion is None
     said_nothing = value is None or value == {}
     odd = not sound or (estimated and not said_nothing)
@@ -210,6 +216,7 @@ def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
     value = (details or {}).get("cached_tokens")
     if value is None:
         value = reported.get("prompt_cache_hit_tokens")  # as DeepSeek says it
+
     count = count_of(0 if value is None else value)
 
     return (0, False) if count is None else (count, True)

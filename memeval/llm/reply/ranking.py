@@ -41,4 +41,5 @@ def is_score(value: object) -> bool:
     """Whether a reranker's score is a number that sorts."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
+
     return abs(value) < 1e300  # False for NaN and the infinite

@@ -75,6 +75,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
         else:
             if depth == 0:
                 kept.clear()
+
             depth = max(0, depth - 1)
             if depth == 0:
                 start, changed = mark.end(), True

@@ -47,6 +47,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
         raise UnsoundReplyError(
             f"the vectors have {numbers.shape[1]} numbers, where this model's have {width}"
         )
+
     if not np.isfinite(numbers).all():
         raise UnsoundReplyError("a vector holds numbers that are not finite")
     if np.abs(numbers).max() > LARGEST_NUMBER:
@@ -107,4 +108,5 @@ def sound_vector(packed: bytes, width: int | None) -> bool:
     vector = np.frombuffer(packed, dtype=np.float32)
     with np.errstate(all="ignore"):
         length = float(np.dot(vector, vector))
+
     return abs(length - 1.0) < 1e-3  # False for NaN, too

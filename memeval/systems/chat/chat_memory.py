@@ -45,6 +45,7 @@ class RecallSettings:
     def __post_init__(self) -> None:
         if self.top_k is not None:
             check_positive(**{"recall.top_k": self.top_k})
+
         if self.message_range < 0:
             raise UserError(
                 f"system.recall.message_range must be at least 0, but is {self.message_range}"
@@ -88,16 +89,19 @@ class ChatMemory(IndexedSystem[DenseIndex]):
     async def consolidate(self) -> None:
         if self._form:
             await self._form.finish()
+
         await super().consolidate()
 
     async def build(self, saved: Path | None) -> DenseIndex | None:
         if self._recall is None:
             return None
+
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Hits:
         if self._recall is None or self._recall.scope == "thread":
             return ()
+
         return await index.search(query.text, depth)
 
     def health(self) -> IngestHealth | None:
@@ -111,6 +115,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         hits: Hits = ()
         if self.index is not None:
             hits = await self.rank(self.index, query, max(self._top_k(), self.ranking_depth))
+
         chosen = hits[: self._top_k()]
 
         form = [self._form.text] if self._form and self._form.text else []
@@ -122,6 +127,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         if self._recall:
             retrieved = tuple(self.entry(position, score) for position, score in chosen)
             ranking = tuple(self.chunks[position].turn_ids for position, _ in hits)
+
         return Answer(
             text=reply.text,
             raw=reply.raw,
@@ -148,6 +154,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
             for position in range(max(0, hit - reach), min(len(self.chunks), hit + reach + 1)):
                 if self.chunks[position].session_id == session:
                     positions.add(position)
+
         return positions
 
     def _notes(self) -> dict[str, str]:
@@ -156,6 +163,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
             notes["recall"] = NEW_THREAD
         elif self._recall and self._recall.top_k and self._recall.top_k > self.parts.top_k:
             notes["recall"] = f"top_k={self.parts.top_k} bounds recall.top_k={self._recall.top_k}"
+
         return notes
 
     def save(self, folder: Path) -> None:
@@ -166,4 +174,5 @@ class ChatMemory(IndexedSystem[DenseIndex]):
     async def load(self, folder: Path) -> None:
         if self._form:
             self._form.load(folder)
+
         await super().load(folder)

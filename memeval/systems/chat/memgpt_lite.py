@@ -46,6 +46,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         ranked: list[tuple[int, float]] = []
         if self.index is not None:
             ranked = await self.rank(self.index, query, max(self.parts.top_k, self.ranking_depth))
+
         chosen = ranked[: self.parts.top_k]
 
         # The archive is older than the core.
@@ -57,6 +58,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         if self.chunks:
             retrieved = tuple(self.entry(position, score) for position, score in chosen)
             ranking = tuple(self.chunks[position].turn_ids for position, _ in ranked)
+
         return Answer(
             text=reply.text,
             raw=reply.raw,

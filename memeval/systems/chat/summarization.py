@@ -119,6 +119,7 @@ class Summarization(MemorySystem):
     def _notes(self) -> dict[str, str]:
         if not self._overlong:
             return {}
+
         cut = f"{self._overlong} of {self._replies} replies were longer than summary_tokens"
         return {"summary cut": cut}
 
@@ -140,6 +141,7 @@ def _read_summary(completion: Completion, budget: int) -> str | None:
     text = completion.text.strip()
     if completion.cut and count_tokens(text) < budget:
         return None
+
     return text if shorten(text, budget) else None
 
 
@@ -152,6 +154,7 @@ def batches(texts: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:
         if batch and size > room:
             yield tuple(batch)
             batch, room = [], tokens
+
         batch.append(text)
         room -= size
 
@@ -175,4 +178,5 @@ def shorten(text: str, tokens: int) -> str:
         ends = [match.end() for match in matches if match.end() <= len(room)]
         if ends and (fitting := text[: ends[-1]].strip()):
             return fitting
+
     return ""

@@ -36,6 +36,7 @@ class WorkingMemorySettings:
     def __post_init__(self) -> None:
         if self.template is None:
             return
+
         names = field_names(self.template)
         if not names or len(names) != len(set(names)):
             raise UserError(
@@ -69,6 +70,7 @@ class WorkingForm:
         """Takes a chunk; the session before is worked through as soon as another one begins."""
         if self._session and self._session[0].session_id != chunk.session_id:
             await self.finish()
+
         self._session.append(chunk)
         self._ingested += 1
 
@@ -89,6 +91,7 @@ class WorkingForm:
         """Works through the session that is open; where no reply is of use, the form stays."""
         if not self._session:
             return
+
         template = load_builtin("working_memory")
         texts = tuple(chunk.text for chunk in self._session)
         prompt = WorkingMemoryPrompt(
@@ -101,6 +104,7 @@ class WorkingForm:
         if filled is None:
             self._lost += len(texts)
             return
+
         self._incomplete += len(filled) < len(field_names(self._template))
         self._filled |= filled
 
@@ -114,6 +118,7 @@ class WorkingForm:
         """What a report should show of it."""
         if not self._incomplete:
             return {}
+
         replies = f"{self._incomplete} of {self._replies} replies left fields out"
         return {"working memory": f"{replies}, which kept what they held"}
 

@@ -110,6 +110,7 @@ def _fields(artifact: Artifact) -> dict[str, Any]:
     for entry in fields(Artifact):
         value = getattr(artifact, entry.name)
         row[entry.name] = list(value) if isinstance(value, tuple) else value
+
     row["time"] = artifact.time.isoformat() if artifact.time else None
     return row
 

@@ -51,11 +51,14 @@ def read_reply(text: str) -> Reply | None:
         at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
         if text.startswith("]", at):
             return Reply(tuple(items), closed=True)
+
         try:
             item, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):  # a reply of brackets alone is as deep as it is long
             break
+
         items.append(item)
+
     return Reply(tuple(items), closed=False) if items else None
 
 
@@ -71,8 +74,10 @@ def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -
         if not cut or len(cut[-1]) >= most_chunks or tokens > room:
             cut.append([])
             room = most_tokens
+
         cut[-1].append((number, chunk))
         room -= tokens
+
     return list(cut)
 
 
@@ -115,6 +120,7 @@ class Extractor:
         # Where nothing was found, the second prompt would be the first one again.
         if self.gleaning and found:
             await self._read(batch, found)
+
         return found
 
     async def _read(self, batch: Batch, found: list[Artifact]) -> None:
@@ -138,6 +144,7 @@ class Extractor:
             self.counts["unreadable"] += 1
             self.lost |= here
             return
+
         if reply.closed:
             # A second reading makes up for a first one that was cut.
             self.lost -= here
@@ -160,8 +167,10 @@ class Extractor:
         reply, first, before = read_reply(completion.text), not found, self.counts["dropped"]
         if reply is None:
             return None
+
         for item in reply.items:
             self._keep(item, batch, found)
+
         all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
         return None if first and all_dropped else reply
 
@@ -182,6 +191,7 @@ class Extractor:
         if is_repeated:
             self.counts["repeated"] += 1
             return
+
         found.append(_artifact(item, number, chunk, quote))
 
     def _locate(
@@ -199,12 +209,14 @@ class Extractor:
             if quote := verbatim(claimed, chunk):
                 if (number, chunk) not in own:
                     self.counts["repaired"] += 1
+
                 return number, chunk, quote
 
         for number, chunk in own or batch:
             if quote := nearest(claimed, chunk):
                 self.counts["repaired"] += 1
                 return number, chunk, quote
+
         return None
 
 
@@ -235,4 +247,5 @@ def _chunk_number(item: Any) -> int:
     number = item.get("unit") if isinstance(item, Mapping) else None
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)
+
     return number if isinstance(number, int) else 0

@@ -59,6 +59,7 @@ class Canvas:
             )
             self._link("person", _best(alike, _about_the_same_person(artifacts)))
             self._link("temporal", _next_events(artifacts))
+
         self._ways = {temporal: self._directed(temporal) for temporal in (True, False)}
 
     def _link(self, kind: str, pairs: Iterable[tuple[int, int]]) -> None:
@@ -91,6 +92,7 @@ class Canvas:
             reached[ends] = np.maximum(
                 reached[ends], np.maximum.reduceat(reached[sources] * DECAY, starts)
             )
+
         return reached
 
 
@@ -101,6 +103,7 @@ def _best(alike: NDArray[np.float32], allowed: NDArray[np.bool_]) -> list[tuple[
         columns = np.flatnonzero(allowed[row])
         order = np.argsort(-alike[row, columns], kind="stable")[:MOST_LINKS]
         pairs += [(int(row), int(columns[place])) for place in order]
+
     return pairs
 
 
@@ -127,6 +130,7 @@ def _about_the_same_person(artifacts: Sequence[Artifact]) -> NDArray[np.bool_]:
         if artifact.kind == "event":
             shared = [other for other in about_people if people[number] & people[other]]
             allowed[number, shared] = True
+
     return allowed
 
 
@@ -155,5 +159,7 @@ def _next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
         for tie in sorted((words[number] & rare) | ({*artifacts[number].people} - speakers)):
             if tie in last:
                 pairs[last[tie], number] = None
+
             last[tie] = number
+
     return list(pairs)

@@ -84,4 +84,5 @@ def read_vectors(folder: Path, count: int) -> Vectors:
         raise ValueError(
             f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {count} artifacts"
         )
+
     return vectors

@@ -55,6 +55,7 @@ def lines(chunk: MemoryChunk) -> Iterator[Line]:
         if is_apart or len(chunk.speakers) == 1:
             named = (name for name in chunk.speakers if part.startswith(f"{name}: "))
             speaker = next(named, "")
+
         skipped = len(speaker) + 2 if speaker else 0
 
         yield Line(
@@ -72,6 +73,7 @@ def verbatim(quote: str, chunk: MemoryChunk) -> Found | None:
         words = quote.strip().removeprefix(f"{line.speaker}: ") if line.speaker else quote.strip()
         if words and (place := line.text.find(words)) >= 0:
             return Found(line, words, line.start + place)
+
     return None
 
 
@@ -84,6 +86,7 @@ def nearest(quote: str, chunk: MemoryChunk) -> Found | None:
     wanted = terms(quote)
     if not wanted:
         return None
+
     words = r"[^a-z0-9]+".join(wanted) if len(quote) <= _LONGEST_LOOSE else None
     loose = re.compile(rf"\b{words}\b", re.IGNORECASE) if words else None
     asked = set(wanted)
@@ -91,9 +94,11 @@ def nearest(quote: str, chunk: MemoryChunk) -> Found | None:
     for line in lines(chunk):
         if loose and (match := loose.search(line.text)):
             return Found(line, match.group(), line.start + match.start())
+
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
                 best = (overlap, Found(line, sentence.group(), line.start + sentence.start()))
+
     return best[1]

@@ -76,6 +76,7 @@ class Settings(RerankedSettings):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"system.{name} must be positive, but is {value}")
+
         if not 0 < self.reference_threshold <= 1:
             raise UserError(
                 "system.reference_threshold must be above 0 and at most 1, "
@@ -119,6 +120,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             artifacts, counts = await self._extract()
         else:
             artifacts, counts = read_artifacts(saved)
+
         texts = [artifact.search_text for artifact in artifacts]
         embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
         if saved is None:
@@ -170,6 +172,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         """The full ranking. Artifacts below `depth` are there for the metrics, without a score."""
         if not index.artifacts:
             return []
+
         settings = self.settings
         scores = await index.scores(query.text, words=settings.retrieval == "hybrid")
         if settings.graph:
@@ -185,6 +188,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         if self.reordering is not None:
             count = settings.rerank_candidates
             ranked = await self.reordering.reorder(query.text, ranked[:count]) + ranked[count:]
+
         return [*ranked[:depth], *((position, None) for position, _ in ranked[depth:])]
 
     async def answer(self, query: Query) -> Answer:

@@ -59,6 +59,7 @@ class LongContext(MemorySystem):
             room -= self._tokens[position]
             if room < 0:
                 return position + 1
+
         return 0
 
     async def answer(self, query: Query) -> Answer:

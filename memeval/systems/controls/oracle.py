@@ -38,6 +38,7 @@ class Oracle(MemorySystem):
             raise TypeError(
                 "the oracle answers an OracleQuery; the engine gives it one (`wants_evidence`)"
             )
+
         evidence = set(query.evidence)
         shown = tuple(
             Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)

@@ -96,6 +96,7 @@ class Letta(MemorySystem):
                 "system 'letta' needs the letta-client library, which is not installed",
                 "get it: pip install 'memeval[letta]'",
             )
+
         self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
         if not self._address:
             raise UserError(
@@ -103,6 +104,7 @@ class Letta(MemorySystem):
                 "names one",
                 "for example:  export LETTA_BASE_URL=http://localhost:8283",
             )
+
         check_address(
             "system.base_url" if settings.base_url else "LETTA_BASE_URL", self._address, BY_TOKEN
         )
@@ -133,6 +135,7 @@ class Letta(MemorySystem):
             # The engine closes only a memory that was built completely.
             self.close()
             raise
+
         self._meter_embedding([chunk.text for chunk in self._chunks])
 
     def _persona(self) -> str:
@@ -147,6 +150,7 @@ class Letta(MemorySystem):
         message = asked_line(query.asked_at) + query.shown
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
+
         reply = await asyncio.get_running_loop().run_in_executor(
             pool(self._address), self._agent.ask, message
         )
@@ -178,6 +182,7 @@ class Letta(MemorySystem):
             times = sum(1 for text, _ in seen if text == hit.text)
             if times and times >= len(alike):
                 continue  # found by an earlier search
+
             source = alike[times] if alike else self._chunk_around(hit.text)
             seen[hit.text, times] = Retrieved(
                 text=hit.text,
@@ -185,6 +190,7 @@ class Letta(MemorySystem):
                 score=hit.score,
                 time=source.time if source else None,
             )
+
         return tuple(seen.values())
 
     def _chunk_around(self, text: str) -> MemoryChunk | None:
@@ -224,4 +230,5 @@ class Letta(MemorySystem):
     def close(self) -> None:
         if self._agent is not None:
             self._agent.close()
+
         self._agent = None

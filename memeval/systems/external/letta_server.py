@@ -114,6 +114,7 @@ class Agent:
         dated = {}
         if moment is not None:
             dated["created_at"] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
         self._done(lambda: self._client.agents.passages.create(self._id, text=text, **dated))
 
     def ask(self, message: str) -> Reply:
@@ -127,8 +128,10 @@ class Agent:
             except _PassingError as error:
                 if attempt == TRIES - 1:
                     raise ModelError(f"{error} (tried {TRIES} times)") from error
+
                 wait_s = error.wait_s if error.wait_s is not None else 2.0**attempt
                 self._sleep(min(LONGEST_WAIT_S, wait_s))
+
         raise AssertionError("unreachable: the loop returns or raises")
 
     def _ask(self, message: str) -> Reply:
@@ -146,6 +149,7 @@ class Agent:
                 raise _PassingError(
                     _as_line(error), _retry_after_s(error.response.headers)
                 ) from error
+
             raise ModelError(_as_line(error)) from error
         except letta_client.APITimeoutError as error:
             raise ModelError(f"no answer within {TIMEOUT_S:g} s") from error
@@ -278,9 +282,11 @@ def _reply(events: Sequence[Any]) -> Reply:
                 reply.stop_reason = str(event.stop_reason)
             case "usage_statistics":
                 _meter(reply, event)
+
     reply.text = next((text.strip() for text in reversed(said.values()) if text.strip()), "")
     if not reply.text:
         raise ModelError(f"the agent gave no answer (stop_reason: {reply.stop_reason or 'none'})")
+
     return reply
 
 
@@ -295,6 +301,7 @@ def _searches(event: Any) -> dict[str, str]:
                 queries[call.tool_call_id] = str(json.loads(call.arguments).get("query", ""))
             except (ValueError, AttributeError):
                 queries[call.tool_call_id] = ""
+
     return queries
 
 
@@ -318,6 +325,7 @@ def hits_of(returned: str) -> list[Hit] | None:
             return _hits(read(returned))
         except (ValueError, SyntaxError, TypeError, KeyError, AttributeError):
             continue
+
     return None
 
 
@@ -328,6 +336,7 @@ def _hits(value: Any) -> list[Hit] | None:
         return _hits(value["results"] if "results" in value else value["message"])
     if isinstance(value, tuple):  # (results, count)
         return _hits(value[0])
+
     rows = [] if value is None else value
     return [
         Hit(text=str(row["content"]), score=(row.get("relevance") or {}).get("rrf_score"))

@@ -112,6 +112,7 @@ class Mem0(RecallSystem):
                 "system 'mem0' needs the mem0ai library, which is not installed",
                 "get it: pip install 'memeval[mem0]'",
             )
+
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = (
             key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud")
@@ -148,6 +149,7 @@ class Mem0(RecallSystem):
         if self._hosted:
             self._upload()
             return
+
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
         # A model's width is known once it has embedded something.
@@ -162,6 +164,7 @@ class Mem0(RecallSystem):
             bridge.observed = chunk.time
             if not self._add(chunk, bridge):
                 self._lost.add(number)
+
         bridge.known = {}
 
     def health(self) -> IngestHealth | None:
@@ -171,6 +174,7 @@ class Mem0(RecallSystem):
         """
         if self._hosted:
             return None
+
         asked, lost = len(self._chunks), len(self._lost)
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
@@ -178,6 +182,7 @@ class Mem0(RecallSystem):
         """The memories that were extracted; chunks stored verbatim are nothing of mem0's own."""
         if self._memory is None or not self.settings.infer:
             return []
+
         items: list[DumpItem] = []
         for row in self._stored():
             payload = row.payload
@@ -189,6 +194,7 @@ class Mem0(RecallSystem):
                     "time": payload["date"],
                 }
             )
+
         return items
 
     def _upload(self) -> None:
@@ -201,6 +207,7 @@ class Mem0(RecallSystem):
             # The engine closes only a memory that was built completely.
             self.close()
             raise
+
         self._unreported(Role.INGEST, len(self._chunks))
 
     def _unreported(self, role: Role, calls: int) -> None:
@@ -233,6 +240,7 @@ class Mem0(RecallSystem):
                 raise
             except Exception as error:  # noqa: BLE001 - mem0 may raise anything; the loss is counted
                 _log.warning("mem0 lost a memory: %s", one_line(error))
+
         return bridge.readable and all(text in self._texts for text in missing)
 
     def _stored_rows(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
@@ -245,7 +253,9 @@ class Mem0(RecallSystem):
             # mem0 wraps what the model raised.
             if isinstance(error.__cause__, MemevalError):
                 raise error.__cause__ from error
+
             raise
+
         self._ids += [row["id"] for row in added["results"]]
         self._texts.update(row["memory"] for row in added["results"])
 
@@ -254,11 +264,14 @@ class Mem0(RecallSystem):
         if self._cloud is not None:
             if not text or not self._chunks:
                 return []
+
             hits = await self._cloud.search(text, depth, self.settings.threshold)
             self._unreported(Role.EMBED, 1)
             return [self._entry(row) for row in hits]
+
         if not text or not self._ids or self._bridge is None:
             return []
+
         vectors = await self._bridge.embedder.embed([text])
         async with self._searching:
             self._bridge.known = {text: vectors[0]}
@@ -269,6 +282,7 @@ class Mem0(RecallSystem):
                 top_k=depth,
                 threshold=self.settings.threshold,
             )
+
         return [self._entry(row) for row in found["results"]]
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
@@ -278,6 +292,7 @@ class Mem0(RecallSystem):
         # The text of a chunk stored verbatim has its date already.
         if self.settings.infer and time:
             text = f"[{format_time(time)}] {text}"
+
         return Retrieved(
             text=text, turn_ids=tuple(metadata["turn_ids"]), score=row["score"], time=time
         )
@@ -288,12 +303,14 @@ class Mem0(RecallSystem):
     def _notes(self) -> dict[str, Any]:
         if self._hosted:
             return {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
+
         notes: dict[str, Any] = {
             "mem0_entity_search": has_entities(),
             "mem0_keyword_search": has_keywords(),
         }
         if self._bridge and self._bridge.unparsed:
             notes["mem0_unparsed_replies"] = self._bridge.unparsed
+
         return notes
 
     def save(self, folder: Path) -> None:
@@ -301,6 +318,7 @@ class Mem0(RecallSystem):
             raise NotImplementedError("a memory on mem0's host is deleted with its run")
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
+
         rows = self._stored()
         payloads = [{"id": str(row.id), "payload": row.payload} for row in rows]
         state = {"unparsed": self._bridge.unparsed if self._bridge else 0, "memories": payloads}
@@ -336,6 +354,7 @@ class Mem0(RecallSystem):
                 f"{folder / VECTORS_FILE} holds {len(vectors)} vectors "
                 f"for {len(self._ids)} memories"
             )
+
         if self._ids:
             payloads = [row["payload"] for row in state["memories"]]
             self._memory.vector_store.insert(
@@ -346,8 +365,10 @@ class Mem0(RecallSystem):
         if self._memory is not None:
             self._memory.vector_store.client.close()
             self._memory.close()
+
         if self._cloud is not None:
             self._cloud.close()
+
         self._memory = self._cloud = None
 
 
@@ -375,6 +396,7 @@ class _Bridge:
         if missing:
             made = self._parts.run_sync(self.embedder.embed(missing))
             vectors |= zip(missing, made, strict=True)
+
         return [vectors[text].tolist() for text in texts]
 
     def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
@@ -387,6 +409,7 @@ class _Bridge:
             self.unparsed += 1
             self.readable = False
             return NOTHING
+
         self.expected = _memories(reply) or ()
         return reply
 
@@ -414,6 +437,7 @@ def prepare_import() -> None:
     """Makes mem0 quiet, and keeps it out of the user's home, before it is imported."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+
     # mem0 writes an identity of the user when it is imported.
     if "MEM0_DIR" not in os.environ:
         os.environ["MEM0_DIR"] = str(temporary("mem0"))
@@ -439,6 +463,7 @@ def _new_memory(bridge: _Bridge, width: int) -> Any:
     if not has_keywords():
         # mem0 sets this itself, after a warning.
         memory.vector_store._bm25_encoder = False
+
     return memory
 
 
@@ -458,6 +483,7 @@ def _memories(reply: str) -> list[str] | None:
         value = json.loads(json_of(reply), strict=False)
     except (ValueError, RecursionError):
         return None
+
     if not isinstance(value, dict):
         return None
 
@@ -466,4 +492,5 @@ def _memories(reply: str) -> list[str] | None:
         return None
     if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
         return None
+
     return [row["text"] for row in rows if row.get("text")]

@@ -59,8 +59,10 @@ class CloudMemory:
             )
             if event := sent.get("event_id"):
                 under_way.append(event)
+
             while infer and under_way:
                 self._wait(under_way.pop())
+
         for event in under_way:
             self._wait(event)
 
@@ -69,10 +71,12 @@ class CloudMemory:
         while (status := self._tried(lambda: self._status(event))) != "SUCCEEDED":
             if status == "FAILED":
                 raise ModelError(f"mem0 failed to add a memory (event {event})")
+
             if waited >= LONGEST_S:
                 raise ModelError(
                     f"mem0 has not added a memory within {LONGEST_S:g} s (event {event}: {status})"
                 )
+
             self._sleep(pause)
             waited += pause
             pause = min(2 * pause, SLOWEST_POLL_S)
@@ -129,7 +133,9 @@ class CloudMemory:
                     raise ModelError(
                         f"mem0: {error.error_code}: {one_line(error.message, 300)}"
                     ) from error
+
                 self._sleep(float(error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)))
+
         raise AssertionError("unreachable: the loop returns or raises")
 
     def close(self) -> None:
@@ -148,6 +154,7 @@ def _dated(chunk: MemoryChunk) -> dict[str, Any]:
     }
     if chunk.time is None:
         return {"metadata": metadata}
+
     moment = chunk.time if chunk.time.tzinfo else chunk.time.replace(tzinfo=UTC)
     return {"metadata": metadata, "timestamp": int(moment.timestamp())}
 
@@ -196,6 +203,7 @@ def _connect(host: str, key: str) -> Any:
     except ValueError as error:  # what the client raises for a refused key
         connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
+
     answered(host)
     return client
 

@@ -49,6 +49,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         for key, positions in self._graph.holders().items():
             turn_ids = [turn for position in positions for turn in self.chunks[position].turn_ids]
             items.append({"kind": "entity", "text": self._graph.names[key], "turn_ids": turn_ids})
+
         return items
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
@@ -67,6 +68,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         for key, name in mentioned.items():
             if key not in known:
                 seeds = await self._similar(index, name, 1, SIMILAR) | seeds
+
         return seeds or await self._similar(index, question, STAND_INS, 0.0)
 
     async def _similar(
@@ -74,6 +76,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     ) -> dict[str, float]:
         if not text.strip():
             return {}
+
         keys = list(self._graph.names)
         nearest = await index.search(text, count)
         return {keys[position]: cosine for position, cosine in nearest if cosine > least}

@@ -32,6 +32,7 @@ class Settings(RerankedSettings):
         super().__post_init__()
         if self.chunk_size <= 0:
             raise UserError(f"system.chunk_size must be positive, but is {self.chunk_size}")
+
         if not 0 <= self.overlap < self.chunk_size:
             raise UserError(
                 f"system.overlap must be at least 0 and below system.chunk_size "
