@@ -1,4 +1,7 @@
-"""What a person reads of a run: `report.md`, plots, and tables that compare cells. Nothing here is measured anew."""
+"""What a person reads of a run: `report.md`, plots, and tables that compare cells.
+
+Nothing is measured here.
+"""
 
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.markdown import write_report

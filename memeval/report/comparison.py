@@ -1,4 +1,4 @@
-"""Cells side by side, one a row: for the terminal, for Markdown and as CSV."""
+"""Cells side by side, one per row: for the terminal, for Markdown and as CSV."""
 
 from __future__ import annotations
 
@@ -30,39 +30,48 @@ Row = list[str]
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
 ALWAYS = ("n", "acc ±95%", "std")
-"""Columns that stay even where no cell has a figure for them: a missing error bar is to be seen."""
+"""Columns that stay even where no cell has a figure for them.
+
+A reader should see that an error bar is missing.
+"""
 
 
 def comparison_table(summaries: Sequence[RunSummary]) -> Table:
     """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
 
-    Figures are never cut; where there is no room, settings and flags fold. A console that is no terminal is to be made as wide as can
-    be (`Console(width=1000)`): the table takes what it needs.
+    Figures are never cut; where there is no room, settings and flags fold. Make a console that is
+    not a terminal as wide as you can (`Console(width=1000)`): the table uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
 
     settings, header, rows = cells(summaries)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for place, name in enumerate(header):
-        words = place < settings or name == "flags"
+
+    for column, name in enumerate(header):
+        holds_words = column < settings or name == "flags"
         table.add_column(
             Text(folded(one_line(name, LONGEST_CELL))),
-            justify="left" if words else "right",
-            no_wrap=not words,
+            justify="left" if holds_words else "right",
+            no_wrap=not holds_words,
             overflow="fold",
             vertical="bottom",
         )
+
     for row, summary in zip(rows, summaries, strict=True):
         table.add_row(
             *(Text(one_line(cell, LONGEST_CELL)) for cell in row),
             style=None if summary.valid else "red",
         )
+
     return table
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
-    """The cells of each data set, in the sweep's order: figures of different ones never share a column."""
+    """The cells of each data set, in the sweep's order.
+
+    Figures of different data sets never share a column.
+    """
     groups: dict[str, list[RunSummary]] = {}
     for summary in summaries:
         groups.setdefault(summary.dataset, []).append(summary)
@@ -70,66 +79,81 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 
 
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
-    """The same tables in Markdown, one a data set, under its name where there are several."""
+    """The same tables in Markdown, one per data set, under its name where there are several."""
     groups = by_dataset(summaries)
     if len(groups) > 1:
         return "\n".join(
             f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items()
         )
+
     settings, header, rows = cells(summaries)
     rule = [
-        "---" if place < settings or name == "flags" else "---:"
-        for place, name in enumerate(header)
+        "---" if column < settings or name == "flags" else "---:"
+        for column, name in enumerate(header)
     ]
-    escaped = [[inline(one_line(cell, LONGEST_CELL)) for cell in row] for row in (header, *rows)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (escaped[0], rule, *escaped[1:]))
+    lines = [escaped(header), rule, *map(escaped, rows)]
+
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def escaped(row: Row) -> Row:
+    """A row whose texts are shown in Markdown as they are."""
+    return [inline(one_line(cell, LONGEST_CELL)) for cell in row]
 
 
 def comparison_csv(summaries: Sequence[RunSummary]) -> str:
-    """All settings that differ and all figures, unrounded, by their names in MLflow; empty where not measured."""
+    """All settings that differ and all figures, unrounded, by their names in MLflow.
+
+    A figure that was not measured is empty.
+    """
     columns = differing(summaries)
     metrics = sorted({name for summary in summaries for name in summary.metrics})
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_cell, ["run_key", "name", "dataset", *columns, *metrics, "flags"]))
+
     for summary in summaries:
-        figures = [
-            "" if (value := summary.metrics.get(name)) is None else value for name in metrics
-        ]
+        measured = [summary.metrics.get(name) for name in metrics]
+        figures = ["" if value is None else value for value in measured]
         values = [shown(summary, key) if key in summary.params else "" for key in columns]
-        written = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
-        writer.writerow([*map(csv_cell, written), *figures, ", ".join(flags(summary))])
+        words = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
+        writer.writerow([*map(csv_cell, words), *figures, ", ".join(flags(summary))])
+
     return text.getvalue()
 
 
 def cells(summaries: Sequence[RunSummary]) -> tuple[int, Row, list[Row]]:
-    """How many columns hold settings, the header, and the rows, as text; columns of figures that no cell has are left out."""
+    """How many columns hold settings, the header, and the rows, as strings.
+
+    Columns of figures that no cell has are left out.
+    """
     columns = differing(summaries)
-    settings = (
-        [[shown(summary, key) for key in columns] for summary in summaries]
-        if columns
-        else [[summary.name] for summary in summaries]
-    )
+    leading = list(columns.values()) or ["run"]
     categories = categories_of(summaries)
     measured = [figures(summary, categories) for summary in summaries]
+
     names = list(measured[0]) if measured else []
-    kept = [
-        name
-        for name in names
-        if name in ALWAYS or any(row[name] not in {"", NONE} for row in measured)
-    ]
-    rows = [
-        [*values, *(row[name] for name in kept)]
-        for values, row in zip(settings, measured, strict=True)
-    ]
-    leading = list(columns.values()) or ["run"]
+    kept = [name for name in names if name in ALWAYS or is_measured(name, measured)]
+
+    rows = []
+    for summary, row in zip(summaries, measured, strict=True):
+        settings = [shown(summary, key) for key in columns] or [summary.name]
+        rows.append([*settings, *(row[name] for name in kept)])
+
     return len(leading), [*leading, *kept], rows
+
+
+def is_measured(name: str, rows: Sequence[dict[str, str]]) -> bool:
+    """Whether any cell has a figure of this name."""
+    return any(row[name] not in {"", NONE} for row in rows)
 
 
 def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
     """The figures of one cell by their short headers, shares in per cent."""
     get = summary.metrics.get
     by_name = {row.name: row for row in summary.categories}
+
     return {
         "n": count(get("n_questions")),
         "acc ±95%": with_half_width(
@@ -152,7 +176,7 @@ def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
 
 
 def repeats_itself(summary: RunSummary) -> bool:
-    """Whether the std of 0 is that of a reader which can give but one answer."""
+    """Whether the std is 0 because the reader always gives the same answer."""
     return summary.metrics.get("accuracy_std") == 0 and summary.tags.get("deterministic") == "true"
 
 
@@ -163,14 +187,17 @@ def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
 
 
 def shortened(names: Sequence[str]) -> dict[str, str]:
-    """Headers of categories, without the words that all of them begin with: `mh 6k` for `factconsolidation_mh_6k` and its like."""
+    """Headers of categories, without the words that all of them begin with.
+
+    `factconsolidation_mh_6k` and its like become `mh 6k`.
+    """
     words = {name: spaced(name).split() for name in names}
     columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
-    shared = (
-        sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
-        if len(words) > 1
-        else 0
-    )
+
+    shared = 0
+    if len(words) > 1:
+        shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+
     return {name: " ".join(parts[shared:]) for name, parts in words.items()}
 
 
@@ -180,7 +207,7 @@ def spaced(name: str) -> str:
 
 
 def folded(header: str) -> str:
-    """A header on lines of at most six characters or so: `tempo-ral`, `open domain` and `num_ runs` on two."""
+    """A header on short lines: `tempo-ral`, `open domain` and `num_ runs` have two."""
     words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
     return "\n".join(
         word if len(word) <= 7 or word.endswith("_") else "-\n".join(pieces(word)) for word in words
@@ -188,5 +215,8 @@ def folded(header: str) -> str:
 
 
 def pieces(word: str) -> list[str]:
-    """A long word in parts of five letters, the last of at most seven: `tempo ral`, `contr adict ion`."""
+    """A long word in parts of five letters, the last of at most seven.
+
+    `tempo ral`, `contr adict ion`.
+    """
     return [word] if len(word) <= 7 else [word[:5], *pieces(word[5:])]

@@ -20,69 +20,81 @@ GROUPS = (
 )
 """Groups of settings in the order in which tables show them."""
 
-
 LONGEST_LABEL = 120
 """Characters of a label in a picture."""
 UNNAMED = {"num_runs", "seed"}
-"""Settings that labels pass over: they tell how often a cell was measured, not what was."""
+"""Settings that labels leave out: how often a cell was measured, not what was measured."""
 
 
 def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
-    A setting that only some cells have counts by its values there: one system's own settings don't become columns for all. Within a
-    group, a setting that follows from one already taken (a system's class, beside its name) is left out.
+    A setting that only some cells have counts by its values there: one system's own settings don't
+    become columns for all. Within a group, a setting that follows from a chosen one (a system's
+    class, beside its name) is left out.
     """
-    keys = sorted({key: None for summary in summaries for key in summary.params}, key=rank)
-    taken: list[str] = []
+    keys = sorted({key for summary in summaries for key in summary.params}, key=rank)
+    chosen: list[str] = []
+
     for key in keys:
         values = {summary.params[key] for summary in summaries if key in summary.params}
-        if len(values) > 1 and not any(
-            group(other) == group(key) and follows(key, other, summaries) for other in taken
-        ):
-            taken.append(key)
-    return {key: header(key, taken) for key in taken}
+        if len(values) < 2:
+            continue
+
+        of_group = [other for other in chosen if group(other) == group(key)]
+        if not any(follows(key, other, summaries) for other in of_group):
+            chosen.append(key)
+
+    return {key: header(key, chosen) for key in chosen}
 
 
 def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[str]:
-    """A short name a cell: the system, then what else differs; the run's own name where nothing does."""
+    """A short name per cell: the system, then what else differs.
+
+    Where nothing differs, it is the run's own name.
+    """
     columns = [
         (key, short.removeprefix("top_"))
         for key, short in differing(summaries).items()
         if key not in UNNAMED
     ][:limit]
-    names = [
-        " ".join(named(summary, key, short) for key, short in columns if key in summary.params)
-        or summary.name
-        for summary in summaries
-    ]
-    return [one_line(name, LONGEST_LABEL) for name in names]
+
+    names = []
+    for summary in summaries:
+        parts = [named(summary, key, short) for key, short in columns if key in summary.params]
+        names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
+
+    return names
 
 
 def shown(summary: RunSummary, key: str) -> str:
     """A setting's value in a table: a dash where the cell has no such setting."""
-    value = summary.params.get(key, "–")
-    return (
-        {None: "null", True: "true", False: "false"}[value]
-        if value is None or isinstance(value, bool)
-        else str(value)
-    )
+    return as_yaml(summary.params.get(key, "–"))
+
+
+def as_yaml(value: str | int | float | bool | None) -> str:
+    """A setting's value as YAML writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+
+    return str(value)
 
 
 def named(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: names speak for themselves, figures say what they are."""
     value = shown(summary, key)
-    return (
-        value
-        if key.endswith("name") or (key in GROUPS and not value[:1].isdigit())
-        else f"{short}={value}"
-    )
+    is_name = key.endswith("name") or (key in GROUPS and not value[:1].isdigit())
+
+    return value if is_name else f"{short}={value}"
 
 
 def rank(key: str) -> tuple[int, bool, str]:
-    """Where a setting stands: by group, the group's name before its other settings."""
-    place = GROUPS.index(group(key)) if group(key) in GROUPS else len(GROUPS)
-    return place, key != group(key) and not key.endswith(".name"), key
+    """The order of settings: by group, the group's name before its other settings."""
+    position = GROUPS.index(group(key)) if group(key) in GROUPS else len(GROUPS)
+
+    return position, key != group(key) and not key.endswith(".name"), key
 
 
 def group(key: str) -> str:
@@ -91,7 +103,7 @@ def group(key: str) -> str:
 
 
 def follows(key: str, other: str, summaries: Sequence[RunSummary]) -> bool:
-    """Whether one setting's value can be told from another's in each of the cells."""
+    """Whether one setting's value follows from another's in each of the cells."""
     pairs = {(summary.params.get(other), summary.params.get(key)) for summary in summaries}
     return len(pairs) == len({first for first, _ in pairs})
 
@@ -101,5 +113,8 @@ def header(key: str, keys: Sequence[str]) -> str:
     parts = key.removesuffix(".name").split(".")
     if len(parts) == 1:
         return parts[0]
-    shares = sum(other.split(".")[-1] == parts[-1] for other in keys) > 1 or parts[-1] in GROUPS
-    return ".".join(parts[-2:]) if shares else parts[-1]
+
+    same_ending = [other for other in keys if other.split(".")[-1] == parts[-1]]
+    is_ambiguous = len(same_ending) > 1 or parts[-1] in GROUPS
+
+    return ".".join(parts[-2:]) if is_ambiguous else parts[-1]

@@ -1,7 +1,7 @@
-"""Texts from outside (names, ids, notes, errors, settings) in Markdown and CSV: they are shown, and do nothing.
+"""Strings from outside (names, ids, notes, errors, settings) in Markdown and CSV.
 
-A report is also the page that MLflow renders. What stands in data or in a reply must not become a picture that calls out, a link, a tag,
-another row of a table or a formula.
+They are shown, and do nothing. A report is also the page that MLflow renders. What data or a reply
+holds must not become a picture from another server, a link, a tag, a row of a table or a formula.
 """
 
 from __future__ import annotations
@@ -11,16 +11,23 @@ import re
 from memeval.shown import printable
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_MARKS = re.compile(r"[\\`*\[\]|&<>~]|(?<![^\W_])_|_(?![^\W_])|://|(?i:www)\.|(?<=\w)@(?=[\w-]+\.)")
+_MARKS = re.compile(
+    r"[\\`*\[\]|&<>~]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is not a mark
+    r"|://|(?i:www)\.|(?<=\w)@(?=[\w-]+\.)"  # what becomes a link without brackets
+)
 _FORMULA = re.compile(r"[\s]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FENCE = re.compile(r"`{3,}")
 
 
 def inline(value: object) -> str:
-    """Any value as words of a paragraph or a cell: on one line, every mark of Markdown and HTML escaped."""
+    """Any value as words of a paragraph or a cell, on one line.
+
+    Every mark of Markdown and HTML is escaped.
+    """
     line = " ".join(printable(str(value)).split())
-    return _opening(_MARKS.sub(_escaped, line))
+    return _escape_opening(_MARKS.sub(_escape, line))
 
 
 def code(value: object) -> str:
@@ -30,34 +37,41 @@ def code(value: object) -> str:
 
 
 def fenced(text: str, language: str) -> list[str]:
-    """A block of code that its own text can't end."""
+    """A block of code that nothing in the text can end."""
     shown = printable(text)
     fence = max([*_FENCE.findall(shown), "``"], key=len) + "`"
     return [f"{fence}{language}", shown, fence]
 
 
 def csv_cell(value: object) -> object:
-    """A cell that a spreadsheet shows and does not reckon with: what would be a formula begins with an apostrophe. Numbers stay numbers."""
+    """A cell that a spreadsheet shows and does not evaluate.
+
+    What would be a formula begins with an apostrophe. Numbers stay numbers.
+    """
     if not isinstance(value, str) or _NUMBER.fullmatch(value) or not _FORMULA.match(value):
         return value
+
     return f"'{value}"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    mark = found[0]
+def _escape(match: re.Match[str]) -> str:
+    mark = match[0]
     if mark in _HTML:
         return _HTML[mark]
+    # Most renderers make a bare address (https://…, www.…, a@b.c) a link.
     if mark == "://":
-        return "&#58;//"  # else most renderers make a bare address a link
+        return "&#58;//"
     if mark == "@":
         return "&#64;"
     if mark.endswith("."):
         return f"{mark[:-1]}&#46;"
+
     return f"\\{mark}"
 
 
-def _opening(line: str) -> str:
-    """A line whose beginning makes no heading, list, rule or quotation."""
+def _escape_opening(line: str) -> str:
+    """A line whose beginning does not make it a heading, a list, a rule or a quotation."""
     if re.match(r"#|[-+=](?:\s|[-+=]|$)", line):
         return f"\\{line}"
+
     return re.sub(r"^(\d{1,9})([.)])(?=\s|$)", r"\1\\\2", line)

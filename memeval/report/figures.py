@@ -1,4 +1,7 @@
-"""How figures read in reports and tables. What was not measured is a dash or a word, never a zero."""
+"""How figures are written in reports and tables.
+
+What was not measured is a dash or a word, never a zero.
+"""
 
 from __future__ import annotations
 
@@ -38,19 +41,24 @@ def short_count(value: float | None) -> str:
     """A number in at most five characters: `812`, `14.2k`, `3.1M`."""
     if value is None:
         return NONE
-    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= 0.9995 * size:
             scaled = value / size
-            return f"{scaled:.1f}{unit}" if scaled < 99.95 else f"{scaled:.0f}{unit}"
+            # Three digits leave no room for a decimal.
+            return f"{scaled:.1f}{letter}" if scaled < 99.95 else f"{scaled:.0f}{letter}"
     return f"{value:.0f}"
 
 
 def dollars(value: float | None) -> str:
-    """A cost in US dollars to three significant digits, cents from a dollar on. A cost that nobody knows is `unknown`."""
+    """A cost in US dollars: three significant digits, or cents from one dollar on.
+
+    A cost that is not known is `unknown`.
+    """
     if value is None:
         return "unknown"
     if value == 0:
         return "0"
+
     return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
 
 
@@ -60,13 +68,18 @@ def milliseconds(value: float | None) -> str:
         return NONE
     if value < 10:
         return f"{value:.1f} ms"
+
     return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s"
 
 
 def deviation(summary: RunSummary, value: float | None) -> str:
-    """A standard deviation over repeats. A deterministic reader's zero is named as such, not passed off as stability."""
+    """A standard deviation over repeats.
+
+    The zero of a deterministic reader is named as such: it says nothing about stability.
+    """
     if value == 0 and summary.tags.get("deterministic") == "true":
         return "0 (deterministic reader)"
+
     return percent(value)
 
 
@@ -82,4 +95,5 @@ def flags(summary: RunSummary) -> list[str]:
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
+
     return flagged if summary.valid else ["INVALID", *flagged]

@@ -1,4 +1,4 @@
-"""Names beside the points of a plot, where nothing else is in the way."""
+"""Names beside the points of a plot, clear of everything else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right, top, in pixels."""
 
 RINGS = 9
-"""How many lines of text a name may stand away from its point before it is left out."""
+"""How many lines of text a name may be away from its point. Beyond that it is left out."""
 
 
 def name_points(
@@ -22,35 +22,50 @@ def name_points(
     spans: Sequence[tuple[float, float]],
     first: int | None = None,
 ) -> None:
-    """Writes each point's name next to it, clear of points, intervals and other names; a thin line leads to a name that stands off.
+    """Writes each point's name next to it, clear of points, intervals and other names.
 
-    `points` are x, y and name, `spans` the ends of their intervals on the y axis. The `first` is placed first, in bold. A name for which
-    there is no room is left out. The layout of the figure is settled here: what changes it has to come before.
+    `points` are x, y and name, `spans` the ends of their intervals on the y axis. The `first` is
+    placed first, in bold. A thin line leads to a name that is not next to its point. A name for
+    which there is no room is left out.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
+
+    # The positions in pixels are known once the layout is done, and must not change after that.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     pixels = figure.dpi / 72
-    taken: list[Box] = []
-    for (x, y, _), (low, high) in zip(points, spans, strict=True):
-        (left, bottom), (_, middle), (_, top) = (
-            axes.transData.transform((x, place)) for place in (low, y, high)
-        )
-        taken.append(
-            (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels)
-        )
-        taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
+
+    occupied: list[Box] = []
+    for (x, y, _), span in zip(points, spans, strict=True):
+        occupied += point_boxes(axes, x, y, span, pixels)
+
     for index in sorted(range(len(points)), key=lambda index: index != first):
-        label = written(axes, *points[index], bold=index == first)
-        if box := placed(axes, label, taken, pixels):
-            taken.append(box)
+        label = add_label(axes, *points[index], bold=index == first)
+        box = place_label(axes, label, occupied, pixels)
+        if box:
+            occupied.append(box)
         else:
             label.remove()
 
 
-def written(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotation:
-    """A name on its point, to be moved."""
+def point_boxes(
+    axes: Axes, x: float, y: float, span: tuple[float, float], pixels: float
+) -> list[Box]:
+    """The boxes that a point and its interval occupy."""
+    low, high = span
+    left, bottom = axes.transData.transform((x, low))
+    middle = axes.transData.transform((x, y))[1]
+    top = axes.transData.transform((x, high))[1]
+
+    return [
+        (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels),
+        (left - 2 * pixels, bottom, left + 2 * pixels, top),
+    ]
+
+
+def add_label(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotation:
+    """Writes a name on its point, from where it is moved."""
     from matplotlib.patheffects import withStroke
 
     return axes.annotate(
@@ -67,48 +82,71 @@ def written(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotation
     )
 
 
-def placed(axes: Axes, label: Annotation, taken: Sequence[Box], pixels: float) -> Box | None:
-    """Moves a name to the nearest free place and returns the box it takes; None where there is none."""
+def place_label(
+    axes: Axes, label: Annotation, occupied: Sequence[Box], pixels: float
+) -> Box | None:
+    """Moves a name to the nearest free place, and returns the box that it occupies.
+
+    None where there is no free place.
+    """
     frame, extent = axes.get_window_extent(), label.get_window_extent()
+    width, height = extent.width / pixels, extent.height / pixels
     x, y = axes.transData.transform(label.xy)
-    for dx, dy in offsets(extent.width / pixels, extent.height / pixels):
+
+    for dx, dy in offsets(width, height):
         left, middle = x + dx * pixels, y + dy * pixels
         box = (left, middle - extent.height / 2, left + extent.width, middle + extent.height / 2)
-        within = (
+        is_inside = (
             frame.x0 <= box[0] and box[2] <= frame.x1 and frame.y0 <= box[1] and box[3] <= frame.y1
         )
-        if within and not any(overlap(box, other) for other in taken):
-            label.set_position((dx, dy))
-            if abs(dy) > 1.6 * extent.height / pixels:
-                near = dx if dx > 0 else min(0.0, dx + extent.width / pixels)
-                line = {
-                    "arrowstyle": "-",
-                    "color": "#8C8C8C",
-                    "linewidth": 0.6,
-                    "shrinkA": 0,
-                    "shrinkB": 4,
-                }
-                axes.annotate(
-                    "",
-                    label.xy,
-                    xytext=(near, dy),
-                    textcoords="offset points",
-                    arrowprops=line,
-                    zorder=1,
-                )
-            return box
+        if not is_inside or any(overlap(box, other) for other in occupied):
+            continue
+
+        label.set_position((dx, dy))
+        if abs(dy) > 1.6 * height:
+            near_end = dx if dx > 0 else min(0.0, dx + width)
+            draw_leader(axes, label, (near_end, dy))
+        return box
+
     return None
 
 
+def draw_leader(axes: Axes, label: Annotation, end: tuple[float, float]) -> None:
+    """Draws a thin line from a point to its name."""
+    line = {
+        "arrowstyle": "-",
+        "color": "#8C8C8C",
+        "linewidth": 0.6,
+        "shrinkA": 0,
+        "shrinkB": 4,
+    }
+    axes.annotate(
+        "",
+        label.xy,
+        xytext=end,
+        textcoords="offset points",
+        arrowprops=line,
+        zorder=1,
+    )
+
+
 def offsets(width: float, height: float) -> Iterator[tuple[float, float]]:
-    """Places for a name around its point, the nearest first: points (1/72 inch) from the point to the name's left middle."""
+    """Places for a name around its point, the nearest first.
+
+    Each is the way from the point to the middle of the name's left side, in points (1/72 inch).
+    """
     for ring in range(RINGS):
-        for rise in (ring * (height + 1), -ring * (height + 1)) if ring else (0.0,):
+        rises = (ring * (height + 1), -ring * (height + 1)) if ring else (0.0,)
+        for rise in rises:
             yield from ((7.0, rise), (-7 - width, rise))
+            # Above and below the point there is room for a name right over it.
             if ring:
                 yield from ((-width / 2, rise), (-width / 4, rise), (-3 * width / 4, rise))
 
 
-def overlap(one: Box, other: Box) -> bool:
+def overlap(first: Box, second: Box) -> bool:
     """Whether two boxes share any area."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    side_by_side = first[2] <= second[0] or second[2] <= first[0]
+    one_above_other = first[3] <= second[1] or second[3] <= first[1]
+
+    return not side_by_side and not one_above_other

@@ -1,4 +1,7 @@
-"""`report.md` of one run folder: every figure with its n, its coverage and its interval, and the command that repeats it."""
+"""`report.md` of one run folder.
+
+Every figure with its n, its coverage and its interval, and the command that repeats the run.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from memeval.records import Status
 from memeval.redaction import redacted
+from memeval.report.differences import as_yaml
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.figures import (
     NONE,
@@ -38,11 +42,12 @@ RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
 def write_report(folder: Path, *, plots: bool = True) -> None:
-    """Writes `report.md` and `plots/` into a run folder that holds `run.json` and `records.jsonl`.
+    """Writes `report.md` and `plots/` into a run folder with `run.json` and `records.jsonl`.
 
     Without `plots` the report has tables only; plots that were drawn earlier stay in the folder.
 
-    Raises OSError where the folder can't be read or written, ValueError where `run.json` is damaged.
+    Raises `OSError` where the folder can't be read or written, `ValueError` where `run.json` is
+    damaged.
     """
     from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
     from memeval.report.plots import write_plots
@@ -88,20 +93,17 @@ def report(
 
 
 def banner(summary: RunSummary) -> list[str]:
-    """The warning of a cell whose figures are not to be trusted."""
+    """The warning of a cell whose figures can't be trusted."""
     if summary.valid:
         return []
-    minimum = next(
-        (
-            f" of {inline(value)}"
-            for key, value in summary.params.items()
-            if key.endswith("min_coverage")
-        ),
-        "",
-    )
+
+    minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]
+    minimum = f" of {inline(minimums[0])}" if minimums else ""
     coverage = percent(summary.metrics.get("coverage"))
+
     return [
-        f"> **INVALID.** Only {coverage} % of the answers were scored, below the minimum{minimum}: do not compare these figures."
+        f"> **INVALID.** Only {coverage} % of the answers were scored, below the "
+        f"minimum{minimum}: do not compare these figures."
     ]
 
 
@@ -109,12 +111,14 @@ def headline(summary: RunSummary) -> list[str]:
     """What the run found, before any detail."""
     get = summary.metrics.get
     low, high = get("accuracy_ci95_low"), get("accuracy_ci95_high")
+    has_interval = low is not None and high is not None
     times = f", asked {len(summary.repeats)} times" if len(summary.repeats) > 1 else ""
+
     rows = [
         ("**accuracy**", f"**{percent(get('accuracy'))} %**"),
         (
             "95 % interval, clustered by case",
-            f"{interval(low, high)} %" if low is not None and high is not None else NONE,
+            f"{interval(low, high)} %" if has_interval else NONE,
         ),
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", count(get("n_questions")) + times),
@@ -122,72 +126,74 @@ def headline(summary: RunSummary) -> list[str]:
         ("token F1", f"{percent(get('token_f1'))} %"),
     ]
     if get("coverage") not in {None, 1.0}:
-        rows.append(
-            (
-                "accuracy if the unscored were all wrong, all right",
-                interval(get("accuracy_worst_case"), get("accuracy_best_case")),
-            )
-        )
-    rows.append(("context", f"{count(get('context_tokens'))} tokens a question"))
+        bounds = interval(get("accuracy_worst_case"), get("accuracy_best_case"))
+        rows.append(("accuracy if the unscored were all wrong, all right", bounds))
+
+    rows.append(("context", f"{count(get('context_tokens'))} tokens per question"))
     rows.append(("cost", money(get("cost_usd/total"))))
     if flagged := flags(summary):
         rows.append(("flags", ", ".join(flagged)))
+
     return table((inline(summary.dataset), ""), rows, figures=False)
 
 
 def by_category(summary: RunSummary) -> list[str]:
-    """Accuracy by category, those that stay out of the headline last and marked."""
-    rows = [
-        measured(
-            summary,
-            row,
-            inline(row.name) if row.headline else f"{inline(row.name)} (not in accuracy)",
-        )
-        for row in sorted(summary.categories, key=lambda row: not row.headline)
-    ]
-    abstained = [
-        f"Abstained on {percent(rate)} % of the questions {where}."
-        for name, where in (
-            ("abstention_rate", "that count"),
-            ("abstention_rate/unanswerable", "whose right answer is a refusal"),
-        )
-        if (rate := summary.metrics.get(name)) is not None
-    ]
+    """Accuracy by category; those that are not in the headline are last, and marked."""
+    rows = []
+    for row in sorted(summary.categories, key=lambda row: not row.headline):
+        remark = "" if row.headline else " (not in accuracy)"
+        rows.append(measured(summary, row, f"{inline(row.name)}{remark}"))
+
+    lines = ["## By category", "", *table(("category", *MEASURED), rows)]
+    abstained = abstentions(summary)
+    if abstained:
+        lines += ["", " ".join(abstained)]
+
+    return lines
+
+
+def abstentions(summary: RunSummary) -> list[str]:
+    """How often the answers were refusals, one sentence per measured rate."""
+    questions = {
+        "abstention_rate": "that count",
+        "abstention_rate/unanswerable": "whose right answer is a refusal",
+    }
     return [
-        "## By category",
-        "",
-        *table(("category", *MEASURED), rows),
-        *(["", " ".join(abstained)] if abstained else []),
+        f"Abstained on {percent(rate)} % of the questions {which}."
+        for name, which in questions.items()
+        if (rate := summary.metrics.get(name)) is not None
     ]
 
 
 def by_facet(summary: RunSummary, facet: str) -> list[str]:
-    """Accuracy by the values of a further grouping, in their order; of very many, those with the most questions."""
-    rows = summary.facets[facet]
-    shown = (
-        rows
-        if len(rows) <= VALUES_SHOWN
-        else sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
-    )
+    """Accuracy by the values of a further grouping, in their order.
+
+    Of more than `VALUES_SHOWN`, those with the most questions.
+    """
+    rows = shown = list(summary.facets[facet])
+    if len(rows) > VALUES_SHOWN:
+        shown = sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
+
     title = summary.facet_titles.get(facet, facet)
-    lines = table(
-        (text(title), *MEASURED), [measured(summary, row, text(row.category)) for row in shown]
-    )
-    more = ["", f"The {len(shown)} largest of {len(rows)}."] if len(shown) < len(rows) else []
-    return [f"## By {inline(title)}", "", *lines, *more]
+    cells = [measured(summary, row, text(row.category)) for row in shown]
+    lines = [f"## By {inline(title)}", "", *table((text(title), *MEASURED), cells)]
+    if len(shown) < len(rows):
+        lines += ["", f"The {len(shown)} largest of {len(rows)}."]
+
+    return lines
 
 
 def by_protocol(summary: RunSummary) -> list[str]:
     """The metrics of the data set's own protocol, by their names in MLflow."""
-    found = [
-        (name, value)
+    rows = [
+        (code(name), f"{value:.4g}")
         for name in summary.protocol_metrics
         if (value := summary.metrics.get(name)) is not None
     ]
-    rows = [(code(name), f"{value:.4g}") for name, value in found]
-    return (
-        ["## By the data set's own protocol", "", *table(("metric", "value"), rows)] if rows else []
-    )
+    if not rows:
+        return []
+
+    return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)]
 
 
 def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
@@ -204,9 +210,10 @@ def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str,
 
 
 def repeats(summary: RunSummary) -> list[str]:
-    """One line a repeat, where there are several."""
+    """One line per repeat, where there are several."""
     if len(summary.repeats) < 2:
         return []
+
     rows = [
         (
             str(row.repeat),
@@ -225,7 +232,10 @@ def repeats(summary: RunSummary) -> list[str]:
 
 
 def retrieval(summary: RunSummary) -> list[str]:
-    """Retrieval against the evidence, by turn and by session, for systems that show what they retrieved."""
+    """Retrieval against the evidence, by turn and by session.
+
+    For systems that show what they retrieved.
+    """
     names = [
         name
         for name in summary.metrics
@@ -235,42 +245,37 @@ def retrieval(summary: RunSummary) -> list[str]:
         return [
             "## Retrieval",
             "",
-            "Not measured: the system does not show what it retrieved, or the data set names no evidence.",
+            "Not measured: the system does not show what it retrieved, or the data set names no "
+            "evidence.",
         ]
-    rows = [
-        (
-            name.replace("_at_", "@")
-            .replace("mrr", "MRR")
-            .replace("ndcg", "nDCG")
-            .replace("|", "\\|"),
-            percent(summary.metrics[name]),
-            percent(summary.metrics.get(f"session_{name}")),
-        )
-        for name in names
-    ]
+
+    rows = []
+    for name in names:
+        title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
+        by_turn = percent(summary.metrics[name])
+        by_session = percent(summary.metrics.get(f"session_{name}"))
+        rows.append((title.replace("|", "\\|"), by_turn, by_session))
+
     return ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
 
 
 def tokens(summary: RunSummary) -> list[str]:
-    """Tokens and cost by stage: what was moved, and what it cost with and without our response cache."""
+    """Tokens by stage, and their cost with and without our response cache."""
     get = summary.metrics.get
     rows = []
+
     for stage in STAGES:
         moved = [get(f"tokens/{stage}/{kind}") for kind in ("prompt", "completion", "cached")]
         if any(moved):
-            rows.append(
-                (stage, *(count(tokens) for tokens in moved), money(get(f"cost_usd/{stage}")))
-            )
+            rows.append((stage, *map(count, moved), money(get(f"cost_usd/{stage}"))))
+
     if get("tokens/total") is not None or "cost_usd/total" in summary.metrics:
-        rows.append(
-            (
-                "**all**",
-                f"{count(get('tokens/total'))} in all",
-                "",
-                "",
-                f"**{money(get('cost_usd/total'))}**",
-            )
-        )
+        total = f"{count(get('tokens/total'))} in all"
+        rows.append(("**all**", total, "", "", f"**{money(get('cost_usd/total'))}**"))
+
+    if not rows:
+        return []
+
     header = (
         "stage",
         "prompt tokens",
@@ -279,7 +284,8 @@ def tokens(summary: RunSummary) -> list[str]:
         "billed",
     )
     uncached = f"Cost without our response cache: {money(get('cost_usd_uncached/total'))}."
-    return ["## Tokens and cost", "", *table(header, rows), "", uncached] if rows else []
+
+    return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 
 
 def latency(summary: RunSummary) -> list[str]:
@@ -294,23 +300,19 @@ def latency(summary: RunSummary) -> list[str]:
         for stage in STAGES
         if get(f"latency_ms/{stage}/p50") is not None
     ]
-    lines = (
-        [
-            "",
-            "Calls answered from our cache are left out.",
-            "",
-            *table(("stage", "median", "95th percentile"), rows),
-        ]
-        if rows
-        else []
-    )
-    if (seconds := get("duration_s")) is not None:
-        waited = (
-            f", {milliseconds(1000 * wait)} of waits before retries in all calls"
-            if (wait := get("retry_wait_s"))
-            else ""
-        )
+
+    lines: list[str] = []
+    if rows:
+        lines += ["", "Calls answered from our cache are left out.", ""]
+        lines += table(("stage", "median", "95th percentile"), rows)
+
+    seconds, wait = get("duration_s"), get("retry_wait_s")
+    if seconds is not None:
+        waited = ""
+        if wait:
+            waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls"
         lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
+
     return ["## Latency", *lines] if lines else []
 
 
@@ -318,45 +320,39 @@ def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
     """How far the questions got, and the first that failed."""
     if not summary.statuses:
         return []
-    lines = [
-        "## Statuses",
-        "",
-        *table(
-            ("status", "records"),
-            [(inline(status), count(n)) for status, n in summary.statuses.items()],
-        ),
+
+    counts = [(inline(status), count(n)) for status, n in summary.statuses.items()]
+    lines = ["## Statuses", "", *table(("status", "records"), counts)]
+    if not failures:
+        return lines
+
+    rows = [
+        (
+            text(record.question_id),
+            text(record.repeat),
+            text(record.status.value),
+            text(record.error),
+        )
+        for record in failures
     ]
-    if failures:
-        rows = [
-            (
-                text(record.question_id),
-                text(record.repeat),
-                text(record.status.value),
-                text(record.error),
-            )
-            for record in failures
-        ]
-        lines += [
-            "",
-            f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:",
-            "",
-        ]
-        lines += table(("question", "repeat", "status", "error"), rows, figures=False)
+    title = f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:"
+    lines += ["", title, ""]
+    lines += table(("question", "repeat", "status", "error"), rows, figures=False)
+
     return lines
 
 
 def notes(summary: RunSummary) -> list[str]:
-    """What a reader must know, a sentence each."""
-    return (
-        ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)]
-        if summary.notes
-        else []
-    )
+    """What a reader must know, one sentence per note."""
+    if not summary.notes:
+        return []
+
+    return ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)]
 
 
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
-    values = [(code(key), text(setting(value))) for key, value in summary.params.items()]
+    values = [(code(key), text(as_yaml(value))) for key, value in summary.params.items()]
     tags = [
         (inline(key), text(value))
         for key, value in summary.tags.items()
@@ -367,7 +363,7 @@ def settings(summary: RunSummary) -> list[str]:
         ("finished", inline(summary.finished_at)),
         ("run key", inline(summary.run_key)),
     ]
-    origin = table(("tag", "value"), [*times, *tags], figures=False)
+
     return [
         "## Settings",
         "",
@@ -375,7 +371,7 @@ def settings(summary: RunSummary) -> list[str]:
         "",
         "## Provenance",
         "",
-        *origin,
+        *table(("tag", "value"), [*times, *tags], figures=False),
     ]
 
 
@@ -383,28 +379,25 @@ def failed_rows(path: Path) -> Iterator[Record]:
     """The first records that did not end as `ok`; none where there is no file of records."""
     if not path.exists():
         return
+
     failed = (record for record in read_records(path) if record.status is not Status.OK)
     yield from islice(failed, FAILURES_SHOWN)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], figures: bool = True) -> list[str]:
-    """A Markdown table; columns after the first are aligned to the right where they hold figures."""
-    rule = ["---", *["---:" if figures else "---"] * (len(header) - 1)]
+    """A Markdown table. Columns of figures, after the first one, are aligned to the right."""
+    alignment = "---:" if figures else "---"
+    rule = ["---", *[alignment] * (len(header) - 1)]
+
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
 def text(value: object) -> str:
-    """Any value in one cell of a table, cut where it is very long; without what looks like a secret, as it may be an error's text."""
+    """Any value in one cell of a table, cut where it is very long.
+
+    What looks like a secret is taken out: errors may quote one.
+    """
     return NONE if value is None else inline(one_line(value, LONGEST_CELL))
-
-
-def setting(value: str | int | float | bool | None) -> str:
-    """A setting as YAML writes it."""
-    return (
-        {None: "null", True: "true", False: "false"}[value]
-        if value is None or isinstance(value, bool)
-        else str(value)
-    )
 
 
 def money(value: float | None) -> str:

@@ -1,4 +1,7 @@
-"""The pictures of a run and of a sweep. Figures are drawn by object, without pyplot's global state."""
+"""The plots of a run and of a sweep.
+
+Figures are drawn by object, without pyplot's global state.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,43 @@ BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#333333"
 
 DPI = 150
 WIDEST = 200.0
-"""Inches: a picture of a set of very many categories is crowded, but there is one."""
+"""Inches. Beyond it, a plot of very many categories is crowded, but it can be drawn."""
 LONGEST_NAME = 120
-"""Characters of a name in a picture."""
+"""Characters of a name in a plot."""
 
 
 def write_plots(folder: Path, summary: RunSummary) -> list[Path]:
-    """Draws the plots of one run into `plots/` and returns those for which there was something to draw."""
+    """Draws the plots of one run into `plots/`.
+
+    Returns those for which there was something to draw.
+    """
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
     drawn = []
+
     if any(row.accuracy is not None for row in summary.categories):
         drawn.append(category_plot(summary, plots / "accuracy_by_category.png"))
-    if located(summary):
-        drawn.append(
-            tokens_plot(summary, list(siblings(folder, summary)), plots / "accuracy_vs_tokens.png")
-        )
+    if has_position(summary):
+        others = list(siblings(folder, summary))
+        drawn.append(tokens_plot(summary, others, plots / "accuracy_vs_tokens.png"))
+
     return drawn
 
 
 def category_plot(summary: RunSummary, path: Path) -> Path:
-    """Bars of accuracy with 95 % intervals; the categories that stay out of the headline stand apart, in grey."""
+    """Bars of accuracy with 95 % intervals.
+
+    The categories that are not in the headline are apart, in grey.
+    """
     rows = sorted(summary.categories, key=lambda row: not row.headline)
     inside = sum(row.headline for row in rows)
     figure, axes = canvas(width=min(WIDEST, max(5.0, 1.6 + 1.05 * len(rows))), height=4.0)
+
     places = [index + (0.5 if index >= inside else 0.0) for index in range(len(rows))]
     for place, row in zip(places, rows, strict=True):
-        bar(axes, place, row)
-    axes.set_xticks(places, [f"{wrapped(row.name)}\nn = {count(row.n)}" for row in rows])
+        draw_bar(axes, place, row)
+
+    axes.set_xticks(places, [f"{wrap_name(row.name)}\nn = {count(row.n)}" for row in rows])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.6, places[-1] + 0.6)
     axes.set_ylim(0, 112)
@@ -57,23 +69,26 @@ def category_plot(summary: RunSummary, path: Path) -> Path:
     axes.set_ylabel("accuracy, %")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     axes.set_title(
-        titled(summary.name, width=int(12 * figure.get_figwidth())), loc="left", fontsize=10
+        wrap_title(summary.name, width=int(12 * figure.get_figwidth())), loc="left", fontsize=10
     )
+
     if 0 < inside < len(rows):
-        apart = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
-        axes.text(
-            (places[inside] + places[-1]) / 2, 107, apart, ha="center", fontsize=8, color=GREY
-        )
-    return saved(figure, path)
+        remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
+        middle = (places[inside] + places[-1]) / 2
+        axes.text(middle, 107, remark, ha="center", fontsize=8, color=GREY)
+
+    return save(figure, path)
 
 
-def bar(axes: Axes, place: float, row: CategoryResult) -> None:
-    """One category: the bar, its interval, and the figure above both."""
+def draw_bar(axes: Axes, place: float, row: CategoryResult) -> None:
+    """Draws one category: the bar, its interval, and the figure above both."""
     if row.accuracy is None:
         axes.text(place, 1.5, "not\nscored", ha="center", fontsize=8, color=GREY)
         return
+
     value = 100 * row.accuracy
     axes.bar(place, value, width=0.7, color=BLUE if row.headline else GREY, zorder=2)
+
     top = value
     if row.ci95_low is not None and row.ci95_high is not None:
         top = max(value, 100 * row.ci95_high)
@@ -81,24 +96,29 @@ def bar(axes: Axes, place: float, row: CategoryResult) -> None:
         axes.errorbar(
             place, value, yerr=[[below], [above]], color=INK, capsize=4, linewidth=1.2, zorder=3
         )
+
     axes.text(place, top + 1.5, percent(row.accuracy), ha="center", fontsize=9, color=INK)
 
 
 def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -> Path:
-    """Accuracy against tokens of context a question: this run among the others of its data set and protocol."""
+    """Accuracy against tokens of context per question.
+
+    This run among the others of its data set and protocol.
+    """
     figure, axes = canvas(width=6.4, height=4.2)
     cells = [*others, summary]
     for other in others:
-        point(axes, other, GREY)
-    point(axes, summary, ORANGE)
-    context_axes(axes, cells)
-    among = (
-        f"among {len(others)} other run{'s' * (len(others) != 1)} of its protocol on"
-        if others
-        else "on"
-    )
-    heading = titled(f"{summary.name} {among} {summary.dataset}", width=76)
-    axes.set_title(heading, loc="left", fontsize=10)
+        draw_point(axes, other, GREY)
+    draw_point(axes, summary, ORANGE)
+    set_context_axes(axes, cells)
+
+    among = ""
+    if others:
+        plural = "" if len(others) == 1 else "s"
+        among = f"among {len(others)} other run{plural} of its protocol "
+    title = wrap_title(f"{summary.name} {among}on {summary.dataset}", width=76)
+    axes.set_title(title, loc="left", fontsize=10)
+
     names = labels(cells, limit=3) if others else ["this run"]
     name_points(
         axes,
@@ -106,34 +126,38 @@ def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -
         spans(cells),
         first=len(others),
     )
-    return saved(figure, path)
+
+    return save(figure, path)
 
 
 def sweep_plot(summaries: Sequence[RunSummary], path: Path) -> None:
-    """Accuracy against tokens of context a question, one labelled point a cell. Cells that lack either figure are left out."""
-    cells = [summary for summary in summaries if located(summary)]
+    """Accuracy against tokens of context per question, one labelled point per cell.
+
+    Cells that lack either figure are left out.
+    """
+    cells = [summary for summary in summaries if has_position(summary)]
     figure, axes = canvas(width=7.2, height=4.8)
     for cell in cells:
-        point(axes, cell, BLUE if cell.valid else GREY)
-    context_axes(axes, cells)
-    datasets = sorted({cell.dataset for cell in cells})
-    axes.set_title(
-        titled(f"accuracy against context, {', '.join(datasets) or 'nothing measured'}", width=86),
-        loc="left",
-        fontsize=10,
-    )
+        draw_point(axes, cell, BLUE if cell.valid else GREY)
+    set_context_axes(axes, cells)
+
+    datasets = ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
+    title = wrap_title(f"accuracy against context, {datasets}", width=86)
+    axes.set_title(title, loc="left", fontsize=10)
+
     name_points(
         axes,
         [(*position(cell), name) for cell, name in zip(cells, labels(cells), strict=True)],
         spans(cells),
     )
-    saved(figure, path)
+    save(figure, path)
 
 
-def point(axes: Axes, cell: RunSummary, colour: str) -> None:
-    """One cell with its interval; hollow where the cell is invalid."""
+def draw_point(axes: Axes, cell: RunSummary, colour: str) -> None:
+    """Draws one cell with its interval; hollow where the cell is invalid."""
     x, y = position(cell)
     low, high = spans([cell])[0]
+
     if high > low:
         axes.errorbar(
             x,
@@ -144,6 +168,7 @@ def point(axes: Axes, cell: RunSummary, colour: str) -> None:
             linewidth=1,
             zorder=2,
         )
+
     axes.plot(
         x,
         y,
@@ -155,12 +180,16 @@ def point(axes: Axes, cell: RunSummary, colour: str) -> None:
     )
 
 
-def context_axes(axes: Axes, cells: Sequence[RunSummary]) -> None:
-    """Scales and grid: tokens on a logarithmic scale where they span more than a factor of 20, zero included."""
+def set_context_axes(axes: Axes, cells: Sequence[RunSummary]) -> None:
+    """Sets scales and grid.
+
+    Tokens are on a logarithmic scale, zero included, where they span more than a factor of 20.
+    """
     from matplotlib.ticker import FuncFormatter
 
     contexts = [position(cell)[0] for cell in cells]
     positive = [context for context in contexts if context > 0]
+
     if positive and max(positive) > 20 * min(positive):
         least = 10 ** int(f"{min(positive):e}".split("e")[1])
         axes.set_xscale("symlog", linthresh=least, linscale=0.6)
@@ -171,15 +200,16 @@ def context_axes(axes: Axes, cells: Sequence[RunSummary]) -> None:
         axes.set_xlim(-0.15 * least if zero else 0.7 * min(positive), 3 * max(positive))
     else:
         axes.set_xlim(0, 1.3 * max(positive, default=1.0))
+
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylim(0, min(105.0, max([10.0, *(high for _, high in spans(cells))]) * 1.15))
-    axes.set_xlabel("context, tokens a question")
+    axes.set_xlabel("context, tokens per question")
     axes.set_ylabel("accuracy, %, with its 95 % interval")
     axes.grid(color="#EDEDED", linewidth=0.8)
 
 
 def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
-    """Runs beside this one that can be compared with it; a folder that can't be read is none."""
+    """Runs beside this one that can be compared with it; unreadable folders are left out."""
     for path in sorted(folder.parent.glob(f"*/{RUN_FILE}")):
         if path.parent == folder:
             continue
@@ -187,15 +217,15 @@ def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
             other = RunSummary.read(path.parent)
         except (OSError, ValueError, TypeError, KeyError):
             continue
-        if (
-            other.dataset == summary.dataset
-            and other.tags.get("protocol") == summary.tags.get("protocol")
-            and located(other)
-        ):
+
+        is_comparable = other.dataset == summary.dataset and other.tags.get(
+            "protocol"
+        ) == summary.tags.get("protocol")
+        if is_comparable and has_position(other):
             yield other
 
 
-def located(summary: RunSummary) -> bool:
+def has_position(summary: RunSummary) -> bool:
     """Whether the run has both figures that the plot needs."""
     return (
         summary.metrics.get("accuracy") is not None
@@ -204,25 +234,22 @@ def located(summary: RunSummary) -> bool:
 
 
 def position(summary: RunSummary) -> tuple[float, float]:
-    """Context tokens a question, and accuracy in per cent."""
-    return float(summary.metrics["context_tokens"] or 0), 100 * float(
-        summary.metrics["accuracy"] or 0
-    )
+    """Context tokens per question, and accuracy in per cent."""
+    tokens = float(summary.metrics["context_tokens"] or 0)
+    accuracy = 100 * float(summary.metrics["accuracy"] or 0)
+
+    return tokens, accuracy
 
 
 def spans(summaries: Sequence[RunSummary]) -> list[tuple[float, float]]:
-    """Ends of the intervals of accuracy, in per cent; the point itself where there is no interval."""
-    ends = [
-        (
-            cell.metrics.get("accuracy_ci95_low"),
-            cell.metrics.get("accuracy_ci95_high"),
-            position(cell)[1],
-        )
-        for cell in summaries
-    ]
-    return [
-        (y, y) if low is None or high is None else (100 * low, 100 * high) for low, high, y in ends
-    ]
+    """Ends of the intervals of accuracy, in per cent; the point itself where there is none."""
+    ends = []
+    for cell in summaries:
+        low, high = cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high")
+        y = position(cell)[1]
+        ends.append((y, y) if low is None or high is None else (100 * low, 100 * high))
+
+    return ends
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
@@ -231,7 +258,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams["text.parse_math"] = False  # names hold dollars, and mean no formula
+    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are no formulas
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -239,29 +266,30 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.tick_params(labelsize=9)
+
     return figure, axes
 
 
-def saved(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
     """Writes the picture; the same figures give the same bytes."""
     figure.savefig(path, metadata={"Software": None})
     return path
 
 
-def wrapped(name: str) -> str:
+def wrap_name(name: str) -> str:
     """A category's name on short lines: `single-session-user` on three."""
     return "\n".join(re.split(r"[-_ ]", one_line(name, LONGEST_NAME)))
 
 
-def titled(text: str, width: int) -> str:
-    """A title on lines of at most so many characters."""
+def wrap_title(text: str, width: int) -> str:
+    """A title on lines of at most `width` characters."""
     import textwrap
 
     return "\n".join(textwrap.wrap(one_line(text, 2 * LONGEST_NAME), width))
 
 
 def warm_up() -> None:
-    """Loads matplotlib and its fonts by drawing nothing, so that the first plot doesn't wait for them."""
+    """Loads matplotlib and its fonts, so that the first plot doesn't wait for them."""
     import io
 
     figure, _ = canvas(1, 1)
