@@ -36,7 +36,8 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
     """
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
         raise UserError(
-            f"this {group}'s settings type must be a dataclass, not {one_line(settings_type, 80)}"
+            f"the settings type of this {group} must be a dataclass, "
+            f"not {one_line(settings_type, 80)}"
         )
     try:
         values = _values(settings_type, _own(given, group), f"{group}.")

@@ -41,6 +41,7 @@ _LOOK_UPS = (
     "memeval.datasets.registry",
     "memeval.judges.registry",
     "memeval.embedding.registry",
+    "memeval.retrieval.rerank",
     "memeval.systems.registry",
 )
 """Modules that find others by name: an entry for one data set changes nothing of another."""
@@ -65,11 +66,13 @@ def stage_code(
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
 
     prepare = code_identity(
-        [*builds, system or "", dataset.__module__, embedder.__module__, *rerankers],
+        [*builds, system or "", dataset.__module__, embedder.__module__],
         within=_MEMORY_PACKAGES,
         outside=no_memory,
     )
-    answer = code_identity(asks, within=("memeval.llm.extractive",))
+    answer = code_identity(
+        [*asks, *rerankers], within=("memeval.llm.extractive", "memeval.retrieval")
+    )
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.judging"],

@@ -1,18 +1,15 @@
-"""Reordering of the best candidates by what a first ranking overlooked."""
+"""Rerankers: what one is, and how it is found by name."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, Self
 
 from memeval.config.classes import class_at
-from memeval.errors import ModelError, UserError, unknown
-from memeval.retrieval.bm25 import terms
+from memeval.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from memeval.llm.network import Network
@@ -20,16 +17,12 @@ if TYPE_CHECKING:
 NONE = "none"
 """The name that leaves the first ranking as it is."""
 BUILT_IN = {
-    "lexical": "memeval.retrieval.rerank:LexicalReranker",
+    "lexical": "memeval.retrieval.rerank_lexical:LexicalReranker",
     "endpoint": "memeval.retrieval.rerank_endpoint:EndpointReranker",
 }
 """Name -> `module:Class`, imported when it is chosen."""
 GROUP = "memeval.rerankers"
 """The entry points by which a package adds rerankers of its own; a built-in name wins."""
-DENSE_WEIGHT = 0.5
-
-Ranked = Sequence[tuple[int, float]]
-"""Positions in a corpus with their scores, best first."""
 
 
 class RerankSettings(Protocol):
@@ -87,43 +80,6 @@ class Reranker(ABC):
         """A score for each candidate; higher is better. Raises `ModelError` where a call failed."""
 
 
-class Reordering:
-    """A reranker over the texts of one memory."""
-
-    def __init__(self, reranker: Reranker, texts: Sequence[str]) -> None:
-        self._reranker, self._texts = reranker.fitted(texts), texts
-
-    async def reorder(self, query: str, ranked: Ranked) -> list[tuple[int, float]]:
-        """The same positions with new scores, best first; ties keep the order of `ranked`.
-
-        Raises `ModelError` where there is not one number for each.
-        """
-        candidates = [
-            Candidate(position=position, text=self._texts[position], similarity=score)
-            for position, score in ranked
-        ]
-        scores = list(await self._reranker.scores(query, candidates))
-        if len(scores) != len(candidates):
-            raise ModelError(f"the reranker gave {len(scores)} scores for {len(candidates)} texts")
-        if not all(map(math.isfinite, scores)):
-            raise ModelError("the reranker gave a score that is not a finite number")
-
-        scored = [
-            (candidate.position, score) for candidate, score in zip(candidates, scores, strict=True)
-        ]
-        return sorted(scored, key=lambda pair: -pair[1])
-
-    async def reorder_best(
-        self, query: str, ranked: Ranked, count: int
-    ) -> list[tuple[int, float | None]]:
-        """The ranking with its best `count` positions reordered.
-
-        Those below lose their scores, which can't be compared with the new ones.
-        """
-        best = await self.reorder(query, ranked[:count])
-        return [*best, *((position, None) for position, _ in ranked[count:])]
-
-
 def check_rerank(settings: RerankSettings) -> None:
     """Raises `UserError` for an unknown reranker, and where a setting that it needs is missing."""
     if settings.rerank != NONE:
@@ -165,42 +121,3 @@ def build_reranker(settings: RerankSettings, network: Network | None = None) -> 
     if settings.rerank == NONE:
         return None
     return reranker_class(settings.rerank).from_settings(settings, network)
-
-
-class LexicalReranker(Reranker):
-    """Mixes the similarity of a first ranking with how much of the question a text holds.
-
-    score = 0.5 * similarity, cut to [0, 1] + 0.5 * coverage
-    coverage = sum of idf over the question's distinct terms that the text holds
-               / the same sum over all its terms that the corpus holds
-    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)), n of the corpus' N texts hold t
-
-    Rare words of the question (names, places) that an embedding blurs bring a text up; a word in
-    every text moves nothing. Coverage is 0 where no term of the question is in the corpus: the
-    first ranking then stays.
-    """
-
-    def __init__(self, corpus: Sequence[str] = ()) -> None:
-        self._terms = [frozenset(terms(text)) for text in corpus]
-        counts = Counter(term for held in self._terms for term in held)
-        size = len(self._terms)
-        self._idf = {
-            term: math.log(1 + (size - count + 0.5) / (count + 0.5))
-            for term, count in counts.items()
-        }
-
-    def fitted(self, texts: Sequence[str]) -> LexicalReranker:
-        return LexicalReranker(texts)
-
-    async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
-        asked = {term: self._idf[term] for term in dict.fromkeys(terms(query)) if term in self._idf}
-        whole = sum(asked.values())
-
-        scores = []
-        for candidate in candidates:
-            terms_held = self._terms[candidate.position]
-            held = sum(idf for term, idf in asked.items() if term in terms_held)
-            coverage = held / whole if whole else 0.0
-            similarity = min(max(candidate.similarity, 0.0), 1.0)
-            scores.append(DENSE_WEIGHT * similarity + (1 - DENSE_WEIGHT) * coverage)
-        return scores

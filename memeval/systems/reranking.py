@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memeval.retrieval.rerank import Reordering, check_rerank
+from memeval.retrieval.reordering import Reordering
+from memeval.retrieval.rerank import check_rerank
 from memeval.systems.base import ANSWER, RUNTIME, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
 

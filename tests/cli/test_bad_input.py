@@ -240,14 +240,16 @@ MISTAKES = [
         way_out="llm=openai llm.model=",
     ),
     mistake(
-        "llm=openai prompt.file=/no/words.txt", "the template /no/words.txt can't be read", **KEY
+        "llm=openai prompt.file=/no/words.txt",
+        "the prompt template /no/words.txt can't be read",
+        **KEY,
     ),
     mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),
     mistake("prompt.file={answer.txt}", "answer.txt lacks {question}"),
     mistake("llm=openai judge=llm judge.prompt_file={judge.txt}", "judge.txt lacks {gold}", **KEY),
     mistake(
         "llm=openai judge=mem0 judge.prompt_file=/no/words.txt",
-        "the template /no/words.txt can't be read",
+        "the prompt template /no/words.txt can't be read",
         **KEY,
     ),
     # data files
@@ -390,8 +392,6 @@ def test_a_run_that_asks_nothing_is_a_mistake_and_no_result(tmp_path: Path) -> N
     file.write_text(json.dumps([{**CASE, "qa": []}]), encoding="utf-8")
     done = memeval(tmp_path, f"dataset.path={file}", "tracking=none")
     assert done.status == 2
-    assert (
-        "memeval: dataset=demo asks nothing under these settings: no question is left" in done.err
-    )
+    assert "memeval: dataset=demo: no questions are left under these settings" in done.err
     assert "Traceback" not in done.err
     assert not list(tmp_path.glob("outputs/runs/*"))

@@ -202,18 +202,18 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
     [
         (
             '{"question_id": "q", "hypothesis": true}',
-            "hypothesis is no text and no number, but true or false",
+            "hypothesis must be a string or a number, but is true or false",
         ),
         (
             '{"question_id": "q", "hypothesis": ["a"]}',
-            "hypothesis is no text and no number, but a list",
+            "hypothesis must be a string or a number, but is a list",
         ),
         (
             '{"question_id": "q", "hypothesis": {"a": 1}}',
-            "hypothesis is no text and no number, but an object",
+            "hypothesis must be a string or a number, but is an object",
         ),
-        ('{"question_id": 7, "hypothesis": "a"}', "question_id is missing or no text"),
-        ('{"question_id": NaN, "hypothesis": "a"}', "question_id is missing or no text"),
+        ('{"question_id": 7, "hypothesis": "a"}', "question_id is missing, or is not a string"),
+        ('{"question_id": NaN, "hypothesis": "a"}', "question_id is missing, or is not a string"),
         ('{"question_id": "q"}', "hypothesis is missing"),
         ('{"question_id": "q", "hypothesis": "\\ud800"}', "half a character"),
         ("[" * 100_000, "not JSON"),

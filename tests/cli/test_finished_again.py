@@ -40,8 +40,8 @@ def test_nothing_that_was_measured_is_written_anew(twice: Twice) -> None:
     after = kept(twice.home)
     assert set(after) == set(twice.before)
     measured = [name for name in after if name.endswith((".jsonl", "run.json", "config.yaml"))]
-    assert len(measured) == 3 + 3 * 3, (
-        "records, summary, config; answers, verdicts and hypotheses of each repeat"
+    assert len(measured) == 3 + 3 * 4, (
+        "records, summary, config; answers, texts, verdicts and hypotheses of each repeat"
     )
     for name in measured:
         assert after[name] == twice.before[name], name
@@ -62,8 +62,8 @@ def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) 
     assert (run["metrics"]["accuracy_std"], run["tags"]["deterministic"]) == (0.0, "true")
     assert " 0 det " in twice.first.out
     assert (
-        "note: Answers come from the offline extractive reader: deterministic, and no language "
-        "model." in twice.first.out
+        "note: Answers come from the offline extractive reader: it is deterministic, and not a "
+        "language model." in twice.first.out
     )
     assert "| std over repeats, points | 0 (deterministic reader) |" in report.read_text(
         encoding="utf-8"

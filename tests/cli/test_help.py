@@ -32,7 +32,7 @@ def test_an_option_is_listed_below_its_group_with_its_fields(shown: str, file: P
     )
     text = file.read_text(encoding="utf-8")
     fields = re.findall(r"^(\w+):", text, re.MULTILINE) if "@package _global_" not in text else []
-    for name in set(fields) - {"name", "defaults"}:
+    for name in set(fields) - {"name", "class", "defaults"}:
         assert f"{file.parent.name}.{name}=" in option[2], name
 
 

@@ -33,7 +33,10 @@ def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> Non
     }
     rows = records(tmp_path)
     wanted = fmean(
-        official_evidence_recall(row["retrieved"], cited[row["question_id"]]) for row in rows
+        official_evidence_recall(
+            [chunk["turn_ids"] for chunk in row["retrieved"]], cited[row["question_id"]]
+        )
+        for row in rows
     )
     assert run["metrics"]["official/evidence_recall"] == pytest.approx(wanted) and 0 < wanted < 1
 

@@ -14,7 +14,7 @@ import pytest
 from forking import Done, run_command_line
 from omegaconf import OmegaConf
 
-from memeval.config import classes
+from memeval.config import options
 from memeval.config.resolve import resolve
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
@@ -47,7 +47,7 @@ def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
         EntryPoint(name, "my_tickets:Tickets", "memeval.datasets") for name in ("tickets", "demo")
     ]
     monkeypatch.setattr(
-        classes, "entry_points", lambda group: points if group == "memeval.datasets" else []
+        options, "entry_points", lambda group: points if group == "memeval.datasets" else []
     )
     assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
     assert isinstance(build("demo", NOWHERE), Locomo)

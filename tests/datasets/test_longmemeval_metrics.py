@@ -3,6 +3,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
+from sample_records import record, verdict
 
 from memeval.datasets.longmemeval.metrics import (
     official_dcg,
@@ -11,6 +12,7 @@ from memeval.datasets.longmemeval.metrics import (
     official_ndcg,
     share_right,
 )
+from memeval.records import Label, Status
 
 SESSION_OF = {"s1:1": "s1", "s1:3": "s1", "s2:1": "s2", "s3:1": "s3", "s3:3": "s3", "s3:5": "s3"}
 SESSIONS = [("s3:1", "s3:3", "s3:5"), ("s1:1", "s1:3"), ("s2:1",)]
@@ -66,21 +68,18 @@ def test_units_that_are_neither_turns_nor_sessions_have_no_official_figures(
 def test_means_leave_out_what_was_not_measured() -> None:
     name = "official/turn/recall_any_at_5"
     rows = [
-        {"metrics": {name: 1.0, "bleu1": 0.3}},
-        {"metrics": {}},
-        {"metrics": {name: 0.0}},
-        {"metrics": {name: None}},
+        record(metrics=metrics)
+        for metrics in ({name: 1.0, "bleu1": 0.3}, {}, {name: 0.0}, {name: None})
     ]
     assert official_means(rows) == {name: 0.5}
-    assert official_means([{"metrics": {"bleu1": 0.3}}]) == {}
+    assert official_means([record(metrics={"bleu1": 0.3})]) == {}
 
 
 def test_the_share_of_right_answers_counts_the_scored_ones() -> None:
-    labels = ["correct", "wrong", "abstained", "unscored"]
-    rows = [{"status": "ok", "verdict": {"label": label}} for label in labels]
+    rows = [record(verdict=verdict(label)) for label in Label]
     rows += [
-        {"status": "judge_failed", "verdict": None},
-        {"status": "unparsed", "verdict": {"label": "unscored"}},
+        record(status=Status.JUDGE_FAILED, verdict=None),
+        record(status=Status.UNPARSED, verdict=verdict(Label.UNSCORED)),
     ]
     assert share_right(rows) == pytest.approx(1 / 3)
     assert share_right(rows[3:]) is None

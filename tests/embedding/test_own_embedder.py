@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config import options
 from memeval.embedding import registry
 from memeval.embedding.openai import OpenAIEmbedder
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cell(*words: str) -> Cell:
-    return open_cell(composed(["dataset=demo", "tracking=none", *words]), "")
+    return open_cell(compose_config(["dataset=demo", "tracking=none", *words]), "")
 
 
 def vectors(opened: Cell, text: str = "the harbour") -> list[float]:
@@ -53,7 +53,7 @@ def vectors(opened: Cell, text: str = "the harbour") -> list[float]:
 )
 def test_a_built_in_embedder_is_found_by_its_yaml(name: str, cls: type) -> None:
     assert embedder_class(name) is cls
-    assert composed([f"embedder={name}"]).embedder.class_ is None
+    assert compose_config([f"embedder={name}"]).embedder.class_ is None
 
 
 def test_an_embedder_of_ones_own_makes_the_vectors() -> None:
@@ -94,19 +94,21 @@ def test_an_installed_package_brings_embedders(monkeypatch: pytest.MonkeyPatch) 
     )
     assert embedder_class("word_hashes").__name__ == "WordHashes"
     assert embedder_class("tfidf") is CharTfidfEmbedder
-    assert composed(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None
+    assert (
+        compose_config(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None
+    )
 
 
 def test_an_unknown_embedder_names_its_neighbours() -> None:
     with pytest.raises(UserError, match=r"'tfid'\. Did you mean: tfidf"):
-        composed(["embedder.name=tfid", "embedder.class=null"])
+        compose_config(["embedder.name=tfid", "embedder.class=null"])
     with pytest.raises(UserError, match=r"is (no|not a) subclass"):
         embedder_class("mine", "my_parts:SharedWords")
 
 
 def test_one_embedder_serves_all_cases_and_the_endpoint_is_shared() -> None:
     with ScriptedEndpoint() as server:
-        config = composed(
+        config = compose_config(
             ["llm=openai", "llm.model=m", "embedder=openai"]
             + [f"{group}.base_url={server.base_url}" for group in ("llm", "embedder")]
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from memeval.config import classes
+from memeval.config import options
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
 
@@ -38,7 +38,7 @@ def test_an_entry_point_brings_a_judge_and_a_built_in_name_wins(
         EntryPoint(name, "my_judges:Contains", "memeval.judges") for name in ("contains", "keyword")
     ]
     monkeypatch.setattr(
-        classes, "entry_points", lambda group: points if group == "memeval.judges" else []
+        options, "entry_points", lambda group: points if group == "memeval.judges" else []
     )
     assert judge_type("contains").name == "contains"
     assert judge_type("keyword").__module__ == "memeval.judges.keyword"

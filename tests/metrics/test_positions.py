@@ -1,22 +1,28 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from sample_records import record, verdict
 
 from memeval.datasets.locomo_mc10.metrics import position_bias, position_measures
+from memeval.records import Label, Status
+from memeval.results import Record
 
 
-def record(right: int, chosen: int | None, status: str = "ok", choices: int = 10) -> dict[str, Any]:
-    return {
-        "choices": [str(place) for place in range(choices)],
-        "right_choices": [right],
-        "chosen": None if chosen is None else [chosen],
-        "status": "unparsed" if chosen is None and status == "ok" else status,
-        "verdict": None
-        if status != "ok"
-        else {"label": "unscored" if chosen is None else "correct" if chosen == right else "wrong"},
-    }
+def choosing(
+    right: int, chosen: int | None, status: Status | None = None, choices: int = 10
+) -> Record:
+    read = None
+    if status is None and chosen is None:
+        read = verdict(Label.UNSCORED)
+    elif status is None:
+        label = Label.CORRECT if chosen == right else Label.WRONG
+        read = verdict(label, chosen=(chosen,))
+    return record(
+        choices=tuple(map(str, range(choices))),
+        right_choices=(right,),
+        status=status or (Status.UNPARSED if chosen is None else Status.OK),
+        verdict=read,
+    )
 
 
 def test_bias_is_half_the_distance_between_the_shares() -> None:
@@ -29,11 +35,11 @@ def test_bias_is_half_the_distance_between_the_shares() -> None:
 
 def test_measures_of_a_run() -> None:
     rows = [
-        record(0, 0),
-        record(0, 3),
-        record(3, 3),
-        record(5, None),
-        record(7, None, status="answer_failed"),
+        choosing(0, 0),
+        choosing(0, 3),
+        choosing(3, 3),
+        choosing(5, None),
+        choosing(7, None, status=Status.ANSWER_FAILED),
     ]
     measures = position_measures(rows)
     assert measures["accuracy_all_types"] == pytest.approx(2 / 3)
@@ -47,7 +53,7 @@ def test_measures_of_a_run() -> None:
 
 
 def test_guessing_depends_on_how_many_choices_there_are() -> None:
-    assert position_measures([record(0, 0, choices=4), record(0, 0, choices=2)])[
+    assert position_measures([choosing(0, 0, choices=4), choosing(0, 0, choices=2)])[
         "random_accuracy"
     ] == pytest.approx(0.375)
 

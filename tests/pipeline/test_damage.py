@@ -413,7 +413,7 @@ def test_a_verdict_of_another_answer_is_made_again(
     """The answers are lost, and others come in their place: verdicts of the lost ones say nothing
     about them.
     """
-    from memeval.pipeline.store import read_rows, sealed_line
+    from memeval.results.store import read_rows, sealed_line
 
     file = home.file("answers")
     header = {"answer": home.keys["answer"], "seed": 0}

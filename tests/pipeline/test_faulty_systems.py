@@ -146,7 +146,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
         ("faulty:StyleUnknown", "baroque"),
         ("faulty:StyleRaises", "in answer_style: KeyError"),
         ("faulty:WordingsUnknown", "nothing_such"),
-        ("faulty:WordingsText", "ingest_templates() must return names of templates"),
+        ("faulty:WordingsText", "ingest_templates() must return names of prompt templates"),
         ("faulty:ThinksRaises", "in uses_llm_at_ingest: SystemExit: 0"),
         ("faulty:not_a_class", "is not a subclass of"),
         ("faulty:Nothing", "has no class 'Nothing'"),
@@ -247,7 +247,7 @@ def test_the_second_ctrl_c_ends_the_process_within_a_second(name: str, home: Pat
     _, rest = process.communicate(timeout=10)
     assert time.monotonic() - began < 1
     assert process.returncode == 130
-    assert "same command goes on" in rest and "Traceback" not in said + rest
+    assert "same command continues" in rest and "Traceback" not in said + rest
 
 
 @pytest.mark.parametrize("name", ["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"])

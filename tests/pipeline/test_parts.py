@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memeval.pipeline.store import RowStore
 
 from memeval.errors import StorageError
 from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
 from memeval.pipeline.memory import compression_points
 from memeval.pipeline.reader import final_answer
 from memeval.pipeline.window import Window
+from memeval.results.store import RowStore
 
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
 

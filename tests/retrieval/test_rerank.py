@@ -10,14 +10,9 @@ import pytest
 
 from memeval.errors import ModelError, UserError
 from memeval.retrieval import rerank
-from memeval.retrieval.rerank import (
-    Candidate,
-    LexicalReranker,
-    Ranked,
-    Reordering,
-    Reranker,
-    build_reranker,
-)
+from memeval.retrieval.reordering import Ranked, Reordering
+from memeval.retrieval.rerank import Candidate, Reranker, build_reranker
+from memeval.retrieval.rerank_lexical import LexicalReranker
 
 CORPUS = ["Ann went to Norway", "Ann likes tea", "Ann likes coffee", "Bob likes tea"]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memeval.cli.compose import composed
+from memeval.cli.compose import compose_config
 from memeval.config.paths import cache_dir
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
@@ -22,7 +22,8 @@ from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval import rerank_endpoint
-from memeval.retrieval.rerank import Reordering, RerankSettings, build_reranker
+from memeval.retrieval.reordering import Reordering
+from memeval.retrieval.rerank import RerankSettings, build_reranker
 from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
@@ -352,7 +353,7 @@ def test_a_failing_endpoint_fails_the_question(server: RerankDouble) -> None:
 
 
 def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
-    config = composed(
+    config = compose_config(
         [
             "llm=openai",
             f"llm.base_url={server.base_url}",

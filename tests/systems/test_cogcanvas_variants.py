@@ -26,6 +26,7 @@ from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.declared import Declared
 from memeval.pipeline.memory import ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
@@ -79,9 +80,11 @@ def cell(name: str) -> Cell:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     resolved = cell(name)
-    assert resolved.settings == replace(Settings(), **dict(zip(COLUMNS, TABLE[name], strict=True)))
-    assert resolved.config.system == {"name": name, **asdict(resolved.settings)}
-    assert resolved.system is CogCanvas
+    assert resolved.source.settings == replace(
+        Settings(), **dict(zip(COLUMNS, TABLE[name], strict=True))
+    )
+    assert resolved.config.system == {"name": name, **asdict(resolved.source.settings)}
+    assert isinstance(resolved.source, Declared) and resolved.source.system_class is CogCanvas
     assert resolved.style == ("cot" if TABLE[name][COLUMNS.index("cot")] else "short")
     assert replace(resolved.config, system={}) == replace(cell("cogcanvas").config, system={}), (
         "nothing but the system differs"
@@ -142,7 +145,8 @@ def sent(name: str) -> Sent:
             "case",
             lambda awaitable: pytest.fail("nothing is called in a thread"),
         )
-        system = resolved.system(resolved.settings, parts)
+        assert isinstance(resolved.source, Declared)
+        system = resolved.source.system_class(resolved.source.settings, parts)
         units = chunks(case, Granularity("turn"))
         await ingest(system, units, [len(units) // 2], 5)
         for question in case.questions:
