@@ -1,4 +1,7 @@
-"""For authors of systems and data sets, and for our own tests: conformance suites, a scripted model, a scripted HTTP endpoint."""
+"""For authors of systems and data sets, and for our own tests.
+
+Conformance suites, a scripted model, a scripted HTTP endpoint.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ SUITES = {
     "DatasetContract": "memeval.testing.datasets",
     "MemorySystemContract": "memeval.testing.contract",
 }
-"""Where each suite lies: pytest and hypothesis are imported with it, and not before."""
+"""The module of each suite. Only that module imports pytest and hypothesis."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,11 @@
-"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults, for tests and benchmarks of one's own.
+"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults, for tests and benchmarks.
 
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         subprocess.run([..., f"llm.base_url={endpoint.base_url}"])
     assert endpoint.count("/chat/completions") == 60
 
-`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own, prints its address, and its counts at `/stats`.
+`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own. It prints
+its address; its counts are at `/stats`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PASSING = (
 )
 """Kinds of fault that may be gone when the request is tried again."""
 LASTING = ("bad_request", "unauthorised", "not_found", "quota")
-"""Kinds of fault that meet a request however often it comes, and that its sender can't wait out."""
+"""Kinds of fault that a request gets each time it comes. Waiting does not help."""
 VECTOR_FAULTS = (
     "zeros",
     "nan",
@@ -48,7 +49,10 @@ VECTOR_FAULTS = (
     "same_index",
     "no_numbers",
 )
-"""Kinds of fault that only requests of embeddings meet; they may be gone when the request is tried again."""
+"""Kinds of fault that only requests for embeddings get.
+
+They may be gone when the request is tried again.
+"""
 REFUSALS = {
     "server_error": (503, {"message": "server_error", "type": "server_error"}),
     "bad_request": (400, {"message": "bad_request", "type": "bad_request"}),
@@ -67,12 +71,15 @@ HTML_PAGE = (
     b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 )
 DRIP_S = 0.05
-"""Between two bytes of a reply that drips."""
+"""Seconds between two bytes of a reply that drips."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Which share of requests meets which fault. The draw depends on the seed, the request's body and how often it came, not on timing."""
+    """Which share of requests gets which fault.
+
+    The draw depends on the seed, the request's body and how often it came, not on timing.
+    """
 
     shares: Mapping[str, float] = field(default_factory=dict)
     """Share in [0, 1] by kind, see `PASSING`, `LASTING` and `VECTOR_FAULTS`."""
@@ -82,21 +89,23 @@ class Faults:
     hang_s: float = 5.0
     """How long a `timeout` holds its reply back."""
     lasting: tuple[str, ...] = LASTING
-    """Kinds that meet every coming of a request alike."""
+    """Kinds that a request gets each time it comes."""
     outage: tuple[int, int] | None = None
-    """Of all requests, in order of arrival, from which on and up to which (not included) none is answered, but for a 503."""
+    """The first request that gets a 503, and the first one after the outage, from 0."""
 
     def draw(
         self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False
     ) -> str | None:
-        """The fault that the `attempt`-th coming of `body` meets, as the `number`-th request of all, counted from 0."""
+        """The fault of a request; None for a sound reply.
+
+        `body` came `attempt` times before; it is request `number` of all, counted from 0.
+        """
         if self.outage and self.outage[0] <= number < self.outage[1]:
             return "server_error"
-        passing = tuple(
-            kind
-            for kind in (*PASSING, *(VECTOR_FAULTS if vectors else ()))
-            if kind not in self.lasting
-        )
+
+        kinds = (*PASSING, *VECTOR_FAULTS) if vectors else PASSING
+        passing = tuple(kind for kind in kinds if kind not in self.lasting)
+
         return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
 
     def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:
@@ -106,15 +115,20 @@ class Faults:
             point -= self.shares.get(kind, 0.0)
             if point < 0:
                 return kind
+
         return None
 
 
 def scripted_reply(body: Mapping[str, Any]) -> str:
-    """The default reply: a verdict to a judge's prompt (about half of them CORRECT), else words drawn from the prompt, both by its hash."""
+    """The default reply: a verdict to a judge's prompt, else words drawn from the prompt.
+
+    Both depend on the prompt's hash. About half of the verdicts are CORRECT.
+    """
     text = "\n".join(str(message.get("content", "")) for message in body.get("messages", ()))
     draw = random.Random(hashlib.sha256(text.encode()).digest())
     if "CORRECT" in text and "WRONG" in text:
         return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
+
     words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
     return " ".join(draw.choice(words) for _ in range(3))
 
@@ -135,9 +149,12 @@ class ScriptedEndpoint(LoopbackServer):
     ) -> None:
         """`edit` may change a sound chat completion before it is sent."""
         super().__init__(port)
+        self.reply = reply
+        self.latency_s = latency_s
+        self.faults = faults or Faults()
+        self.usage = usage
         self.edit = edit
-        self.reply, self.latency_s, self.faults = reply, latency_s, faults or Faults()
-        self.usage, self.width = usage, width
+        self.width = width
         self.requests: list[tuple[str, dict[str, Any]]] = []
         """Path and body of each request, in order of arrival, faulty ones included."""
         self.served: Counter[str] = Counter()
@@ -148,7 +165,7 @@ class ScriptedEndpoint(LoopbackServer):
         """Most requests under way at once."""
         self.first_at: float | None = None
         self.last_at: float | None = None
-        """Event-loop times of the first request and the last reply, in seconds."""
+        """Event-loop times of the first request (`first_at`) and the last reply, in seconds."""
         self._under_way = 0
         self._attempts: Counter[bytes] = Counter()
 
@@ -163,7 +180,9 @@ class ScriptedEndpoint(LoopbackServer):
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         if request.target.endswith("/stats"):
             return await send(writer, 200, json.dumps(self._stats()).encode())
-        self.first_at = self.first_at if self.first_at is not None else self._loop.time()
+
+        if self.first_at is None:
+            self.first_at = self._loop.time()
         self._under_way += 1
         self.peak = max(self.peak, self._under_way)
         try:
@@ -175,18 +194,22 @@ class ScriptedEndpoint(LoopbackServer):
     async def _answer(self, path: str, raw: bytes, writer: asyncio.StreamWriter) -> bool:
         body = json.loads(raw)
         self.requests.append((path, body))
+
         vectors = path.endswith("/embeddings")
         fault = self.faults.draw(raw, self._attempts[raw], len(self.requests) - 1, vectors=vectors)
         self._attempts[raw] += 1
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
+
         if fault is not None:
             self.faulted[fault] += 1
             return await self._misbehave(fault, body, writer)
+
         self.served[path.rsplit("/v1", 1)[-1]] += 1
         payload = self._embeddings(body) if vectors else self._completion(body, self.reply(body))
         if self.edit is not None and not vectors:
             self.edit(payload)
+
         return await send(writer, 200, json.dumps(payload).encode())
 
     async def _misbehave(  # noqa: PLR0911 - one return per fault
@@ -202,7 +225,7 @@ class ScriptedEndpoint(LoopbackServer):
             return await send(writer, status, json.dumps({"error": error}).encode())
         if fault in VECTOR_FAULTS:
             return await send(
-                writer, 200, json.dumps(_spoilt(self._embeddings(body), fault)).encode()
+                writer, 200, json.dumps(_spoil(self._embeddings(body), fault)).encode()
             )
         if fault == "html":
             return await send(writer, 200, HTML_PAGE, {"Content-Type": "text/html"})
@@ -216,11 +239,13 @@ class ScriptedEndpoint(LoopbackServer):
         if fault == "drop":
             writer.transport.abort()
             return False
+
         sound = json.dumps(self._completion(body, self.reply(body))).encode()
         if fault == "truncate":
             writer.write(reply_head(200, len(sound), {}) + sound[: len(sound) // 2])
             await writer.drain()
             return False
+
         return await send(writer, 200, self._odd_body(fault, body))
 
     async def _drip(self, writer: asyncio.StreamWriter) -> bool:
@@ -230,6 +255,7 @@ class ScriptedEndpoint(LoopbackServer):
             writer.write(b" ")
             await writer.drain()
             await asyncio.sleep(DRIP_S)
+
         return False
 
     def _odd_body(self, fault: str, body: Mapping[str, Any]) -> bytes:
@@ -238,6 +264,7 @@ class ScriptedEndpoint(LoopbackServer):
         payload = self._completion(body, "" if fault == "empty" else None)
         if fault == "no_choices":
             payload["choices"] = []
+
         return json.dumps(payload).encode()
 
     def _completion(self, body: Mapping[str, Any], text: str | None) -> dict[str, Any]:
@@ -251,6 +278,7 @@ class ScriptedEndpoint(LoopbackServer):
             "total_tokens": prompt + completion,
         }
         message = {"role": "assistant", "content": text}
+
         return {
             "id": "scripted",
             "object": "chat.completion",
@@ -268,25 +296,29 @@ class ScriptedEndpoint(LoopbackServer):
         ]
         tokens = sum(len(text.split()) for text in texts)
         usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if self.usage else {}
+
         return {"object": "list", "data": rows, "model": body.get("model", ""), **usage}
 
     def _stats(self) -> dict[str, Any]:
-        seconds = (
-            None if self.first_at is None or self.last_at is None else self.last_at - self.first_at
-        )
+        seconds = None
+        if self.first_at is not None and self.last_at is not None:
+            seconds = self.last_at - self.first_at
+
         counts = {
             "requests": len(self.requests),
             "served": dict(self.served),
             "faulted": dict(self.faulted),
         }
+
         return {**counts, "peak": self.peak, "seconds": seconds}
 
 
-def _spoilt(payload: dict[str, Any], fault: str) -> dict[str, Any]:
-    """A reply of embeddings with a fault in it."""
+def _spoil(payload: dict[str, Any], fault: str) -> dict[str, Any]:
+    """Puts a fault into a reply of embeddings."""
     rows = payload["data"]
     last = rows[-1]
     width = len(last["embedding"])
+
     if fault == "zeros":
         last["embedding"] = [0.0] * width
     elif fault == "nan":
@@ -304,14 +336,17 @@ def _spoilt(payload: dict[str, Any], fault: str) -> dict[str, Any]:
         last["index"] = 0 if len(rows) > 1 else 7
     else:
         last["embedding"] = ["1"] * width
+
     return payload
 
 
 def scripted_vector(text: str, width: int) -> list[float]:
-    """A bag of hashed words of length `width`: texts that share words lie near each other."""
+    """A bag of hashed words of length `width`: texts that share words are near each other."""
     vector = [0.0] * width
     for word in re.findall(r"\w+", text.lower()):
-        vector[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % width] += 1.0
+        digest = hashlib.sha256(word.encode()).digest()
+        vector[int.from_bytes(digest[:4], "big") % width] += 1.0
+
     return vector if any(vector) else [1.0, *vector[1:]]
 
 

@@ -1,4 +1,7 @@
-"""What the doubles of HTTP services share: a server on loopback, in a thread of its own, on nothing but asyncio."""
+"""What the doubles of HTTP services share: a server on loopback, in a thread of its own.
+
+It needs nothing but asyncio.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class LoopbackServer(ABC):
 
     def __init__(self, port: int = 0) -> None:
         self.port = port
-        """0 takes a free one; read it inside the `with`."""
+        """0 chooses a free one; read it inside the `with`."""
         self.connections = 0
         """Opened so far."""
         self._ready = threading.Event()
@@ -91,14 +94,17 @@ class LoopbackServer(ABC):
 
 
 class ServiceDouble(LoopbackServer):
-    """A double of a service: it keeps what it was asked, and fails where it is told to."""
+    """A double of a service: it keeps its requests, and fails where `failures` says so."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(port)
         self.requests: list[Request] = []
         """In order of arrival, refused ones included."""
         self.failures: list[tuple[str, str, int]] = []
-        """Method, part of a path, status: the next request that fits gets that status instead of an answer, once for each entry."""
+        """Method, part of a path, status.
+
+        The next request that matches gets the status instead of an answer, once per entry.
+        """
 
     def count(self, method: str, part: str) -> int:
         """Requests so far of a method whose path holds `part`."""
@@ -108,10 +114,14 @@ class ServiceDouble(LoopbackServer):
 
     @abstractmethod
     def answer(self, request: Request) -> tuple[int, Any]:
-        """Status and JSON payload. A payload of type `Events` is sent as a stream of server-sent events."""
+        """Status and JSON payload.
+
+        A payload of type `Events` is sent as a stream of server-sent events.
+        """
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         self.requests.append(request)
+
         for failure in self.failures:
             method, part, status = failure
             if method == request.method and part in request.path:
@@ -119,6 +129,7 @@ class ServiceDouble(LoopbackServer):
                 return await send_json(
                     writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"}
                 )
+
         status, payload = self.answer(request)
         if isinstance(payload, Events):
             return await send(
@@ -131,17 +142,17 @@ class Events(list[dict[str, Any]]):
     """Payloads of server-sent events."""
 
     def encoded(self) -> bytes:
-        return (
-            "".join(f"data: {json.dumps(event)}\n\n" for event in self).encode()
-            + b"data: [DONE]\n\n"
-        )
+        events = [*map(json.dumps, self), "[DONE]"]
+        return "".join(f"data: {event}\n\n" for event in events).encode()
 
 
 async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
-    """Ends what is under way, and gives the connections the turns of the loop that they need to close."""
+    """Ends what is under way."""
     for task in conversations:
         task.cancel()
     await asyncio.gather(*conversations, return_exceptions=True)
+
+    # Connections need some turns of the loop to close.
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -150,23 +161,24 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
     raw = await reader.readexactly(int(length[1])) if length else b""
+
     start, *lines = head.split("\r\n")
     method, target, _ = start.split(" ", 2)
-    headers = {
-        name.strip().lower(): value.strip()
-        for name, _, value in (line.partition(":") for line in lines)
-        if name
-    }
-    return Request(method, target, headers, raw)
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name:
+            headers[name.strip().lower()] = value.strip()
+
+    return Request(method=method, target=target, headers=headers, raw=raw)
 
 
 def reply_head(status: int, length: int, headers: Mapping[str, str]) -> bytes:
     """The head of a reply of `length` bytes; JSON where `headers` name no other type."""
+    all_headers = {"Content-Type": "application/json", **headers}
     lines = [f"HTTP/1.1 {status} scripted", f"Content-Length: {length}"]
-    lines += [
-        f"{name}: {value}"
-        for name, value in {"Content-Type": "application/json", **headers}.items()
-    ]
+    lines += [f"{name}: {value}" for name, value in all_headers.items()]
+
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 

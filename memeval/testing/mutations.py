@@ -1,4 +1,7 @@
-"""Damage for the records of a data set, drawn by Hypothesis: what a broken download or a slip of the pen leaves."""
+"""Damage for the records of a data set, drawn by Hypothesis.
+
+Such as a broken download or a slip of the pen leaves.
+"""
 
 from __future__ import annotations
 
@@ -27,68 +30,71 @@ WRONG: Sequence[Any] = (
     {},
     {"x": {"y": []}},
 )
-"""What may stand where something else should."""
+"""Values that may be where another value should be."""
 
 
 @st.composite
 def damaged_records(draw: st.DrawFn, records: Sequence[Any], *, twice: bool = True) -> list[Any]:
-    """The records with one thing wrong: a field dropped, a value of another type, or (if `twice`) a record that occurs twice.
+    """The records with one fault.
 
-    No element is taken out of a list, and no list made empty: what is not there can't be missed.
+    A field is missing, a value has another type, or (if `twice`) a record occurs twice. Lists keep
+    their elements: nobody could notice that one is missing.
     """
     damaged = copy.deepcopy(list(records))
     position = draw(st.integers(0, len(damaged) - 1))
     if twice and draw(st.integers(0, 9)) == 0:
         damaged.append(copy.deepcopy(damaged[position]))
         return damaged
+
     holder, key = draw(_place(damaged, position))
     value = holder[key]
     if isinstance(holder, dict) and draw(st.booleans()):
         del holder[key]
-    else:
-        holder[key] = draw(
-            st.sampled_from(
-                [
-                    wrong
-                    for wrong in WRONG
-                    if type(wrong) is not type(value) or isinstance(value, str)
-                ]
-            )
-        )
+        return damaged
+
+    of_other_type = [wrong for wrong in WRONG if type(wrong) is not type(value)]
+    candidates = WRONG if isinstance(value, str) else of_other_type
+    holder[key] = draw(st.sampled_from(candidates))
+
     return damaged
 
 
 @st.composite
 def _place(draw: st.DrawFn, records: list[Any], position: int) -> tuple[Any, Any]:
-    """A value within a record, as what holds it and under which key or index; the record itself one time in ten."""
+    """A value within a record: what holds it, and its key or index there.
+
+    One time in ten it is the record itself.
+    """
     holder: Any = records
     key: Any = position
     while (inner := holder[key]) and isinstance(inner, dict | list) and draw(st.integers(0, 9)):
-        holder, key = (
-            inner,
-            draw(st.sampled_from(list(inner) if isinstance(inner, dict) else range(len(inner)))),
-        )
+        keys = list(inner) if isinstance(inner, dict) else range(len(inner))
+        holder, key = inner, draw(st.sampled_from(keys))
+
     return holder, key
 
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
-    """A file's content cut off (if `cut`), with a byte that is no UTF-8, in another encoding, or replaced by next to nothing.
+    """A file's content with one fault.
 
-    It is never cut at the end of a line: of a file of lines that leaves a whole one.
+    It is cut off (if `cut`), has a byte that is not UTF-8, is in another encoding, or next to
+    nothing is left of it. It is never cut at the end of a line, which would leave a sound file.
     """
     kinds = ["byte", "encoding", "next to nothing", *(["cut"] if cut else [])]
     kind = draw(st.sampled_from(kinds))
+
     if kind == "cut":
-        end = draw(
-            st.integers(1, len(content.rstrip()) - 1).filter(
-                lambda place: b"\n" not in content[place - 1 : place + 1]
-            )
+        within_lines = st.integers(1, len(content.rstrip()) - 1).filter(
+            lambda end: b"\n" not in content[end - 1 : end + 1]
         )
-        return content[:end]
+        return content[: draw(within_lines)]
+
     if kind == "byte":
-        place = draw(st.integers(0, len(content) - 1))
-        return content[:place] + b"\xff" + content[place:]
+        position = draw(st.integers(0, len(content) - 1))
+        return content[:position] + b"\xff" + content[position:]
+
     if kind == "encoding":
         return content.decode("utf-8").encode("utf-16")
+
     return draw(st.sampled_from([b"", b"\n", b"null", b"0", b"\x00"]))

@@ -1,7 +1,7 @@
-"""MLflow, and nothing else in memeval imports it.
+"""MLflow. No other package of memeval imports it.
 
-Importing this package settles MLflow's environment, which has to happen before its own import; what the user has set stays. It imports
-nothing heavy: `store.prepare_store` and `log` load MLflow.
+Importing this package sets MLflow's environment, which must happen before MLflow is imported. What
+the user has set stays. It imports nothing heavy: `store.prepare_store` and `log` load MLflow.
 """
 
 import os
@@ -17,7 +17,7 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
 }
-"""No telemetry, no chatter, and an unreachable server is given up in seconds, not in minutes."""
+"""No telemetry and no chatter. An unreachable server is given up in seconds, not in minutes."""
 
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)

@@ -1,4 +1,7 @@
-"""A run's results in the form and within the limits that MLflow takes. Pure: nothing here talks to MLflow."""
+"""A run's results in the form, and within the limits, that MLflow accepts.
+
+Nothing here talks to MLflow.
+"""
 
 from __future__ import annotations
 
@@ -37,28 +40,44 @@ DESCRIBED = (
 
 
 def legal(name: str) -> str:
-    """A name that MLflow takes for a metric, a param or a tag: what it refuses becomes `_`."""
+    """A name that MLflow accepts for a metric, a param or a tag.
+
+    Characters that it refuses become `_`.
+    """
     path = re.sub(r"[^\w\-. /]", "_", name)
-    return "/".join(part for part in path.split("/") if part not in {"", ".", ".."})[:250] or "_"
+    parts = [part for part in path.split("/") if part not in {"", ".", ".."}]
+
+    return "/".join(parts)[:250] or "_"
 
 
 def experiment_name(dataset: str) -> str:
-    """The experiment of a data set: its name, or a digest of a name that MLflow or its page would not take."""
+    """The experiment of a data set: its name.
+
+    A digest of the name where MLflow or its page would not accept it.
+    """
     return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
 
 
 def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings as YAML writes them."""
-    written = {None: "null", True: "true", False: "false"}
-    values = {
-        key: written[value] if value is None or isinstance(value, bool) else str(value)
+    return {
+        legal(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
         for key, value in summary.params.items()
     }
-    return {legal(key): cut(redacted(value), PARAM_LIMIT) for key, value in values.items()}
+
+
+def as_yaml(value: str | int | float | bool | None) -> str:
+    """A setting's value as YAML writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+
+    return str(value)
 
 
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
-    """The metrics that were measured; None and what is no finite number are left out."""
+    """The metrics that were measured; None and numbers that are not finite are left out."""
     return {
         legal(name): float(value)
         for name, value in values.items()
@@ -67,7 +86,10 @@ def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def tags(summary: RunSummary, report: str) -> dict[str, str]:
-    """The run's tags, ours under `memeval.`, and the ones that MLflow's page shows: description, source, commit."""
+    """The run's tags, ours under `memeval.`.
+
+    Also those that MLflow's page shows: description, source, commit.
+    """
     ours = {
         key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value
         for key, value in summary.tags.items()
@@ -76,6 +98,7 @@ def tags(summary: RunSummary, report: str) -> dict[str, str]:
         f"{PREFIX}command": summary.command,
         f"{PREFIX}valid": "true" if summary.valid else "false",
     }
+
     shown = {
         "mlflow.note.content": note(report),
         "mlflow.source.name": summary.command,
@@ -83,38 +106,41 @@ def tags(summary: RunSummary, report: str) -> dict[str, str]:
     }
     if commit := summary.tags.get("git_commit"):
         shown["mlflow.source.git.commit"] = commit
+
     return {legal(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()}
 
 
 def note(report: str) -> str:
-    """The report as the page's description: without pictures, whose paths mean nothing there, and cut at a line."""
+    """The report as the page's description, cut at a line where it is too long.
+
+    Without its plots, whose paths mean nothing there.
+    """
     lines = [line for line in report.splitlines() if not line.startswith("![")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
     mark = "\n\n*Cut here: the whole report is among the artifacts.*"
-    return (
-        text
-        if len(text) <= TAG_LIMIT
-        else text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
-    )
+    if len(text) <= TAG_LIMIT:
+        return text
+
+    return text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
 
 
 def fingerprint(summary: RunSummary) -> str:
-    """Tells two results of one cell apart. Which sweep asked for it, under which command and when, does not count."""
+    """A digest of a cell's results.
+
+    It does not depend on which sweep asked for the cell, under which command and when.
+    """
     described = {name: value for name, value in asdict(summary).items() if name in DESCRIBED}
-    return hashlib.sha256(
-        json.dumps(described, sort_keys=True, ensure_ascii=False).encode()
-    ).hexdigest()
+    text = json.dumps(described, sort_keys=True, ensure_ascii=False)
+
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def page(summary: RunSummary) -> dict[str, str]:
-    """Tags of an experiment that make MLflow's page useful: what kind it is, and a shared view of cells (not repeats) by accuracy."""
-    settings = [
-        next(
-            (key for key in (f"{group}.name", group, f"{group}.{group}") if key in summary.params),
-            None,
-        )
-        for group in COMPARED
-    ]
+    """Tags of an experiment that make MLflow's page useful.
+
+    What kind it is, and a shared view of the cells (without their repeats) by accuracy.
+    """
+    settings = [key for group in COMPARED if (key := setting_of(group, summary))]
     rows = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
     names = [
         "accuracy",
@@ -127,7 +153,7 @@ def page(summary: RunSummary) -> dict[str, str]:
     ]
     names += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
     columns = [
-        *(f"params.`{key}`" for key in settings if key),
+        *(f"params.`{key}`" for key in settings),
         *(f"metrics.`{name}`" for name in names),
     ]
     cells = f"tags.`{PREFIX}run_key` LIKE '%'"
@@ -144,16 +170,29 @@ def page(summary: RunSummary) -> dict[str, str]:
     }
 
 
+def setting_of(group: str, summary: RunSummary) -> str | None:
+    """The setting that says which option of a group was chosen; None where there is none."""
+    candidates = (f"{group}.name", group, f"{group}.{group}")
+    return next((key for key in candidates if key in summary.params), None)
+
+
 def records_table(folder: Path) -> str:
-    """The records as a table that MLflow's page opens: pandas' `split` layout, one row a question and repeat."""
+    """The records as a table that MLflow's page opens.
+
+    In pandas' `split` layout, one row per question and repeat.
+    """
     rows = [row(record) for record in read_records(folder / RECORDS_FILE)]
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
-    data = [[cells.get(name) for name in columns] for cells in rows]
+    data = [list(map(cells.get, columns)) for cells in rows]
+
     return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
 
 
 def row(record: Record) -> dict[str, str | float | None]:
-    """What of a record is worth a column. The page compares runs by the first column, and shows the second side by side."""
+    """What of a record is worth a column.
+
+    The page compares runs by the first column, and shows the second one side by side.
+    """
     verdict = record.verdict
     return {
         "question_id": record.question_id,
@@ -175,7 +214,7 @@ def row(record: Record) -> dict[str, str | float | None]:
 
 
 def cut(value: str, limit: int) -> str:
-    """A value within MLflow's limit, with a mark where something is missing."""
+    """A value within MLflow's limit, with a mark where it was cut."""
     return value if len(value) <= limit else value[: limit - len(CUT)] + CUT
 
 

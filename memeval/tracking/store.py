@@ -1,4 +1,4 @@
-"""Where runs are logged: the project's own SQLite store, made once, or whatever address the user gives."""
+"""Where runs are logged: the project's own SQLite store, or the address that the user gives."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from memeval.redaction import keep_address, redacted, without_userinfo
 from memeval.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
-"""Where `python -m memeval ui` serves a local store unless told otherwise."""
+"""Where `python -m memeval ui` serves a local store by default."""
 
 WORKFLOW = "workflowType=machine_learning"
-"""Part of an address: without it the page shows traces, which we have none of, and hides metrics and descriptions."""
+"""Part of an address.
+
+Without it the page shows traces, which memeval does not log, and hides metrics and descriptions.
+"""
 
 LOCK_WAIT_S = 120.0
 """How long one process waits for another that is making the store or logging the same run."""
 
-
 SQLITE = "sqlite:///"
 SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
-"""The same by the name of its driver. MLflow makes folders of the quoted path where it reads `sqlite:///`, and here it does not."""
+"""The same by the name of its driver.
+
+MLflow makes folders of the quoted path where it reads `sqlite:///`, and with this it does not.
+"""
 DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
 MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
-"""Tables that every MLflow store has, of whatever version."""
+"""Tables that an MLflow store of any version has."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,21 @@ class Store:
         scheme, mark, rest = self.uri.partition(":///")
         if scheme + mark not in (SQLITE, SQLITE_BY_DRIVER):
             return None
+
         return Path(unquote(rest.partition("?")[0]))
 
     @property
     def remote(self) -> bool:
-        """Whether a server, which others may share, stands between us and the data."""
+        """Whether the store is behind a server, which others may share."""
         return self.uri.startswith(("http://", "https://"))
 
     @property
     def name(self) -> str:
         """The address as it may be shown and stored: without user and password."""
-        return (
-            without_userinfo(self.uri)
-            if "://" in self.uri and not self.uri.startswith("sqlite:")
-            else self.uri
-        )
+        if "://" not in self.uri or self.uri.startswith("sqlite:"):
+            return self.uri
+
+        return without_userinfo(self.uri)
 
     @property
     def page(self) -> str:
@@ -73,10 +78,12 @@ class Store:
 
 
 def prepare_store(root: Path, uri: str | None = None) -> Store:
-    """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`; a missing SQLite file is created.
+    """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`.
 
-    Parallel first starts are safe: migrations run on a file of another name, under a lock, and the finished file is renamed into place.
-    Raises UserError for an address that can't be a store, WorldError where it can't be made.
+    A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
+    another name, under a lock, and the finished file is renamed.
+
+    Raises `UserError` for an address that can't be a store, `WorldError` where it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
@@ -87,17 +94,21 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     elif store.uri.partition(":")[0].split("+")[0] in DATABASE_SERVERS:
         with faults(store):
             refuse_foreign(store, tables_on_server(store.uri))
+
     return store
 
 
 def check_store(store: Store) -> None:
-    """Raises `UserError` where an SQLite file is another program's, before MLflow puts its tables into it. Loads nothing heavy."""
+    """Raises `UserError` where an SQLite file is another program's.
+
+    Called before MLflow puts its tables into it. Loads nothing heavy.
+    """
     if store.database is not None and exists(store.database):
         refuse_foreign(store, tables_in(store.database))
 
 
 def refuse_foreign(store: Store, tables: Collection[str]) -> None:
-    """Raises `UserError` for a database that holds tables, but not MLflow's."""
+    """Raises `UserError` for a database that holds tables, but not those of MLflow."""
     if tables and not set(tables) >= MLFLOW_TABLES:
         named = one_line(", ".join(sorted(tables)[:3]), 60)
         raise UserError(
@@ -108,23 +119,21 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
 
 
 def tables_in(database: Path) -> set[str]:
-    """Names of the tables in an SQLite file, which is only read; none where it can't be read as one."""
-    for options in (
-        "mode=ro",
-        "immutable=1",
-    ):  # the second reads a file that another process has locked
+    """Names of the tables in an SQLite file, which is only read.
+
+    Empty where it can't be read as one.
+    """
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+    # `immutable` reads a file that another process has locked.
+    for options in ("mode=ro", "immutable=1"):
+        address = f"{database.absolute().as_uri()}?{options}"
         try:
-            with closing(
-                sqlite3.connect(f"{database.absolute().as_uri()}?{options}", uri=True)
-            ) as connection:
-                return {
-                    str(name)
-                    for (name,) in connection.execute(
-                        "SELECT name FROM sqlite_master WHERE type = 'table'"
-                    )
-                }
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                return {str(name) for (name,) in connection.execute(query)}
         except sqlite3.Error:
             continue
+
     return set()
 
 
@@ -140,22 +149,27 @@ def tables_on_server(uri: str) -> set[str]:
 
 
 def locate(root: Path, uri: str | None) -> Store:
-    """Which store an address means; nothing is touched."""
+    """The store that an address means. Nothing is opened or made."""
     local = root / "mlruns"
     if uri is None:
         return Store(sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True)
-    scheme, found, rest = uri.partition(":")
+
+    scheme, colon, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
         path, mark, options = rest.removeprefix("///").partition("?")
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return Store(
-            sqlite_uri(database) + mark + options, (database.parent / "artifacts").as_uri(), own
+            uri=sqlite_uri(database) + mark + options,
+            artifacts=(database.parent / "artifacts").as_uri(),
+            own=own,
         )
+
     if scheme in {"http", "https", "databricks"}:
         return Store(uri, None)
-    if found and scheme.split("+")[0] in DATABASE_SERVERS:
+    if colon and scheme.split("+")[0] in DATABASE_SERVERS:
         return Store(uri, (local / "artifacts").as_uri())
+
     raise UserError(
         f"'{one_line(uri)}' is not a tracking URI: expected http(s):// or a database such as "
         "sqlite:///",
@@ -165,41 +179,51 @@ def locate(root: Path, uri: str | None) -> Store:
 
 
 def sqlite_uri(database: Path) -> str:
-    """The address of an SQLite file. `%`, `#` and `?` mean something in an address: in a path they are quoted."""
+    """The address of an SQLite file.
+
+    `%`, `#` and `?` have a meaning in an address: in a path they are quoted.
+    """
     path = str(database)
-    plain = not any(character in path for character in "%#?")
-    return SQLITE + path if plain else SQLITE_BY_DRIVER + quote(path)
+    if any(character in path for character in "%#?"):
+        return SQLITE_BY_DRIVER + quote(path)
+
+    return SQLITE + path
 
 
 def create(database: Path, artifacts: str | None) -> None:
-    """Makes an SQLite store where there is none. MLflow's migrations, half run, ruin a file for good: so no other process sees them."""
+    """Makes an SQLite store where there is none.
+
+    MLflow's migrations damage a file for good where they are interrupted. So they run on a file
+    that no other process sees.
+    """
     from filelock import FileLock
 
     make_folder(database.parent)
     with FileLock(database.with_name(f".{database.name}.lock"), timeout=LOCK_WAIT_S):
         if exists(database):
             return
+
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         unfinished = database.with_name(f".{database.name}.new")
         unfinished.unlink(missing_ok=True)
         unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
-        made = SqlAlchemyStore(sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
-        made.engine.dispose()
+        sql_store = SqlAlchemyStore(sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
+        sql_store.engine.dispose()
         unfinished.chmod(FILE_MODE)
         unfinished.replace(database)
 
 
 def exists(database: Path) -> bool:
-    """Whether there is a store; an empty file is none."""
+    """Whether there is a store. An empty file is not one."""
     return database.is_file() and database.stat().st_size > 0
 
 
 @contextmanager
 def faults(store: Store) -> Iterator[None]:
-    """Turns what goes wrong in MLflow, its database, the network or the disk into a WorldError of one line.
+    """Turns errors of MLflow, its database, the network or the disk into a one-line `WorldError`.
 
-    A driver of a database that is not installed is a UserError.
+    A missing driver of a database is a `UserError`.
     """
     import requests
     from filelock import Timeout
@@ -257,16 +281,20 @@ CAUSES = (
         "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it",
     ),
 )
-"""What errors say, in lower case, and what that means."""
+"""Phrases in errors, in lower case, and what they mean."""
 
 
 def plainly(error: Exception) -> str:
-    """The cause on one line; the error's own first line where the cause is not a known one."""
-    said = one_line(error, 4000)
+    """The cause on one line; the error's own words where the cause is unknown."""
+    message = one_line(error, 4000)
+    lower_case = message.lower()
+
     for phrases, cause in CAUSES:
-        if any(phrase in said.lower() for phrase in phrases):
+        if any(phrase in lower_case for phrase in phrases):
             detail = getattr(error, "filename", None)
             return f"{cause} ({detail})" if detail else cause
-    if "disk i/o error" in said.lower():
+
+    if "disk i/o error" in lower_case:
         return "the disk refused to write; is it full?"
-    return one_line(redacted(said), 300) or type(error).__name__
+
+    return one_line(redacted(message), 300) or type(error).__name__
