@@ -12,7 +12,8 @@ import memeval
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Python API: reference
 
-Made from the docstrings by `python docs/api_reference.py`. [The guide](python_api.md) shows how the parts are used.
+Made from the docstrings by `python docs/api_reference.py`.
+[The guide](python_api.md) shows how the parts are used.
 """
 
 

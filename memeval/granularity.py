@@ -40,16 +40,19 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
     """The chunks of a case, in the order in which they are ingested."""
     if granularity.name not in CUTS:
         raise unknown("granularity", granularity.name, CUTS)
+
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(
             f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk "
             "has."
         )
+
     if granularity.name == "chunk" and not granularity.speakers:
         raise UserError(
             "granularity=chunk always names who speaks: granularity.speakers=false needs session, "
             "round or turn."
         )
+
     return list(CUTS[granularity.name](case, granularity))
 
 
@@ -122,11 +125,13 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:
         raise UserError(f"granularity=chunk needs a size of one token or more, not {size}.")
+
     if not 0 <= overlap < size:
         raise UserError(
             f"granularity=chunk: the overlap must be from 0 to less than the size of {size} "
             f"tokens, not {overlap}."
         )
+
     for session in case.sessions:
         for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
             yield _chunk(
@@ -198,6 +203,7 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
         if chunk and _cost(chunk) + part.cost > size:
             yield chunk
             chunk = _last(chunk, min(overlap, size - part.cost))
+
         chunk = [*chunk, part]
 
     if chunk:
@@ -211,6 +217,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     if not words or cost <= size:
         yield _Part(turn=turn, text=whole, cost=cost)
         return
+
     upto = [
         0,
         *accumulate(count_tokens(word.group()) for word in words),
@@ -221,6 +228,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
         end = done + 1
         while end < len(words) and upto[end + 1] - upto[start] <= room:
             end += 1
+
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
         # Back over what is repeated, but never to where this part began: that much did not fit.
@@ -238,6 +246,7 @@ def _last(chunk: Sequence[_Part], room: int) -> list[_Part]:
     start = len(chunk)
     while start > 0 and _cost(chunk[start - 1 :]) <= room:
         start -= 1
+
     return list(chunk[start:])
 
 

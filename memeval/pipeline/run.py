@@ -52,6 +52,8 @@ UNREAD_IN_A_ROW = 20
 """Verdicts in a row for which the judge's model gave no reply that could be read, after which the
 run stops.
 """
+MOST_FILES = 10_000
+"""Files of rows that are looked at for their version."""
 CASES_AHEAD = 4
 """Cases open at once where there are as many: while some are being read, the questions of others
 keep the endpoint busy.
@@ -132,6 +134,23 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
         taken.add(row_id)
 
 
+_searched: set[Path] = set()
+"""Folders in which this process looked for rows of version 0.1."""
+
+
+def old_files(folder: Path) -> int:
+    """How many files of rows in a folder version 0.1 wrote: their header has no seal."""
+    count = 0
+    for path in sorted(folder.glob("*.jsonl"))[:MOST_FILES]:
+        try:
+            with path.open("rb") as file:
+                header = file.readline(1000)
+        except OSError:
+            continue
+        count += header.startswith(b'{"header"') and b'"seal"' not in header
+    return count
+
+
 class CellRun:
     """One pass over a cell.
 
@@ -165,8 +184,8 @@ class CellRun:
                 cases = await self._all(repeats)
                 if not any(case.questions for case in cases):
                     raise UserError(
-                        f"dataset={self.cell.config.dataset['name']}: no questions are left under these "
-                        "settings"
+                        f"dataset={self.cell.config.dataset['name']}: no questions are left "
+                        "under these settings"
                     )
 
                 return finish(
@@ -200,6 +219,7 @@ class CellRun:
             settings=cell.judge_settings,
             class_path=judging.class_,
         )
+        self._say_what_is_too_old(answers.path)
         stack.enter_context(answers)
         stack.enter_context(verdicts)
         texts = stack.enter_context(TextStore(texts_file(answers.path)))
@@ -211,6 +231,18 @@ class CellRun:
                 )
 
         return Repeat(seed=seed, answers=answers, verdicts=verdicts, texts=texts, judge=judge)
+
+    def _say_what_is_too_old(self, path: Path) -> None:
+        """Says once that rows of version 0.1 lie beside a file that is about to be begun."""
+        if path.exists() or path.parent in _searched:
+            return
+
+        _searched.add(path.parent)
+        if count := old_files(path.parent):
+            self.progress.say(
+                f"  {count} files in {path.parent} are of memeval 0.1, whose rows this version "
+                "does not use: their questions are asked again, replies come from the cache"
+            )
 
     def _waiting(self, path: Path) -> None:
         self.progress.say(f"waiting for {path}")

@@ -75,6 +75,7 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
     groups: dict[str, list[RunSummary]] = {}
     for summary in summaries:
         groups.setdefault(summary.dataset, []).append(summary)
+
     return groups
 
 

@@ -142,6 +142,7 @@ def confusion_plot(matrix: Confusion, name: str, path: Path) -> Path:
                 part=number / sum(row) if number else 0.0,
                 colour=GREY if is_unparsed else BLUE,
             )
+
         axes.add_patch(outline(right))
 
     axes.set_xlim(-0.55, size + 0.9)
@@ -192,6 +193,7 @@ def draw_cell(
     ink = INK if number else "#BBBBBB"
     if part > 0.4:
         ink = "white"
+
     axes.text(
         x,
         y,

@@ -41,11 +41,13 @@ def short_count(value: float | None) -> str:
     """A number in at most five characters: `812`, `14.2k`, `3.1M`."""
     if value is None:
         return NONE
+
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= 0.9995 * size:
             scaled = value / size
             # Three digits leave no room for a decimal.
             return f"{scaled:.1f}{letter}" if scaled < 99.95 else f"{scaled:.0f}{letter}"
+
     return f"{value:.0f}"
 
 

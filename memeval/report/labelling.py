@@ -106,6 +106,7 @@ def place_label(
         if abs(dy) > 1.6 * height:
             near_end = dx if dx > 0 else min(0.0, dx + width)
             draw_leader(axes, label, (near_end, dy))
+
         return box
 
     return None

@@ -311,6 +311,7 @@ def latency(summary: RunSummary) -> list[str]:
         waited = ""
         if wait:
             waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls"
+
         lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
 
     return ["## Latency", *lines] if lines else []

@@ -41,6 +41,7 @@ def write_plots(folder: Path, summary: RunSummary) -> list[Path]:
 
     if any(row.accuracy is not None for row in summary.categories):
         drawn.append(category_plot(summary, plots / "accuracy_by_category.png"))
+
     if has_position(summary):
         others = list(siblings(folder, summary))
         drawn.append(tokens_plot(summary, others, plots / "accuracy_vs_tokens.png"))
@@ -109,6 +110,7 @@ def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -
     cells = [*others, summary]
     for other in others:
         draw_point(axes, other, GREY)
+
     draw_point(axes, summary, ORANGE)
     set_context_axes(axes, cells)
 
@@ -116,6 +118,7 @@ def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -
     if others:
         plural = "" if len(others) == 1 else "s"
         among = f"among {len(others)} other run{plural} of its protocol "
+
     title = wrap_title(f"{summary.name} {among}on {summary.dataset}", width=76)
     axes.set_title(title, loc="left", fontsize=10)
 
@@ -139,6 +142,7 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path) -> None:
     figure, axes = canvas(width=7.2, height=4.8)
     for cell in cells:
         draw_point(axes, cell, BLUE if cell.valid else GREY)
+
     set_context_axes(axes, cells)
 
     datasets = ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
@@ -213,6 +217,7 @@ def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
     for path in sorted(folder.parent.glob(f"*/{RUN_FILE}")):
         if path.parent == folder:
             continue
+
         try:
             other = RunSummary.read(path.parent)
         except (OSError, ValueError, TypeError, KeyError):
@@ -265,6 +270,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
     axes.tick_params(labelsize=9)
 
     return figure, axes

@@ -232,9 +232,11 @@ def draw_heat(
     axes.set_yticks(range(len(depths)), depths if labelled else [""] * len(depths))
     if labelled:
         axes.set_ylabel("depth of the evidence", fontsize=9)
+
     if title:
         axes.set_title(wrap_title(title, 26), fontsize=9, loc="left")
         axes.set_xlabel("haystack, tokens", fontsize=8)
+
     axes.tick_params(labelsize=8, length=0)
     for side in axes.spines.values():
         side.set_visible(False)

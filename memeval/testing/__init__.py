@@ -21,6 +21,7 @@ SUITES = {
 def __getattr__(name: str) -> Any:
     if name not in SUITES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
     import importlib
 
     return getattr(importlib.import_module(SUITES[name]), name)

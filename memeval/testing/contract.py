@@ -167,6 +167,7 @@ class MemorySystemContract:
 
         if not self.bound_by_top_k:
             pytest.skip("shows all it has, whatever top_k is")
+
         assert all(len(answer.retrieved or ()) <= top_k for answer in run(play))
 
     def test_what_was_retrieved_heads_the_ranking(self) -> None:
@@ -198,6 +199,7 @@ class MemorySystemContract:
                 await called(system, system.save, tmp_path)
             except NotImplementedError:
                 pytest.skip("can't be saved: its memory is built again")
+
             model = self.model()
             other = self.build(self.parts(model))
             await called(other, other.load, tmp_path)
@@ -216,6 +218,7 @@ class MemorySystemContract:
                 await called(system, system.save, tmp_path)
             except NotImplementedError:
                 return dumped, None
+
             other = self.build(self.parts(self.model()))
             await called(other, other.load, tmp_path)
             return dumped, await self.dump(other)
@@ -227,6 +230,7 @@ class MemorySystemContract:
             assert isinstance(item["kind"], str) and item["kind"]
             assert isinstance(item["text"], str) and item["text"]
             assert set(item.get("turn_ids", ())) <= turns, "a dump names turns of the case"
+
         assert loaded in (None, dumped)
 
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
@@ -241,13 +245,16 @@ class MemorySystemContract:
                 await called(system, system.save, tmp_path)
             except NotImplementedError:
                 pytest.skip("can't be saved: its memory is built again")
+
             files = [
                 path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1
             ]
             if not files:
                 return
+
             for path in files:
                 path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
             other = self.build(self.parts(self.model()))
             with pytest.raises(Exception):  # noqa: B017 - any error tells the engine to build the memory again
                 await called(other, other.load, tmp_path)
@@ -259,6 +266,7 @@ class MemorySystemContract:
             model = self.model()
             with metered(Ledger()) as ledger:
                 await self.ask_all(await self.filled(model, compress_after=(6,)))
+
             return ledger, model
 
         ledger, model = run(play)
@@ -274,6 +282,7 @@ class MemorySystemContract:
 
         if self.silent():
             pytest.skip("asks no model")
+
         run(play)
 
 

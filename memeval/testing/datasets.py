@@ -165,6 +165,7 @@ class DatasetContract:
                 assert all(one <= other for one, other in pairwise(starts)), (
                     f"{case.case_id}: sessions are out of order"
                 )
+
             for session in case.sessions:
                 times = [turn.time for turn in session.turns if turn.time]
                 assert all(one <= other for one, other in pairwise(times)), (
@@ -197,6 +198,7 @@ class DatasetContract:
                 assert question.gold or not question.answerable, (
                     f"{question.question_id}: there is no gold, and no refusal is due"
                 )
+
             assert all(gold.strip() for gold in question.gold), (
                 f"{question.question_id}: a gold is empty"
             )
@@ -227,8 +229,10 @@ class DatasetContract:
             turns = [turn.turn_id for session in case.sessions for turn in session.turns]
             for seen in (case.case_id, *(session.session_id for session in case.sessions), *turns):
                 assert not TELLING.search(seen), f"the id '{seen}' tells what is asked about"
+
             like_evidence |= {shape(turn_id) for turn_id in turns if turn_id in cited}
             like_others |= {shape(turn_id) for turn_id in turns if turn_id not in cited}
+
         assert not like_others or like_evidence <= like_others, (
             f"evidence is told by its ids: {like_evidence - like_others}"
         )
@@ -287,6 +291,7 @@ class DatasetContract:
         records = self.raw()
         if not records:
             pytest.skip("the data set reads no records")
+
         whole = self.sound(self.write(records, tmp_path))
 
         @settings(
@@ -306,6 +311,7 @@ class DatasetContract:
         records = self.raw()
         if not records:
             pytest.skip("the data set reads no records")
+
         path = self.write(records, tmp_path)
         file = self.file_of(path)
         whole, content = self.sound(path), file.read_bytes()

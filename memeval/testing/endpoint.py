@@ -183,6 +183,7 @@ class ScriptedEndpoint(LoopbackServer):
 
         if self.first_at is None:
             self.first_at = self._loop.time()
+
         self._under_way += 1
         self.peak = max(self.peak, self._under_way)
         try:
@@ -220,22 +221,27 @@ class ScriptedEndpoint(LoopbackServer):
             return await send(
                 writer, 429, b'{"error": {"message": "slow down", "type": "rate_limit"}}', wait
             )
+
         if fault in REFUSALS:
             status, error = REFUSALS[fault]
             return await send(writer, status, json.dumps({"error": error}).encode())
+
         if fault in VECTOR_FAULTS:
             return await send(
                 writer, 200, json.dumps(_spoil(self._embeddings(body), fault)).encode()
             )
+
         if fault == "html":
             return await send(writer, 200, HTML_PAGE, {"Content-Type": "text/html"})
         if fault == "no_body":
             return await send(writer, 200, b"")
         if fault == "dripping":
             return await self._drip(writer)
+
         if fault == "timeout":
             await asyncio.sleep(self.faults.hang_s)
             return False
+
         if fault == "drop":
             writer.transport.abort()
             return False
@@ -261,6 +267,7 @@ class ScriptedEndpoint(LoopbackServer):
     def _odd_body(self, fault: str, body: Mapping[str, Any]) -> bytes:
         if fault == "malformed":
             return b'{"id": "x", "choices": [{"message": {"content": "never clo'
+
         payload = self._completion(body, "" if fault == "empty" else None)
         if fault == "no_choices":
             payload["choices"] = []

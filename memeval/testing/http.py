@@ -135,6 +135,7 @@ class ServiceDouble(LoopbackServer):
             return await send(
                 writer, status, payload.encoded(), {"Content-Type": "text/event-stream"}
             )
+
         return await send_json(writer, status, payload)
 
 
@@ -150,6 +151,7 @@ async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
     """Ends what is under way."""
     for task in conversations:
         task.cancel()
+
     await asyncio.gather(*conversations, return_exceptions=True)
 
     # Connections need some turns of the loop to close.

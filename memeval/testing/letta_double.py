@@ -80,9 +80,11 @@ class LettaDouble(ServiceDouble):
             and request.headers.get("authorization") != f"Bearer {self.token}"
         ):
             return 401, {"detail": "Unauthorized"}
+
         for method, pattern, reply in self._routes:
             if method == request.method and (fits := re.fullmatch(pattern, request.path)):
                 return reply(request, *fits.groups())
+
         return 404, {"detail": "Not Found"}
 
     def _name(self, kind: str) -> str:
@@ -103,6 +105,7 @@ class LettaDouble(ServiceDouble):
                 "detail": f"Handle {body.get('model')} not found, "
                 "must be one of ['openai/gpt-4o-mini']"
             }
+
         self.agents[name] = body
         return 200, {
             "id": name,
@@ -117,6 +120,7 @@ class LettaDouble(ServiceDouble):
     def _insert(self, request: Request, agent: str) -> tuple[int, Any]:
         if agent not in self.agents:
             return 404, {"detail": f"{agent} not found"}
+
         passage = {"id": self._name("passage"), **request.json()}
         self.archives.setdefault(f"archive-of-{agent}", []).append(passage)
         return 200, [passage]
@@ -139,10 +143,12 @@ class LettaDouble(ServiceDouble):
     def _reply(self, request: Request, conversation: str) -> tuple[int, Any]:
         if conversation not in self.conversations:
             return 404, {"detail": f"{conversation} not found"}
+
         agent, messages = conversation.partition("@")[2], self.conversations[conversation]
         messages.append(request.json()["messages"][0]["content"])
         if self.events is not None:
             return 200, self.events
+
         results = self._search(agent, messages[-1])
         query = json.dumps({"query": messages[-1]})
         call = {"name": "archival_memory_search", "arguments": query, "tool_call_id": "call-1"}

@@ -52,9 +52,11 @@ class Mem0Double(ServiceDouble):
     def answer(self, request: Request) -> tuple[int, Any]:
         if request.headers.get("authorization") != f"Token {self.key}":
             return 401, {"detail": "Given token not valid for any token type"}
+
         for method, pattern, reply in self._routes:
             if method == request.method and (fits := re.fullmatch(pattern, request.path)):
                 return reply(request, *fits.groups())
+
         return 404, {"detail": "Not found."}
 
     def _ping(self, request: Request) -> tuple[int, Any]:
@@ -81,6 +83,7 @@ class Mem0Double(ServiceDouble):
         body = request.json()
         if not body.get("user_id") or not body.get("messages"):
             return 400, {"detail": "user_id and messages are required"}
+
         self.memories.setdefault(body["user_id"], [])
         name = f"event-{len(self._events)}"
         self._events[name] = (self.polls, body)
@@ -93,15 +96,19 @@ class Mem0Double(ServiceDouble):
     def _event(self, request: Request, name: str) -> tuple[int, Any]:
         if name not in self._events:
             return 404, {"detail": "Not found."}
+
         left, body = self._events[name]
         if left < 0:
             return 200, {"id": name, "event_type": "ADD", "status": "SUCCEEDED", "results": []}
+
         self._events[name] = (left - 1, body)
         if left:
             return 200, {"id": name, "event_type": "ADD", "status": "PENDING"}
+
         if self.failing:
             self._events[name] = (0, body)
             return 200, {"id": name, "event_type": "ADD", "status": "FAILED"}
+
         for message in body["messages"]:
             text = self.infer(message["content"]) if body.get("infer", True) else message["content"]
             row = {
@@ -111,12 +118,14 @@ class Mem0Double(ServiceDouble):
                 "created_at": body.get("timestamp"),
             }
             self.memories[body["user_id"]].append(row)
+
         return 200, {"id": name, "event_type": "ADD", "status": "SUCCEEDED", "results": []}
 
     def _search(self, request: Request) -> tuple[int, Any]:
         body = request.json()
         if not body.get("query") or "user_id" not in body.get("filters", {}):
             return 400, {"detail": "query and filters are required"}
+
         rows = self.memories.get(body["filters"]["user_id"], [])
         scored = [{**row, "score": shared_words(body["query"], row["memory"])} for row in rows]
         found = [row for row in scored if row["score"] >= body.get("threshold", 0.1)]

@@ -31,10 +31,12 @@ class ScriptedModel(LanguageModel):
         self.prompts.append((role, prompt))
         if self._fails:
             raise ModelError("the scripted model fails")
+
         if self._reply:
             text = self._reply(prompt)
         else:
             text = (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
+
         usage = Usage(role, self.name, "offline", 1, 1)
         current_ledger().usages.append(usage)
         return Completion(text, usage, 0.0)

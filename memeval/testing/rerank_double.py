@@ -42,12 +42,14 @@ class RerankDouble(ServiceDouble):
     def answer(self, request: Request) -> tuple[int, Any]:
         if (request.method, request.path) != ("POST", "/v1/rerank"):
             return 404, {"detail": "Not Found"}
+
         body = request.json()
         query, documents = body.get("query"), body.get("documents")
         if not query or not documents or not body.get("model"):
             return 422, {"detail": "model, query and documents are required"}
         if self.reply is not None:
             return 200, self.reply
+
         rows = [
             {"index": index, "relevance_score": self.score(query, text)}
             for index, text in enumerate(documents)

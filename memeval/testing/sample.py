@@ -54,6 +54,7 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
             for number, (speaker, text) in enumerate(talk, start=1)
         ]
         made.append(Session(session_id=name, started_at=started_at, turns=tuple(turns)))
+
     return EvalCase(case_id=case_id, sessions=tuple(made), questions=(), speakers=("Ilse", "Tomas"))
 
 

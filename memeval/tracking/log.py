@@ -97,6 +97,7 @@ def log_run(folder: Path, store: Store) -> Tracked:
         for run in known:
             if run is not current:
                 delete(client, run, home)
+
         remember(folder, store, run_id)
 
         url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
@@ -116,11 +117,13 @@ def open_experiment(client: MlflowClient, store: Store, name: str, tags: Mapping
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
+
             # Another process made it in the meantime.
             return open_experiment(client, store, name, tags)
 
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
+
     for key, value in tags.items():
         if key not in experiment.tags:
             client.set_experiment_tag(experiment.experiment_id, key, value)
@@ -159,6 +162,7 @@ def active_run(client: MlflowClient, run_id: str) -> Run | None:
     except MlflowException as error:
         if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
+
         return None
 
     return run if run.info.lifecycle_stage == "active" else None
@@ -354,6 +358,7 @@ def home_id(folder: Path) -> str:
         known = read_home_id(file)
         if known:
             return known
+
         make_home_id(file)
 
     return read_home_id(file) or uuid4().hex
@@ -367,6 +372,7 @@ def read_home_id(file: Path) -> str | None:
             inode = os.fstat(opened.fileno()).st_ino
     except (OSError, ValueError, RecursionError):
         return None
+
     if not isinstance(content, dict) or content.get("inode") != inode:
         return None
 
@@ -387,6 +393,7 @@ def make_home_id(file: Path) -> None:
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as written:
                 json.dump({"id": uuid4().hex, "inode": os.fstat(descriptor).st_ino}, written)
+
             Path(name).replace(file)
         except BaseException:
             Path(name).unlink(missing_ok=True)

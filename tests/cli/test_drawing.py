@@ -48,7 +48,7 @@ def test_a_variable_that_is_neither_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    """The report is written in the run's own process, where nothing is tracked and nothing drawn."""
+    """The report is written in the run's own process, where nothing is tracked or drawn."""
     completed(tmp_path, *SMALL)
     (folder,) = tmp_path.glob("outputs/runs/*")
     (folder / "report.md").unlink()

@@ -98,7 +98,6 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("embedder.model", "text-embedding-3-large", ALL),
     ("embedder.width", 256, ALL),
     ("embedder.base_url", "http://localhost:1", ALL),
-    ("embedder.class_path", "mine:Mine", NONE),  # the code behind it is in `facts`
     ("embedder.api_key_env", "MY_KEY", NONE),
     ("embedder.headers", {"api-key": "MY_KEY"}, NONE),
     ("embedder.max_concurrency", 1, NONE),
@@ -297,7 +296,6 @@ RUNTIME = {
     "llm.timeout_s": st.floats(0.1, 1e6),
     "llm.patience_s": st.floats(0.0, 1e6),
     "llm.max_retries": st.none() | st.integers(0),
-    "embedder.class_path": st.none() | st.text(),
     "embedder.api_key_env": st.text(),
     "embedder.headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
     "embedder.max_concurrency": st.integers(1),

@@ -83,7 +83,8 @@ def test_bm25_through_the_command_line_is_the_reference(
     assert len(rows) == len(expected) == 199
     for row in rows:
         wanted = expected[row["question_id"]]
-        assert [turn for unit in row["retrieved"] for turn in unit] == wanted["top20"]
+        shown = [turn for chunk in row["retrieved"] for turn in chunk["turn_ids"]]
+        assert shown == wanted["top20"]
         if row["evidence"]:
             found = [rank is not None and rank <= 5 for rank in row["evidence_ranks"]]
             assert sum(found) / len(found) == pytest.approx(wanted["recall@5"], abs=1e-6)
