@@ -30,7 +30,7 @@ class Models:
     def __init__(
         self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None
     ) -> None:
-        """`say` is told of what a user should know meanwhile: which endpoint is waited for, damage
+        """`say` gets what a user should know meanwhile: which endpoint is waited for, damage
         of the caches and what was kept.
         """
         self.origin = origin

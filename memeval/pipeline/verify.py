@@ -129,7 +129,7 @@ class Look:
             return []
 
         try:
-            told = [
+            recorded = [
                 {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
                 for repeat in identity["keys"]
             ]
@@ -143,20 +143,20 @@ class Look:
                 f"memeval {one_line(version, 20)} made it: this version can't tell whether "
                 f"{CONFIG_FILE} makes this key"
             )
-            return told
+            return recorded
 
         try:
             config = read_config(self.folder / CONFIG_FILE)
             made = [
                 {"seed": repeat["seed"], **dataclasses.asdict(keys(config, inputs, repeat["seed"]))}
-                for repeat in told
+                for repeat in recorded
             ]
-            if made != told or run_key(config, inputs) != summary.run_key:
+            if made != recorded or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
 
-        return told
+        return recorded
 
     def _rows(
         self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
