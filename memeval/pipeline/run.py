@@ -276,23 +276,26 @@ class CellRun:
         return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
 
     async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
-        open_questions = [
-            question
+        turns = CaseTurns.of(case)
+        kept = {
+            question.question_id: self._kept_answer(repeat, question, turns)
             for question in case.questions
-            if not self._is_kept(repeat.answer(question.question_id), ANSWER)
-        ]
+        }
+        is_open = any(answer is None for answer in kept.values())
         left = places = self._places(case)
         self.progress.expect("prepare", 1)
         self.progress.expect("answer", len(case.questions))
         self.progress.expect("judge", len(case.questions))
         try:
-            answers = await self._open_case(repeat, case) if open_questions else None
+            answers = await self._open_case(repeat, case) if is_open else None
             self.progress.done("prepare", reused=answers is None or answers.reused)
-            turns = CaseTurns.of(case)
             try:
                 async with asyncio.TaskGroup() as group:
                     for number, question in enumerate(case.questions):
-                        task = group.create_task(self._question(repeat, question, answers, turns))
+                        before = kept[question.question_id]
+                        task = group.create_task(
+                            self._question(repeat, question, before, answers, turns)
+                        )
                         if number >= len(case.questions) - places:
                             # From here on, fewer questions are open than the case has places.
                             task.add_done_callback(lambda _: window.leave(1))
@@ -317,21 +320,38 @@ class CellRun:
 
         return answers
 
+    def _kept_answer(
+        self, repeat: Repeat, question: EvalQuestion, turns: CaseTurns
+    ) -> AnswerRow | None:
+        """The stored answer of a question; None where it is to be made, or made again."""
+        answer = repeat.answer(question.question_id)
+        if answer is None or not self._is_kept(answer, ANSWER):
+            return None
+
+        if answer.ranking is not None and not turns.hold(answer.ranking):
+            self._noted.append(
+                f"The stored answer to {one_line(question.question_id, 80)} names turns that its "
+                "case does not have: it was left out and made again."
+            )
+            return None
+
+        return answer
+
     async def _question(
         self,
         repeat: Repeat,
         question: EvalQuestion,
+        kept: AnswerRow | None,
         answers: CaseAnswers | None,
         turns: CaseTurns,
     ) -> None:
-        answer = repeat.answer(question.question_id)
-        reused = answer is not None and self._is_kept(answer, ANSWER)
-        if answer is None or not reused:
+        answer = kept
+        if answer is None:
             assert answers is not None, "a case with open questions is opened"
             row = await answers.answer(question, turns, repeat.texts)
             answer = self._keep_answer(repeat, row)
 
-        self.progress.done("answer", reused=reused)
+        self.progress.done("answer", reused=kept is not None)
 
         measured = measure_answer(answer, question, turns, self.cell.dataset)
         repeat.measured[question.question_id] = measured

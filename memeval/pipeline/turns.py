@@ -43,3 +43,7 @@ class CaseTurns:
         Raises `IndexError` for a position that the case does not have.
         """
         return tuple(tuple(self.ids[position] for position in chunk) for chunk in positions)
+
+    def hold(self, positions: Iterable[Sequence[int]]) -> bool:
+        """Whether the case has a turn at each of the positions."""
+        return all(position < len(self.ids) for chunk in positions for position in chunk)

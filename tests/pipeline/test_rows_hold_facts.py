@@ -105,6 +105,7 @@ def test_answers_are_whole_without_their_texts(memeval: Command, in_home: Path) 
         '{"id":"ID","status":"ok","hypothesis":7}',
         '{"id":"ID","status":"ok","hypothesis":"x","ranking":["D1:1"]}',
         '{"id":"ID","status":"ok","hypothesis":"x","usage":[{"role":"king"}]}',
+        '{"id":"ID","status":"ok","hypothesis":"x","ranking":[999999]}',
     ],
 )
 def test_an_invalid_row_is_left_out_and_made_again(
@@ -123,7 +124,7 @@ def test_an_invalid_row_is_left_out_and_made_again(
         with answers.open("ab") as file:
             file.write(sealed_line(header, row))
         again = memeval(*SMALL, "system=bm25", judge)
-        assert "left out" in again.stderr
+        assert "left out" in again.stdout + again.stderr
     assert [row["hypothesis"] for row in records(tmp_path)] == [row["hypothesis"] for row in before]
 
 
