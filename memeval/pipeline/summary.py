@@ -24,6 +24,7 @@ from memeval.pipeline.measure import (
     measure_repeat,
     statuses,
 )
+from memeval.pipeline.memory import CUT_REPLIES
 from memeval.pipeline.records import (
     Ingest,
     as_lines,
@@ -172,7 +173,7 @@ def summarise(
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),
-        tags=tags(cell),
+        tags=tags(cell) | _tags_of_ingests(ingest_rows),
         metrics=metrics,
         categories=measure_categories(rows, measured, headline),
         protocol_metrics=tuple(protocol),
@@ -267,6 +268,12 @@ def tags(cell: Cell) -> dict[str, str]:
         found["sweep"] = cell.config.sweep_name
 
     return found
+
+
+def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    """Tags of a cell whose memories rest on replies that were cut."""
+    is_cut = any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows)
+    return {"cut_at_ingest": "true"} if is_cut else {}
 
 
 def _reads_offline(cell: Cell) -> bool:

@@ -54,11 +54,10 @@ async def ask(
     A cut reply is not read: the model is asked again with twice the room. What is cut then is read
     as far as it goes. `holds_enough` says of a cut reply that nothing more is wanted.
 
-    Where `read` makes nothing of a reply, it is dropped from the cache and the model is asked a
-    second time, unless it always replies the same. Raises `ModelError` where a call failed for
+    Where `read` makes nothing of a whole reply, it is dropped from the cache and the model is asked
+    a second time, unless it always replies the same. Raises `ModelError` where a call failed for
     good.
     """
-    cut = False
     for _ in range(1 if model.deterministic else TRIES):
         completion = await _complete(model, prompt, seed)
         if _is_cut(completion, holds_enough) and prompt.room < ROOM:
@@ -66,10 +65,10 @@ async def ask(
             prompt = replace(prompt, room=ROOM)
             completion = await _complete(model, prompt, seed)
 
-        cut = _is_cut(completion, holds_enough)
         if completion is None:
-            continue
+            return Asked(None, cut=True)
 
+        cut = _is_cut(completion, holds_enough)
         if completion.cut and not cut:
             current_ledger().drop_cut(Role.INGEST)
 
@@ -78,8 +77,10 @@ async def ask(
             return Asked(value, cut)
 
         model.forget(completion)
+        if cut:  # the same request would be cut again
+            return Asked(None, cut)
 
-    return Asked(None, cut)
+    return Asked(None, cut=False)
 
 
 async def _complete(model: LanguageModel, prompt: Prompt, seed: int) -> Completion | None:
@@ -92,3 +93,13 @@ async def _complete(model: LanguageModel, prompt: Prompt, seed: int) -> Completi
 
 def _is_cut(completion: Completion | None, holds_enough: Callable[[Completion], bool]) -> bool:
     return completion is None or (completion.cut and not holds_enough(completion))
+
+
+def halves(text: str) -> tuple[str, ...]:
+    """The two halves of a text, cut at the end of a line; none of a text of one line."""
+    lines = text.splitlines(keepends=True)
+    middle = len(lines) // 2
+    if not middle:
+        return ()
+
+    return "".join(lines[:middle]), "".join(lines[middle:])
