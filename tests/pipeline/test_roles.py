@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest_pipeline import Command, records, summary
+from conftest_pipeline import HURRIED, Command, records, summary
 
 from memeval.testing.endpoint import Faults, ScriptedEndpoint, scripted_reply
 from memeval.testing.http import Request
@@ -258,3 +258,16 @@ def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
     assert {row["status"] for row in rows} == {"ingest_failed"}
     assert all("replies were cut at their limit of tokens" in row["error"] for row in rows)
     assert "llm.ingest.max_tokens" in rows[0]["error"]
+
+
+def test_vectors_of_another_width_than_before_are_said(memeval: Command, tmp_path: Path) -> None:
+    few = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", "system=dense")
+    with ScriptedEndpoint(width=64) as endpoint:
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        memeval(*few, *embedder, "dataset.limit_questions=2")
+        endpoint.width = 32
+        memeval(*few, *embedder, "dataset.limit_questions=6", check=False, constants=HURRIED)
+
+    rows = records(tmp_path)
+    assert [row["status"] for row in rows] == ["ok"] * 2 + ["answer_failed"] * 4
+    assert all("use embedder.width=32" in row["error"] for row in rows[2:])
