@@ -11,10 +11,12 @@ from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
 from memeval.cli.session import DoneCell, describe_publication, note_done, start_publisher
+from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.models import endpoint_settings
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
 from memeval.pipeline.summary import Earlier, earlier, finish
@@ -95,10 +97,14 @@ def complete_cell(
 
 def check_keys(config: RunConfig) -> None:
     """Raises `UserError` where an endpoint needs a key that is not set, before anything starts."""
-    for option, endpoint in (("llm=openai", config.llm), ("embedder=openai", config.embedder)):
-        if endpoint.name == "openai" and endpoint.base_url:
-            headers_of(endpoint.headers, f"{option.partition('=')[0]}.headers")
-            key_for(endpoint.api_key_env, endpoint.base_url, option, endpoint.headers)
+    if config.llm.name == "openai" and config.llm.base_url:
+        for role in ROLES:
+            endpoint_settings(settings_of_role(config.llm, role), role)
+
+    embedder = config.embedder
+    if embedder.name == "openai" and embedder.base_url:
+        headers_of(embedder.headers, "embedder.headers")
+        key_for(embedder.api_key_env, embedder.base_url, "embedder=openai", embedder.headers)
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:

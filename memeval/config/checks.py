@@ -136,7 +136,9 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
     """
     for path, value in leaves.items():
         if path.endswith("_env"):
-            check_variable(path, value)
+            # A role without a key of its own takes that of the answers' model.
+            if value is not None or not path.startswith(("llm.ingest.", "llm.judge.")):
+                check_variable(path, value)
         elif ".headers." in path:
             check_headers(
                 path.partition(".headers.")[0] + ".headers", {path.partition(".headers.")[2]: value}

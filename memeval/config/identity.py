@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memeval.config.roles import with_roles_filled
 from memeval.config.schema import (
     ANSWER,
     AT_INGEST,
-    FALLBACK,
     JUDGE,
+    LLM_INGEST,
     LLM_JUDGE,
     PREPARE,
     RUN,
@@ -112,18 +113,18 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, A
     from memeval.config.resolve import flatten
 
     fields = field_metadata(RunConfig)
-    leaves = flatten(config)
+    # Naming the answers' model in another role changes nothing: keys hold what a role comes to.
+    leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 
     for path in leaves:
         metadata = _metadata_of(path, fields, inputs)
         if metadata.get(LLM_JUDGE) and not inputs.judge_uses_llm:
             continue
+        if metadata.get(LLM_INGEST) and not inputs.uses_llm_at_ingest:
+            continue
 
         value = leaves[path]
-        if value is None and FALLBACK in metadata:
-            value = leaves[metadata[FALLBACK]]
-
         counted[metadata["stage"]][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
             counted[PREPARE][path] = value
@@ -139,7 +140,10 @@ def _metadata_of(
         return {"stage": inputs.stages.get(path, PREPARE)}
 
     # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
-    field = path if path in fields else ".".join(path.split(".")[:2])
+    field = path
+    while field and field not in fields:
+        field = field.rpartition(".")[0]
+
     assert fields.get(field, {}).get("stage"), (
         f"{path} has no stage: declare it with `at(...)` in config/schema.py"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -26,13 +26,22 @@ def known_names() -> Mapping[str, list[str]]:
             else path.parent.name
         )
 
-        for name in loaded:
-            if name not in ("defaults", "hydra"):
+        for name in _paths(loaded):
+            if name.partition(".")[0] not in ("defaults", "hydra"):
                 names.setdefault(f"{group}.{name}" if group else name, []).append(
                     f"{group}={path.stem}"
                 )
 
     return names
+
+
+def _paths(values: Mapping[str, Any]) -> Iterator[str]:
+    """Dotted paths of a file's fields, groups of fields among them."""
+    for name, value in values.items():
+        yield str(name)
+        if isinstance(value, Mapping):
+            for inner in _paths(value):
+                yield f"{name}.{inner}"
 
 
 def unknown_name(key: str) -> UserError:

@@ -42,7 +42,7 @@ def current_name(group: str, name: str) -> str:
     if new is None:
         return name
 
-    _warn(f"{group}={name}", f"{group}={new}")
+    warn_renamed(f"{group}={name}", f"{group}={new}")
     return new
 
 
@@ -53,7 +53,8 @@ def current_override(word: str) -> str:
     return word if new is None else f"{key}{equals}{new}"
 
 
-def _warn(old: str, new: str) -> None:
+def warn_renamed(old: str, new: str) -> None:
+    """Says on stderr that a name is an old one, once per name."""
     warned = os.environ.get(_WARNED, "").split()
     if old in warned:
         return

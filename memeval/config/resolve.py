@@ -18,8 +18,9 @@ from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.options import available, class_path
 from memeval.config.paths import conf_dir
-from memeval.config.renamed import RENAMED, current_name
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
+from memeval.config.renamed import RENAMED, current_name, warn_renamed
+from memeval.config.roles import LIMIT_PARAMETERS, OF_BODY, ROLES, check_roles
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, LlmConfig, RunConfig
 from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
 from memeval.shown import one_line
@@ -34,11 +35,17 @@ _LEAST: dict[str, float] = {
     "granularity.size": 1,
     "granularity.overlap": 0,
     "prompt.choose_tokens": 1,
-    "llm.max_tokens": 1,
-    "llm.max_concurrency": 1,
+    **{
+        f"{role}.{field}": least
+        for role in ROLES
+        for field, least in {
+            "max_tokens": 1,
+            "max_concurrency": 1,
+            "patience_s": 0,
+            "temperature": 0,
+        }.items()
+    },
     "llm.max_retries": 0,
-    "llm.patience_s": 0,
-    "llm.temperature": 0,
     "embedder.width": 1,
     "embedder.max_concurrency": 1,
     "embedder.max_retries": 0,
@@ -49,7 +56,7 @@ _LEAST: dict[str, float] = {
     "max_ingest_loss": 0,
 }
 _MOST: dict[str, float] = {
-    "llm.max_concurrency": 1000,
+    **{f"{role}.max_concurrency": 1000 for role in ROLES},
     "embedder.max_concurrency": 1000,
     "llm.max_retries": 1000,
     "embedder.max_retries": 1000,
@@ -90,6 +97,7 @@ def resolve(composed: DictConfig) -> RunConfig:
 
     assert isinstance(container, dict)
     _rename_options(container)
+    _move_judge_model(container.get("llm"))
     for group in ("judge", "embedder"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
@@ -103,7 +111,8 @@ def resolve(composed: DictConfig) -> RunConfig:
     if config.plots is None:
         config.plots = _plots_of_environment()
     if config.llm.name == "openai":
-        config.llm.base_url = _address("llm.base_url", config.llm.base_url)
+        _resolve_addresses(config.llm)
+        check_roles(config.llm)
     if config.embedder.name == "openai":
         config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
 
@@ -116,6 +125,26 @@ def _rename_options(container: Mapping[Any, Any]) -> None:
         values = container.get(group)
         if isinstance(values, dict) and isinstance(values.get("name"), str):
             values["name"] = current_name(group, values["name"])
+
+
+def _move_judge_model(llm: Any) -> None:
+    """`llm.judge_model` is the old name of `llm.judge.model`."""
+    if not isinstance(llm, dict) or llm.get("judge_model") is None:
+        return
+
+    model = llm.pop("judge_model")
+    judge = llm.setdefault("judge", {})
+    if not isinstance(judge, dict):
+        return  # refused where it is typed
+    if judge.get("model") not in (None, model):
+        raise UserError(
+            f"llm.judge_model={one_line(model)} is the old name of "
+            f"llm.judge.model={one_line(judge['model'])}, and both are set",
+            "leave llm.judge_model out",
+        )
+
+    warn_renamed("llm.judge_model", "llm.judge.model")
+    judge["model"] = model
 
 
 def _check_name(group: str, values: Any) -> dict[str, Any]:
@@ -153,6 +182,14 @@ def _address(option: str, base_url: str | None) -> str:
 
     check_address(option, address)
     return address.rstrip("/")
+
+
+def _resolve_addresses(llm: LlmConfig) -> None:
+    """Makes the addresses of all roles comparable; a role without one calls that of the answers."""
+    llm.base_url = _address("llm.base_url", llm.base_url)
+    for name, role in (("ingest", llm.ingest), ("judge", llm.judge)):
+        if role.base_url is not None:
+            role.base_url = _address(f"llm.{name}.base_url", role.base_url)
 
 
 def _plots_of_environment() -> bool | None:
@@ -221,8 +258,15 @@ def check(config: RunConfig) -> None:
     leaves = flatten(config)
     check_secrets(leaves)
     _check_numbers(leaves)
-    for group in ("llm", "embedder"):
-        check_headers(f"{group}.headers", getattr(config, group).headers or {})
+    for group, settings in (
+        ("llm", config.llm),
+        ("llm.ingest", config.llm.ingest),
+        ("llm.judge", config.llm.judge),
+        ("embedder", config.embedder),
+    ):
+        check_headers(f"{group}.headers", settings.headers or {})
+
+    _check_parameters(config.llm)
 
     for path, value in leaves.items():
         if (
@@ -260,6 +304,22 @@ def check(config: RunConfig) -> None:
         raise UserError(
             f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})"
         )
+
+
+def _check_parameters(llm: LlmConfig) -> None:
+    """Raises `UserError` for parameters of requests that memeval sets itself, and for unknown names
+    of the limit of tokens.
+    """
+    for path, role in (("llm", llm), ("llm.ingest", llm.ingest), ("llm.judge", llm.judge)):
+        for name in role.extra_body or {}:
+            if name in OF_BODY:
+                raise UserError(
+                    f"{path}.extra_body must not hold '{name}', which memeval sets itself",
+                    OF_BODY[name].format(role=path),
+                )
+
+        if role.limit_parameter not in (None, *LIMIT_PARAMETERS):
+            raise unknown(f"{path}.limit_parameter", str(role.limit_parameter), LIMIT_PARAMETERS)
 
 
 def _check_numbers(leaves: Mapping[str, Any]) -> None:
@@ -319,9 +379,12 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
 
 
 def fields_of(group: str, option: str) -> list[str]:
-    """Names of the fields that an option's file in conf/ has; none where there is no such file."""
+    """Dotted paths of the fields that an option's file in conf/ has; none where there is no such
+    file.
+    """
     path = conf_dir() / group / f"{option}.yaml"
-    return [str(name) for name in OmegaConf.load(path)] if path.is_file() else []
+    values = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+    return [str(name) for name in flatten(values)]
 
 
 def read_config(path: Path) -> RunConfig:

@@ -16,10 +16,10 @@ STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 AT_INGEST = "at_ingest"
 """Metadata: the field is part of `prepare` too, where the system calls a language model at ingest.
 """
+LLM_INGEST = "llm_ingest"
+"""Metadata: the field counts only where the system calls a language model at ingest."""
 LLM_JUDGE = "llm_judge"
 """Metadata: the field counts only where the judge is a language model."""
-FALLBACK = "fallback"
-"""Metadata: the path of the field whose value counts where this one is None."""
 
 
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
@@ -82,19 +82,55 @@ class PromptConfig:
     name: str = at(ANSWER, "short")
     file: str | None = at(RUNTIME)
     """A template of one's own; its text enters the answer key."""
-    choose_tokens: int = at(ANSWER, 10)
+    choose_tokens: int = at(ANSWER, 16)
     """Tokens that a reply may have where the task is to choose: an index, or letters."""
 
 
 @dataclass
+class IngestModelConfig:
+    """The model that systems call while they ingest; None: as the answers' model."""
+
+    model: str | None = at(PREPARE, llm_ingest=True)
+    base_url: str | None = at(PREPARE, llm_ingest=True)
+    api_key_env: str | None = at(RUNTIME)
+    headers: dict[str, str] | None = at(RUNTIME)
+    temperature: float | None = at(PREPARE, llm_ingest=True)
+    max_tokens: int | None = at(PREPARE, 2048, llm_ingest=True)
+    limit_parameter: str | None = at(PREPARE, llm_ingest=True)
+    reasoning_effort: str | None = at(PREPARE, llm_ingest=True)
+    extra_body: dict[str, Any] | None = at(PREPARE, llm_ingest=True)
+    send_seed: bool | None = at(PREPARE, llm_ingest=True)
+    max_concurrency: int | None = at(RUNTIME)
+    timeout_s: float | None = at(RUNTIME)
+    patience_s: float | None = at(RUNTIME)
+
+
+@dataclass
+class JudgeModelConfig:
+    """The model that judges; None: as the answers' model."""
+
+    model: str | None = at(JUDGE, llm_judge=True)
+    base_url: str | None = at(JUDGE, llm_judge=True)
+    api_key_env: str | None = at(RUNTIME)
+    headers: dict[str, str] | None = at(RUNTIME)
+    temperature: float | None = at(JUDGE, 0.0, llm_judge=True)
+    max_tokens: int | None = at(JUDGE, 256, llm_judge=True)
+    limit_parameter: str | None = at(JUDGE, llm_judge=True)
+    reasoning_effort: str | None = at(JUDGE, llm_judge=True)
+    extra_body: dict[str, Any] | None = at(JUDGE, llm_judge=True)
+    send_seed: bool | None = at(JUDGE, llm_judge=True)
+    max_concurrency: int | None = at(RUNTIME)
+    timeout_s: float | None = at(RUNTIME)
+    patience_s: float | None = at(RUNTIME)
+
+
+@dataclass
 class LlmConfig:
-    """The model that reads, thinks and judges."""
+    """The model that answers, and what differs from it in the other roles."""
 
     name: str = at(ANSWER, "extractive", at_ingest=True)
-    model: str | None = at(ANSWER, at_ingest=True)
-    judge_model: str | None = at(JUDGE, llm_judge=True, fallback="llm.model")
-    """Model of the judge; None takes `model`."""
-    base_url: str | None = at(ANSWER, at_ingest=True)
+    model: str | None = at(ANSWER)
+    base_url: str | None = at(ANSWER)
     """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
@@ -102,9 +138,16 @@ class LlmConfig:
     """Further headers of each request, for gateways: each names the environment variable that holds
     its value.
     """
-    temperature: float | None = at(ANSWER, 0.0, at_ingest=True)
-    max_tokens: int = at(ANSWER, 512, at_ingest=True)
-    send_seed: bool = at(ANSWER, True, at_ingest=True)
+    temperature: float | None = at(ANSWER, 0.0)
+    max_tokens: int = at(ANSWER, 512)
+    limit_parameter: str | None = at(ANSWER)
+    """Name under which `max_tokens` is sent: `max_tokens` or `max_completion_tokens`; None chooses
+    by the model.
+    """
+    reasoning_effort: str | None = at(ANSWER)
+    extra_body: dict[str, Any] | None = at(ANSWER)
+    """Further parameters of each request, as the provider names them."""
+    send_seed: bool = at(ANSWER, True)
     max_concurrency: int = at(RUNTIME, 16)
     timeout_s: float = at(RUNTIME, 60.0)
     """Limit of one whole try, from the connection to the last byte."""
@@ -112,6 +155,10 @@ class LlmConfig:
     """How long an endpoint that does not answer, or asks for fewer calls, is tried again."""
     max_retries: int | None = at(RUNTIME)
     """Deprecated: tries after the first, at most, within `patience_s`."""
+    judge_model: str | None = at(RUNTIME)
+    """Deprecated: `resolve` moves it to `judge.model`."""
+    ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
+    judge: JudgeModelConfig = field(default_factory=JudgeModelConfig)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger
 from memeval.llm.network import Network
 from memeval.llm.prices import provider_of
+from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
@@ -122,12 +123,15 @@ class OpenAIEmbedder(Embedder):
         if self._requested:
             body["dimensions"] = self._requested
 
-        reply = await self._endpoint.post(
-            "/embeddings",
-            body,
-            lambda sent: self._read(sent, len(texts)),
-            most_bytes=max(MOST_BYTES, len(texts) * WIDEST * BYTES_PER_NUMBER),
-        )
+        try:
+            reply = await self._endpoint.post(
+                "/embeddings",
+                body,
+                lambda sent: self._read(sent, len(texts)),
+                most_bytes=max(MOST_BYTES, len(texts) * WIDEST * BYTES_PER_NUMBER),
+            )
+        except RefusedRequestError as error:
+            raise error.with_hint("embedder") from error
 
         parts = shares(reply.value.tokens, texts)
         if ODD_USAGE in reply.value.notes:

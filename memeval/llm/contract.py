@@ -31,6 +31,9 @@ class Limits:
 class Prompt(ABC):
     """One typed request to a model."""
 
+    room: int = field(default=1, kw_only=True)
+    """Times the tokens that such a reply may have otherwise; 2 after a reply that was cut."""
+
     @abstractmethod
     def messages(self) -> list[Message]:
         """The request as chat messages."""
@@ -98,7 +101,7 @@ class ChoosePrompt(Prompt):
     labels: ChoiceLabels = ChoiceLabels.DIGITS
     multi_select: bool = False
     asked_at: datetime | None = None
-    max_tokens: int = 10
+    max_tokens: int = 16
     system_text: str = ""
     user_template: str = ""
     """With `{context}`, `{question}`, `{asked_at}`, `{choices}`, and `{how}`: what a reply looks

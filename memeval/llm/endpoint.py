@@ -17,6 +17,7 @@ from memeval.llm.faults import Setback, of_connection, of_status
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.places import Places
+from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 
 if TYPE_CHECKING:
@@ -210,6 +211,8 @@ class Endpoint:
         message = f"{setback.what}{tried}"
         if setback.filtered:
             return FilteredReplyError(message)
+        if setback.refused:
+            return RefusedRequestError(message, setback.parameter)
 
         return UnsoundReplyError(message) if setback.unsound else ModelError(message)
 

@@ -34,10 +34,15 @@ class Setback:
     """
     filtered: bool = False
     """Whether the provider's filter refused the prompt."""
+    refused: bool = False
+    """Whether the endpoint refused the request itself, such as a parameter of it."""
+    parameter: str | None = None
+    """The parameter that it names as the cause."""
 
 
 _SLOW_DOWN = 429
 _PASSING = frozenset({408, 409, 425, _SLOW_DOWN})
+_REFUSED = frozenset({400, 422})
 _QUOTA = frozenset(
     {
         "insufficient_quota",
@@ -88,7 +93,14 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         retry_after_s=retry_after_s,
         limited=status == _SLOW_DOWN and passing,
         filtered=filtered,
+        refused=status in _REFUSED,
+        parameter=_parameter_of(error),
     )
+
+
+def _parameter_of(error: Mapping[str, Any]) -> str | None:
+    parameter = error.get("param")
+    return parameter if isinstance(parameter, str) and parameter else None
 
 
 def _hashable(error: Mapping[str, Any]) -> bool:

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memeval.llm.contract import Message, Prompt, fill
+from memeval.llm.contract import Limits, Message, Prompt, fill
+
+SUMMARY_MARGIN = 64
+"""Tokens that a summary's reply may have beside half as many again as the summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class SummarisePrompt(Prompt):
             {"role": "system", "content": self.system_text},
             {"role": "user", "content": fill(self.user_template, values)},
         ]
+
+    def limits(self) -> Limits:
+        # The budget is in tokens of ours, and the model counts its own: it may need half as many
+        # again for the same words.
+        return Limits(max_tokens=self.budget_tokens + self.budget_tokens // 2 + SUMMARY_MARGIN)
 
 
 @dataclass(frozen=True, slots=True)

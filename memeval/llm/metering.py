@@ -87,6 +87,12 @@ class Ledger:
         """Counts a reply by why it ended."""
         self.ended[role, finish_reason or "unknown"] += 1
 
+    def drop_cut(self, role: Role) -> None:
+        """No longer counts a reply as cut: it was asked for again, or holds all that was asked."""
+        if self.ended[role, "length"]:
+            self.ended[role, "length"] -= 1
+            self.ended[role, "asked_on"] += 1
+
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
         """Replies so far, of a role and by a reason where they are named."""
         return sum(

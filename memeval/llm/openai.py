@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.llm.cache import Cache, content_key
@@ -13,11 +13,14 @@ from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
+from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
 from memeval.redaction import without_known
 
 _REASONING = re.compile(r"^(o\d|gpt-5)")
+THINKING_TOKENS = 4096
+"""Tokens that a model whose thinking counts against the limit gets beside those of the reply."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,13 @@ class Sampling:
     max_tokens: int
     send_seed: bool = True
     """Whether the repeat's seed is sent along; some endpoints refuse the parameter."""
+    limit_parameter: str | None = None
+    """Name under which `max_tokens` is sent; None chooses by the model."""
+    reasoning_effort: str | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Further parameters of each request, as the provider names them."""
+    role: str = "llm"
+    """Path of the settings of the model's role, for the hint after a refusal."""
 
 
 class OpenAIModel(LanguageModel):
@@ -78,33 +88,42 @@ class OpenAIModel(LanguageModel):
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
-        reasoning = self._provider == "openai" and _REASONING.match(sampling.model)
+        limits = prompt.limits()
         body: dict[str, Any] = {
             "model": sampling.model,
             "messages": [dict(message) for message in prompt.messages()],
         }
-        limits = prompt.limits()
-        temperature = sampling.temperature if limits.temperature is None else limits.temperature
+        reasons = self._provider == "openai" and _REASONING.match(sampling.model) is not None
+        parameter = sampling.limit_parameter
+        if parameter is None:
+            parameter = "max_completion_tokens" if reasons else "max_tokens"
 
-        if reasoning:
+        limit = limits.max_tokens or sampling.max_tokens
+        if parameter == "max_completion_tokens":
             # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
-            body["max_completion_tokens"] = sampling.max_tokens
-        else:
-            body["max_tokens"] = limits.max_tokens or sampling.max_tokens
-            if temperature is not None:
-                body["temperature"] = temperature
+            limit = max(limit, sampling.max_tokens) + THINKING_TOKENS
 
+        body[parameter] = limit * prompt.room
+        if sampling.temperature is not None and not reasons:
+            fixed = limits.temperature
+            body["temperature"] = sampling.temperature if fixed is None else fixed
+        if sampling.reasoning_effort is not None:
+            body["reasoning_effort"] = sampling.reasoning_effort
         if sampling.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):
             body |= prompt.options
 
-        return body
+        return body | dict(sampling.extra_body)
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        reply = await self._endpoint.post(
-            "/chat/completions", body, lambda sent: read_chat(sent, body["messages"])
-        )
+        try:
+            reply = await self._endpoint.post(
+                "/chat/completions", body, lambda sent: read_chat(sent, body["messages"])
+            )
+        except RefusedRequestError as error:
+            raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
+
         chat = reply.value
         return {
             "text": without_known(chat.text),

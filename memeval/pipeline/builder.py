@@ -57,7 +57,7 @@ class Builder:
                 choosing=cell.choice_template,
                 choose_tokens=cell.config.prompt.choose_tokens,
             ),
-            model=models.reader,
+            model=models.ingest_model,
             embedder=models.embedder(),
             reranker=models.reranker,
             top_k=cell.config.top_k,

@@ -37,6 +37,8 @@ from memeval.results.rows import health_from, health_json
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
+CUT_REPLIES = "cut_replies"
+"""Note of an ingest of which replies were cut."""
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses each time this many more chunks were ingested."""
 MANIFEST = "memory.json"
@@ -150,7 +152,7 @@ async def _build(
             await fill(watched, chunks, points, cell.config.retain_recent)
             health = await _health(watched, len(chunks), ledger)
 
-        _check_loss(health, cell.config.max_ingest_loss)
+        _check_loss(health, cell.config.max_ingest_loss, ledger)
     except BaseException:
         await watched.closed()
         raise
@@ -223,20 +225,28 @@ async def _health(watched: Watched, units: int, ledger: Ledger) -> IngestHealth:
     return health
 
 
-def _check_loss(health: IngestHealth, most: float) -> None:
-    if health.lost_share > most:
-        raise IngestLossError(
-            f"{health.summary}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
-        )
+def _check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) -> None:
+    """Raises `IngestLossError`, which names replies that were cut, where too much was lost."""
+    if health.lost_share <= most:
+        return
+
+    message = f"{health.summary}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
+    if ledger is not None and ledger.cut_calls:
+        message += f"; {_cut_replies(ledger)} (llm.ingest.max_tokens)"
+
+    raise IngestLossError(message)
+
+
+def _cut_replies(ledger: Ledger) -> str:
+    """How many replies were cut in the end, and of how many."""
+    return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
 
 
 def _notes(ledger: Ledger) -> dict[str, str]:
     """What a reader should know of the ingest's replies: that some were cut, withheld or mended."""
     notes = dict(ledger.notes)
     if ledger.cut_calls:
-        notes["cut_replies"] = (
-            f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
-        )
+        notes[CUT_REPLIES] = _cut_replies(ledger)
 
     if ledger.filtered_calls:
         notes["filtered_replies"] = (

@@ -1,5 +1,5 @@
-"""Builds the models, embedders and rerankers that a config names: one endpoint per address, shared
-by all that call it.
+"""Builds the models, embedders and rerankers that a config names: one limit per address and key,
+shared by all that call it.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memeval.config.paths import cache_dir
-from memeval.config.schema import RunConfig
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
+from memeval.config.schema import LlmConfig, RunConfig
 from memeval.embedding.contract import Embedder
 from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError, unknown
@@ -20,8 +21,23 @@ from memeval.llm.metering import MeteredModel
 from memeval.llm.places import Places
 from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
 
-JUDGE_TEMPERATURE = 0.0
-"""Judges are asked at temperature 0, whatever the answers are: the published protocols do so."""
+
+def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
+    """How the model of a role is reached.
+
+    Raises `UserError` where its key or the value of a header is not set.
+    """
+    assert settings.base_url is not None, "resolve() gives llm=openai an address"
+    option = "llm=openai" if role == ANSWERS else role
+    return EndpointSettings(
+        base_url=settings.base_url,
+        api_key=key_for(settings.api_key_env, settings.base_url, option, settings.headers),
+        max_concurrency=settings.max_concurrency,
+        timeout_s=settings.timeout_s,
+        patience_s=settings.patience_s,
+        max_retries=settings.max_retries,
+        headers=headers_of(settings.headers, f"{role}.headers"),
+    )
 
 
 class Models:
@@ -35,12 +51,13 @@ class Models:
         """
         self.origin = origin
         self._config, self._say = config, say
-        self._endpoints: dict[tuple[str, str, tuple[tuple[str, str], ...]], Endpoint] = {}
+        self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._caches: dict[str, Cache] = {}
         self._embedder: Embedder | None = None
         self._rerankers: dict[tuple[str | None, ...], Reranker | None] = {}
         self._warn()
-        self.reader = self._model(config.llm.model, config.llm.temperature)
+        self.reader = self._model(ANSWERS)
+        self.ingest_model = self._model(INGEST)
 
     def _warn(self) -> None:
         for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
@@ -51,9 +68,7 @@ class Models:
                 )
 
     def judge(self) -> LanguageModel:
-        return self._model(
-            self._config.llm.judge_model or self._config.llm.model, JUDGE_TEMPERATURE
-        )
+        return self._model(JUDGE)
 
     def embedder(self) -> Embedder:
         """The embedder of all cases.
@@ -81,8 +96,8 @@ class Models:
 
         return self._rerankers[chosen]
 
-    def _model(self, model: str | None, temperature: float | None) -> LanguageModel:
-        settings = self._config.llm
+    def _model(self, role: str) -> LanguageModel:
+        settings = settings_of_role(self._config.llm, role)
         if settings.name == "extractive":
             from memeval.llm.extractive import ExtractiveModel
 
@@ -98,30 +113,37 @@ class Models:
 
         from memeval.llm.openai import OpenAIModel, Sampling
 
-        if not model or not settings.base_url:
+        if not settings.model or not settings.base_url:
             raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
 
-        reach = EndpointSettings(
-            settings.base_url,
-            key_for(settings.api_key_env, settings.base_url, "llm=openai", settings.headers),
-            settings.max_concurrency,
-            settings.timeout_s,
-            settings.patience_s,
-            settings.max_retries,
-            headers_of(settings.headers, "llm.headers"),
+        sampling = Sampling(
+            model=settings.model,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            send_seed=settings.send_seed,
+            limit_parameter=settings.limit_parameter,
+            reasoning_effort=settings.reasoning_effort,
+            extra_body=settings.extra_body or {},
+            role=role,
         )
-        sampling = Sampling(model, temperature, settings.max_tokens, settings.send_seed)
-        return MeteredModel(
-            OpenAIModel(self.endpoint(reach), sampling, self.cache("responses"), self.origin)
-        )
+        endpoint = self.endpoint(endpoint_settings(settings, role))
+        return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address under a key and headers; where two parts ask for one with
         different limits, the lower limit holds for both.
 
-        Its places are those of the home: the limit holds over all processes.
+        Its places are those of the home: the limit holds over all processes, and over parts that
+        wait for different times.
         """
-        reach = (settings.base_url, settings.api_key, tuple(sorted(settings.headers.items())))
+        reach = (
+            settings.base_url,
+            settings.api_key,
+            tuple(sorted(settings.headers.items())),
+            settings.timeout_s,
+            settings.patience_s,
+            settings.max_retries,
+        )
         known = self._endpoints.get(reach)
         if known is None:
             folder = lock_folder(cache_dir() / "responses.sqlite")

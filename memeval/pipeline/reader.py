@@ -29,7 +29,7 @@ class CellReader:
         seed: int,
         *,
         choosing: PromptTemplate | None = None,
-        choose_tokens: int = 10,
+        choose_tokens: int = 16,
     ) -> None:
         """`choosing` are the words of questions with choices, by default ours."""
         self._model, self._template, self._style, self._seed = model, template, style, seed

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memeval.config.identity import Keys
+from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, UserError
 from memeval.judges.contract import Judge
@@ -266,8 +267,12 @@ class CellRun:
 
     def _limit(self) -> int:
         """Places in the window; one where no endpoint is waited for."""
-        settings = self.cell.config.llm
-        return QUESTIONS_AHEAD * settings.max_concurrency if settings.name == "openai" else 1
+        llm = self.cell.config.llm
+        if llm.name != "openai":
+            return 1
+
+        limits = [settings_of_role(llm, role).max_concurrency for role in ROLES]
+        return QUESTIONS_AHEAD * max(limits)
 
     def _places(self, case: EvalCase) -> int:
         """Places that a case takes: one for each open question, as far as other cases have room

@@ -10,6 +10,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.resolve import as_yaml, fields_of, flatten
+from memeval.config.roles import INGEST, JUDGE, settings_of_role
 from memeval.config.schema import ANSWER, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
@@ -23,6 +24,7 @@ from memeval.pipeline.measure import (
     measure_repeat,
     statuses,
 )
+from memeval.pipeline.memory import CUT_REPLIES
 from memeval.pipeline.records import (
     Ingest,
     as_lines,
@@ -171,7 +173,7 @@ def summarise(
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),
-        tags=tags(cell),
+        tags=tags(cell) | _tags_of_ingests(ingest_rows),
         metrics=metrics,
         categories=measure_categories(rows, measured, headline),
         protocol_metrics=tuple(protocol),
@@ -200,6 +202,12 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     """
     leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
     leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
+    # What a role leaves open is as the answers' model has it.
+    leaves = {
+        path: value
+        for path, value in leaves.items()
+        if value is not None or not path.startswith((f"{INGEST}.", f"{JUDGE}.", "llm.judge_model"))
+    }
     if cell.config.system["name"] == IMPORTED:
         leaves = {
             path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
@@ -225,7 +233,8 @@ def _applies(cell: Cell, path: str) -> bool:
         return cell.config.judge.class_ is not None
 
     known = fields_of(group, getattr(cell.config, group).name)
-    return field in known if known else True
+    is_parameter = "extra_body" in field.split(".")
+    return not known or field in known or is_parameter
 
 
 def tags(cell: Cell) -> dict[str, str]:
@@ -261,6 +270,12 @@ def tags(cell: Cell) -> dict[str, str]:
     return found
 
 
+def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    """Tags of a cell whose memories rest on replies that were cut."""
+    is_cut = any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows)
+    return {"cut_at_ingest": "true"} if is_cut else {}
+
+
 def _reads_offline(cell: Cell) -> bool:
     """Whether the answers come from the offline reader."""
     return (
@@ -280,7 +295,7 @@ def protocol(cell: Cell) -> str:
 
     if cell.judge_template:
         judged_by = [
-            str(config.llm.judge_model or config.llm.model),
+            str(settings_of_role(config.llm, JUDGE).model),
             cell.judge_template.sha256[:8],
         ]
         defaults = JudgeConfig()

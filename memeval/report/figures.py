@@ -95,6 +95,7 @@ def flags(summary: RunSummary) -> list[str]:
         "data_excerpt": ("true", "excerpt"),
         "partial": ("true", "partial"),
         "mock": ("true", "mock"),
+        "cut_at_ingest": ("true", "cut at ingest"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
 

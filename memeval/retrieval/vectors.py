@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from memeval.errors import ModelError
+
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
@@ -82,12 +84,24 @@ class ChromaIndex:
             self._collection = _filled(self._chroma.client, vectors)
 
         self._bytes = int(vectors.nbytes)
+        self._width = vectors.shape[1] if self.size else 0
 
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
-        """The nearest `depth` positions, best first and ties by position, and their cosines."""
+        """The nearest `depth` positions, best first and ties by position, and their cosines.
+
+        Raises `ModelError` for a vector of another width than the rows: an endpoint may have got
+        another model under the same name since they were made.
+        """
         depth = min(depth, self.size)
         if self._collection is None or depth <= 0:
             return [], []
+
+        if len(vector) != self._width:
+            raise ModelError(
+                f"the query's vector has {len(vector)} numbers, where those of the memory have "
+                f"{self._width}: the embedding model has another width than before; use "
+                f"embedder.width={len(vector)}, which makes memories and vectors again"
+            )
 
         wanted = depth + SLACK
         while True:

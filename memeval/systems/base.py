@@ -73,7 +73,9 @@ class SystemContext:
     reader: Reader
     """Answers under the cell's template, or under the style that `answer_style` names."""
     model: LanguageModel
-    """The cell's model, for systems that call one while they ingest."""
+    """The model in the role `llm.ingest`, for systems that call one while they ingest; answers come
+    from the reader.
+    """
     embedder: Embedder
     """The cell's embedder."""
     top_k: int

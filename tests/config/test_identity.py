@@ -82,7 +82,36 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("prompt.file", "words.txt", NONE),
     ("llm.name", "another", ANSWER),
     ("llm.model", "gpt-4o", ANSWER),
-    ("llm.judge_model", "gpt-4o", JUDGE),
+    ("llm.judge_model", "gpt-4o", NONE),  # `resolve` moves it to llm.judge.model
+    ("llm.limit_parameter", "max_completion_tokens", ANSWER),
+    ("llm.reasoning_effort", "low", ANSWER),
+    ("llm.extra_body", {"top_p": 0.9}, ANSWER),
+    ("llm.ingest.model", "gpt-4o", NONE),
+    ("llm.ingest.base_url", "http://localhost:1", NONE),
+    ("llm.ingest.api_key_env", "MY_KEY", NONE),
+    ("llm.ingest.headers", {"api-key": "MY_KEY"}, NONE),
+    ("llm.ingest.temperature", 0.7, NONE),
+    ("llm.ingest.max_tokens", 64, NONE),
+    ("llm.ingest.limit_parameter", "max_completion_tokens", NONE),
+    ("llm.ingest.reasoning_effort", "low", NONE),
+    ("llm.ingest.extra_body", {"top_p": 0.9}, NONE),
+    ("llm.ingest.send_seed", False, NONE),
+    ("llm.ingest.max_concurrency", 64, NONE),
+    ("llm.ingest.timeout_s", 5.0, NONE),
+    ("llm.ingest.patience_s", 5.0, NONE),
+    ("llm.judge.model", "gpt-4o", JUDGE),
+    ("llm.judge.base_url", "http://localhost:1", JUDGE),
+    ("llm.judge.api_key_env", "MY_KEY", NONE),
+    ("llm.judge.headers", {"api-key": "MY_KEY"}, NONE),
+    ("llm.judge.temperature", 0.7, JUDGE),
+    ("llm.judge.max_tokens", 64, JUDGE),
+    ("llm.judge.limit_parameter", "max_completion_tokens", JUDGE),
+    ("llm.judge.reasoning_effort", "low", JUDGE),
+    ("llm.judge.extra_body", {"top_p": 0.9}, JUDGE),
+    ("llm.judge.send_seed", False, JUDGE),
+    ("llm.judge.max_concurrency", 64, NONE),
+    ("llm.judge.timeout_s", 5.0, NONE),
+    ("llm.judge.patience_s", 5.0, NONE),
     ("llm.base_url", "http://localhost:1", ANSWER),
     ("llm.api_key_env", "MY_KEY", NONE),
     ("llm.headers", {"api-key": "MY_KEY"}, NONE),
@@ -221,7 +250,6 @@ def test_two_contributions_of_one_name_are_a_mistake() -> None:
         "llm.model",
         "llm.base_url",
         "llm.temperature",
-        "llm.max_tokens",
         "llm.send_seed",
         "seed",
     ],
@@ -237,16 +265,60 @@ def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
     )
 
 
-def test_every_setting_of_a_model_says_whether_it_shapes_a_memory() -> None:
-    """A field of the answers' model is one of the memory's model too, unless it says otherwise."""
+@pytest.mark.parametrize("role", ["ingest", "judge"])
+def test_a_role_has_every_setting_of_the_answers_model(role: str) -> None:
     metadata = field_metadata(RunConfig)
-    of_the_model = {path for path in metadata if path.startswith("llm.")}
-    answering = {path for path in of_the_model if metadata[path]["stage"] == "answer"}
-    assert answering == {path for path in metadata if metadata[path].get("at_ingest")}
+    stage, mark = {"ingest": ("prepare", "llm_ingest"), "judge": ("judge", "llm_judge")}[role]
+    of_all_roles = {"llm.name", "llm.max_retries", "llm.judge_model"}
+    answering = {path for path in metadata if path.startswith("llm.") and path.count(".") == 1}
+    for path in answering - of_all_roles:
+        own = metadata[path.replace("llm.", f"llm.{role}.")]
+        counts = metadata[path]["stage"] == "answer"
+        assert own["stage"] == (stage if counts else "runtime")
+        assert own.get(mark, False) == counts
+
+
+SHAPES_A_MEMORY = [
+    path
+    for path, metadata in field_metadata(RunConfig).items()
+    if path.startswith("llm.ingest.") and metadata["stage"] == "prepare"
+]
+
+
+@pytest.mark.parametrize("path", SHAPES_A_MEMORY)
+def test_the_model_of_the_ingest_is_part_of_a_memory_that_it_made(path: str) -> None:
+    value = next(value for name, value, _ in CHANGES if name == path)
+    thinking = inputs(uses_llm_at_ingest=True)
+    before = all_keys(config(), thinking)
+    assert differing(before, all_keys(changed(config(), {path: value}), thinking)) == ALL
+
+
+def test_another_answers_model_keeps_the_memory_of_a_model_of_its_own() -> None:
+    thinking = inputs(uses_llm_at_ingest=True)
+    own = {"llm__ingest__model": "cheap"}
+    small = all_keys(config(**own), thinking)
+    large = all_keys(config(**own, llm__model="dear"), thinking)
+    assert differing(small, large) == ANSWER
+
+    without = all_keys(config(llm__model="dear"), thinking)
+    assert differing(all_keys(config(), thinking), without) == ALL
+
+
+@pytest.mark.parametrize("role", ["ingest", "judge"])
+def test_naming_the_answers_model_in_a_role_is_no_change(role: str) -> None:
+    thinking = inputs(uses_llm_at_ingest=True)
+    named = config(
+        **{
+            f"llm__{role}__model": "gpt-4o-mini",
+            f"llm__{role}__base_url": "https://api.openai.com/v1",
+            f"llm__{role}__send_seed": True,
+        }
+    )
+    assert all_keys(named, thinking) == all_keys(config(), thinking)
 
 
 @pytest.mark.parametrize(
-    "path", ["top_k", "llm.judge_model", "llm.max_concurrency", "prompt.name", "num_runs"]
+    "path", ["top_k", "llm.judge.model", "llm.max_concurrency", "prompt.name", "num_runs"]
 )
 def test_a_memory_survives_what_did_not_make_it(path: str) -> None:
     value, anew = next((value, anew) for name, value, anew in CHANGES if name == path)
@@ -263,14 +335,10 @@ def test_the_model_of_a_judge_that_is_none_does_not_matter() -> None:
     plain = inputs(judge_uses_llm=False)
     before = all_keys(config(judge__name="keyword"), plain)
     assert (
-        differing(before, all_keys(config(judge__name="keyword", llm__judge_model="gpt-4o"), plain))
+        differing(
+            before, all_keys(config(judge__name="keyword", llm__judge__model="gpt-4o"), plain)
+        )
         == NONE
-    )
-
-
-def test_naming_the_model_as_the_judges_is_no_change() -> None:
-    assert all_keys(config(), inputs()) == all_keys(
-        config(llm__judge_model="gpt-4o-mini"), inputs()
     )
 
 
@@ -296,6 +364,18 @@ RUNTIME = {
     "llm.timeout_s": st.floats(0.1, 1e6),
     "llm.patience_s": st.floats(0.0, 1e6),
     "llm.max_retries": st.none() | st.integers(0),
+    "llm.judge_model": st.none() | st.text(),
+    **{
+        f"llm.{role}.{field}": values
+        for role in ("ingest", "judge")
+        for field, values in {
+            "api_key_env": st.none() | st.text(),
+            "headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
+            "max_concurrency": st.none() | st.integers(1),
+            "timeout_s": st.none() | st.floats(0.1, 1e6),
+            "patience_s": st.none() | st.floats(0.0, 1e6),
+        }.items()
+    },
     "embedder.api_key_env": st.text(),
     "embedder.headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
     "embedder.max_concurrency": st.integers(1),

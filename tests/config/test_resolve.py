@@ -60,7 +60,7 @@ def refusal(**values: Any) -> str:
         (
             {"llm": {"modell": "x"}},
             "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, "
-            "llm.name?",
+            "llm.judge.model?",
         ),
         (
             {"tracking": {"name": "mlfow"}},
@@ -177,7 +177,7 @@ def test_every_field_of_a_config_file_is_in_the_schema(file: Path) -> None:
     known = {*field_stages(RunConfig), "embedder.class"}  # read as `embedder.class_path`
     loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
     whole = "@package _global_" in file.read_text(encoding="utf-8")
-    assert {name if whole else f"{file.parent.name}.{name}" for name in loaded} <= known
+    assert {name if whole else f"{file.parent.name}.{name}" for name in flatten(loaded)} <= known
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ class Summarization(MemorySystem):
             prompt,
             seed=self.parts.seed,
             read=lambda completion: _read_summary(completion, budget),
+            holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
         )
         if reply is None:
             self._lost += len(texts)

@@ -14,10 +14,11 @@ from typing import Any
 
 from memeval.llm.contract import Completion, LanguageModel
 from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import PromptTemplate
-from memeval.records import MemoryChunk
-from memeval.systems.asking import ask_for
+from memeval.records import MemoryChunk, Role
+from memeval.systems.asking import ask, halves
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import resolved
 from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
@@ -123,40 +124,67 @@ class Extractor:
 
         return found
 
-    async def _read(self, batch: Batch, found: list[Artifact]) -> None:
-        """One pass over a batch.
+    async def _read(self, batch: Batch, found: list[Artifact], part: str | None = None) -> None:
+        """One pass over a batch; over a `part` of its only chunk, where one is given.
 
         Where the reply breaks off, the model is asked again for the chunks from the last one that
-        it reached.
+        it reached, else for each half.
         """
         here = {number for number, _ in batch}
         known = tuple(artifact.quote for artifact in found if artifact.unit in here)
-        prompt = ExtractPrompt(
-            tuple(chunk.text for _, chunk in batch), known, self.template.system, self.template.user
-        )
-        reply = await ask_for(
+        texts = tuple(chunk.text for _, chunk in batch) if part is None else (part,)
+        asked = await ask(
             self.model,
-            prompt,
+            ExtractPrompt(texts, known, self.template.system, self.template.user),
             seed=self.seed,
             read=lambda completion: self._kept(completion, batch, found),
         )
+        reply = asked.value
+        if reply is None and asked.cut and await self._read_halves(batch, texts, found):
+            return
+
         if reply is None:
             self.counts["unreadable"] += 1
             self.lost |= here
             return
 
         if reply.closed:
-            # A second reading makes up for a first one that was cut.
-            self.lost -= here
+            # A second reading makes up for a first one that was cut; that of a part does not.
+            if part is None:
+                self.lost -= here
+
             return
 
         self.counts["cut"] += 1
         last = max(_chunk_number(item) for item in reply.items)
         if 2 <= last <= len(batch):
+            if asked.cut:
+                current_ledger().drop_cut(Role.INGEST)
+
             await self._read(batch[last - 1 :], found)
-        else:
-            # No later part of the batch can be asked for by itself.
+        elif not (asked.cut and await self._read_halves(batch, texts, found)):
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
+
+    async def _read_halves(self, batch: Batch, texts: Sequence[str], found: list[Artifact]) -> bool:
+        """A pass over each half of a batch, or of its only text; False where there are no halves.
+
+        The request for the whole was cut: it is not counted as such any more.
+        """
+        middle = len(batch) // 2
+        passes: list[tuple[Batch, str | None]]
+        if middle:
+            passes = [(batch[:middle], None), (batch[middle:], None)]
+        else:
+            passes = [(batch, half) for half in halves(texts[0])]
+
+        if not passes:
+            return False
+
+        current_ledger().drop_cut(Role.INGEST)
+        for half, part in passes:
+            await self._read(half, found, part)
+
+        return True
 
     def _kept(self, completion: Completion, batch: Batch, found: list[Artifact]) -> Reply | None:
         """The reply, after what it says was kept.

@@ -1,0 +1,63 @@
+"""What to set where an endpoint refuses a parameter of a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from memeval.errors import ModelError
+
+_SETTINGS = {
+    "max_completion_tokens": "{role}.limit_parameter=max_tokens (and see {role}.max_tokens)",
+    "max_tokens": "{role}.limit_parameter=max_completion_tokens (and see {role}.max_tokens)",
+    "temperature": "{role}.temperature=null",
+    "seed": "{role}.send_seed=false",
+    "reasoning_effort": "{role}.reasoning_effort=null",
+    "model": "{role}.model=...",
+    "dimensions": "{role}.width=null",
+}
+"""Settings by the parameter that they are sent as."""
+
+
+class RefusedRequestError(ModelError):
+    """The endpoint refused the request itself (HTTP 400 or 422)."""
+
+    def __init__(self, message: str, parameter: str | None) -> None:
+        """`parameter` is the one that the endpoint names as the cause, if it names one."""
+        super().__init__(message)
+        self.parameter = parameter
+
+    def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
+        """The error with the setting of the parameter that it names.
+
+        `role` is the path of the settings, `extra` the names in its `extra_body`.
+        """
+        hint = self._hint(role, set(extra))
+        return ModelError(f"{self}; use {hint}" if hint else str(self))
+
+    def _hint(self, role: str, extra: set[str]) -> str | None:
+        known = extra | _SETTINGS.keys()
+        name = self.parameter
+        if name is None:
+            name = _first_name(str(self), known)
+        if name in extra:
+            return f"{role}.extra_body without '{name}'"
+
+        setting = _SETTINGS.get(name or "")
+        if setting is None:
+            return None
+
+        return setting.format(role=role) + _also_for_answers(name, role)
+
+
+def _also_for_answers(name: str | None, role: str) -> str:
+    """A role whose temperature is null takes that of the answers."""
+    return " and llm.temperature=null" if name == "temperature" and role != "llm" else ""
+
+
+def _first_name(message: str, known: set[str]) -> str | None:
+    """The parameter that a message names first; `model` is a word of its own in most of them."""
+    names = known - {"model"}
+    pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    match = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", message)
+    return match.group() if match else None

@@ -1,0 +1,169 @@
+"""The roles of models: what each takes from the answers' model, and which settings can't be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from memeval.cli.evaluate import compose_config
+from memeval.config.resolve import resolve
+from memeval.config.roles import INGEST, JUDGE, settings_of_role
+from memeval.config.schema import LlmConfig, RunConfig
+from memeval.errors import UserError
+
+LOCAL = "http://localhost:1/v1"
+REMOTE = "https://judge.example/v1"
+
+
+def resolved(**llm: Any) -> RunConfig:
+    values = {"name": "openai", "model": "answers", "base_url": LOCAL, **llm}
+    return resolve(
+        OmegaConf.create({"dataset": {"name": "demo"}, "system": {"name": "bm25"}, "llm": values})
+    )
+
+
+def refusal(**llm: Any) -> tuple[str, ...]:
+    with pytest.raises(UserError) as caught:
+        resolved(**llm)
+
+    return caught.value.message, *caught.value.hints
+
+
+def test_a_role_that_says_nothing_is_as_the_answers_model_but_for_its_limit() -> None:
+    llm = resolved(max_concurrency=3, timeout_s=5.0, extra_body={"top_p": 0.9}).llm
+    ingest, judge = settings_of_role(llm, INGEST), settings_of_role(llm, JUDGE)
+    for own in (ingest, judge):
+        assert (own.model, own.base_url, own.max_concurrency) == ("answers", LOCAL, 3)
+        assert (own.timeout_s, own.extra_body, own.temperature) == (5.0, {"top_p": 0.9}, 0.0)
+
+    assert (llm.max_tokens, ingest.max_tokens, judge.max_tokens) == (512, 2048, 256)
+
+
+def test_a_temperature_of_the_answers_is_that_of_the_ingest_and_not_of_the_judge() -> None:
+    llm = resolved(temperature=0.7).llm
+    assert settings_of_role(llm, INGEST).temperature == 0.7
+    assert settings_of_role(llm, JUDGE).temperature == 0.0
+
+
+def test_null_takes_the_limit_of_the_answers() -> None:
+    llm = resolved(judge={"max_tokens": None}).llm
+    assert settings_of_role(llm, JUDGE).max_tokens == 512
+
+
+@pytest.mark.parametrize("own", [{"model": "other"}, {"base_url": "http://localhost:2/v1"}])
+def test_parameters_of_a_model_are_not_sent_to_another(own: dict[str, Any]) -> None:
+    llm = resolved(
+        reasoning_effort="high",
+        extra_body={"top_p": 0.9},
+        limit_parameter="max_completion_tokens",
+        judge=own,
+    ).llm
+    judge, ingest = settings_of_role(llm, JUDGE), settings_of_role(llm, INGEST)
+    assert (judge.reasoning_effort, judge.extra_body, judge.limit_parameter) == (None, None, None)
+    assert (ingest.reasoning_effort, ingest.extra_body) == ("high", {"top_p": 0.9})
+
+
+def test_headers_are_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", "a-gateways-key")
+    own = {"base_url": REMOTE, "api_key_env": "JUDGE_KEY"}
+    llm = resolved(headers={"api-key": "GATEWAY_KEY"}, judge=own).llm
+    assert settings_of_role(llm, INGEST).headers == {"api-key": "GATEWAY_KEY"}
+    assert settings_of_role(llm, JUDGE).headers is None
+
+
+def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
+    message, hint = refusal(judge={"base_url": REMOTE})
+    assert message.startswith("llm.judge.base_url is not the address of the answers' model")
+    assert "llm.judge.api_key_env=MY_KEY" in hint
+    resolved(judge={"base_url": REMOTE, "api_key_env": "JUDGE_KEY"})
+    resolved(judge={"base_url": "http://127.0.0.1:9/v1"})
+
+
+def test_one_address_under_one_key_has_one_limit() -> None:
+    message, hint = refusal(max_concurrency=8, judge={"max_concurrency": 4})
+    assert message == (
+        "llm.max_concurrency=8 and llm.judge.max_concurrency=4 limit the same address under the "
+        "same key, which has one limit"
+    )
+    assert hint == "use:  llm.max_concurrency=8 alone, or another key for llm.judge"
+    resolved(max_concurrency=8, judge={"max_concurrency": 8})
+    resolved(max_concurrency=8, judge={"max_concurrency": 4, "api_key_env": "JUDGE_KEY"})
+    resolved(max_concurrency=8, judge={"max_concurrency": 4, "base_url": "http://localhost:2"})
+
+
+def test_two_roles_at_another_address_share_its_limit_too() -> None:
+    other = {"base_url": REMOTE, "api_key_env": "OTHER_KEY"}
+    message, _ = refusal(
+        ingest={**other, "max_concurrency": 2}, judge={**other, "max_concurrency": 4}
+    )
+    assert message.startswith("llm.ingest.max_concurrency=2 and llm.judge.max_concurrency=4")
+
+
+@pytest.mark.parametrize(
+    ("llm", "message"),
+    [
+        ({"judge": {"max_tokens": 0}}, "llm.judge.max_tokens must be at least 1, not 0"),
+        ({"ingest": {"temperature": -1}}, "llm.ingest.temperature must be at least 0, not -1.0"),
+        (
+            {"ingest": {"timeout_s": 0}},
+            "llm.ingest.timeout_s must be above 0 seconds, and at most 86400, not 0",
+        ),
+        (
+            {"judge": {"max_concurrency": 10**6}},
+            "llm.judge.max_concurrency must be at most 1000, not 1e+06",
+        ),
+        (
+            {"judge": {"modell": "x"}},
+            "unknown field or group 'llm.judge.modell'. Did you mean: llm.judge.model, "
+            "llm.judge_model, llm.ingest.model?",
+        ),
+        (
+            {"jugde": {"model": "x"}},
+            "unknown field or group 'llm.jugde'. Did you mean: llm.judge, "
+            "llm.judge_model, llm.judge.model?",
+        ),
+        (
+            {"ingest": {"limit_parameter": "max_token"}},
+            "unknown llm.ingest.limit_parameter 'max_token'. Did you mean: max_tokens, "
+            "max_completion_tokens? Available: max_completion_tokens, max_tokens",
+        ),
+        (
+            {"judge": {"extra_body": {"model": "x"}}},
+            "llm.judge.extra_body must not hold 'model', which memeval sets itself",
+        ),
+        (
+            {"extra_body": {"max_completion_tokens": 7}},
+            "llm.extra_body must not hold 'max_completion_tokens', which memeval sets itself",
+        ),
+    ],
+)
+def test_a_refusal_names_the_role(llm: dict[str, Any], message: str) -> None:
+    assert refusal(**llm)[0] == message
+
+
+def test_the_old_name_of_the_judges_model_works_with_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMEVAL_WARNED", raising=False)
+    config = compose_config(["llm=openai", "llm.judge_model=gpt-4o"])
+    assert config.llm.judge.model == "gpt-4o" and config.llm.judge_model is None
+    warning = "memeval: llm.judge_model is now called llm.judge.model; the old name works until 0.3"
+    assert warning in capsys.readouterr().err
+    assert config == compose_config(["llm=openai", "llm.judge.model=gpt-4o"])
+    assert refusal(judge_model="a", judge={"model": "b"})[1] == "leave llm.judge_model out"
+
+
+def test_settings_of_a_role_come_from_the_command_line() -> None:
+    llm = compose_config(
+        [
+            "llm=openai",
+            "llm.ingest.model=cheap",
+            "llm.ingest.extra_body={top_p: 0.9, stop: [x]}",
+            "llm.judge.base_url=http://localhost:7/v1/",
+        ]
+    ).llm
+    assert isinstance(llm, LlmConfig)
+    assert llm.ingest.extra_body == {"top_p": 0.9, "stop": ["x"]}
+    assert settings_of_role(llm, JUDGE).base_url == "http://localhost:7/v1"

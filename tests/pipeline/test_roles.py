@@ -1,0 +1,273 @@
+"""Models by role through the command line: who is called where, with which limits and key, and what
+is made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import HURRIED, Command, records, summary
+
+from memeval.testing.endpoint import Faults, ScriptedEndpoint, scripted_reply
+from memeval.testing.http import Request
+
+FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
+ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge", "judge=llm")
+EXTRACTED = [{"type": "fact", "content": "It was said.", "quote": "Hello", "unit": 1}]
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """An extraction, a verdict or an answer, by the model that is called."""
+    if body["model"] == "ingest":
+        return f"```json\n{json.dumps(EXTRACTED)}\n```"
+    if body["model"] == "judge":
+        return '{"reason": "scripted", "label": "CORRECT"}'
+
+    return scripted_reply(body)
+
+
+def at(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
+    return (*FEW, "llm=openai", f"llm.base_url={endpoint.base_url}", *more)
+
+
+def calls(endpoint: ScriptedEndpoint) -> Counter[str]:
+    """Requests by model."""
+    return Counter(body["model"] for _, body in endpoint.requests)
+
+
+def bodies(endpoint: ScriptedEndpoint, model: str) -> list[dict[str, Any]]:
+    return [body for _, body in endpoint.requests if body["model"] == model]
+
+
+@pytest.mark.parametrize(
+    "system", [("system=summarization", "compression_turn=middle"), ("system=cogcanvas",)]
+)
+def test_a_sweep_over_answer_models_extracts_once(
+    memeval: Command, tmp_path: Path, system: tuple[str, ...]
+) -> None:
+    roles = ("llm.ingest.model=ingest", "max_ingest_loss=1")
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(*at(endpoint, *system, *roles, "llm.model=small"))
+        first = calls(endpoint)
+        memeval(*at(endpoint, *system, *roles, "llm.model=large"))
+        both = calls(endpoint)
+        memeval(*at(endpoint, *system, *roles, "llm.model=large", "llm.ingest.model=other"))
+
+    assert first["ingest"] > 0 and first["small"] == 3
+    assert both == first + Counter(large=3)
+    assert calls(endpoint)["other"] > 0
+    assert len([path for path in (tmp_path / "data" / "prepared").iterdir() if path.is_dir()]) == 2
+
+
+def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(*at(endpoint, "system=cogcanvas", *ROLES, "max_ingest_loss=1"))
+
+    limits = {
+        model: {body["max_tokens"] for body in bodies(endpoint, model)} for model in calls(endpoint)
+    }
+    assert limits == {"answers": {512}, "ingest": {2048}, "judge": {256}}
+    models = {usage["role"]: usage["model"] for row in records(tmp_path) for usage in row["usage"]}
+    assert (models["answer"], models["judge"]) == ("answers", "judge")
+    params = summary(tmp_path)["params"]
+    assert params["llm.ingest.model"] == "ingest" and "llm.ingest.base_url" not in params
+
+
+def test_a_choice_gets_sixteen_tokens(memeval: Command) -> None:
+    with ScriptedEndpoint(lambda body: "0") as endpoint:
+        few = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
+        memeval("dataset=demo_locomo_mc10", *few, "llm=openai", f"llm.base_url={endpoint.base_url}")
+
+    assert {body["max_tokens"] for _, body in endpoint.requests} == {16}
+
+
+class KeyedEndpoint(ScriptedEndpoint):
+    """An endpoint that remembers which key each model was called with."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.keys: set[tuple[str, str]] = set()
+
+    async def respond(self, request: Request, writer: Any) -> bool:
+        body = json.loads(request.raw)
+        self.keys.add((body["model"], request.headers.get("authorization", "")))
+        return await super().respond(request, writer)
+
+
+def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> None:
+    with KeyedEndpoint(reply) as answers, KeyedEndpoint(reply) as judges:
+        memeval(
+            *at(answers, *ROLES, "system=cogcanvas", "max_ingest_loss=1"),
+            "llm.ingest.api_key_env=INGEST_KEY",
+            "llm.ingest.max_concurrency=1",
+            f"llm.judge.base_url={judges.base_url}",
+            "llm.judge.api_key_env=JUDGE_KEY",
+            "llm.max_concurrency=4",
+            INGEST_KEY="key-of-the-ingest",
+            JUDGE_KEY="key-of-the-judge",
+        )
+
+    assert answers.keys == {("answers", "Bearer test"), ("ingest", "Bearer key-of-the-ingest")}
+    assert judges.keys == {("judge", "Bearer key-of-the-judge")}
+
+
+def test_two_limits_for_one_key_are_refused(memeval: Command) -> None:
+    with ScriptedEndpoint() as endpoint:
+        done = memeval(*at(endpoint, "llm.judge.max_concurrency=2"), check=False)
+
+    assert done.returncode == 2 and "which has one limit" in done.stderr
+    assert endpoint.count() == 0
+
+
+def test_a_key_of_a_role_that_is_not_set_is_said_before_anything_is_called(
+    memeval: Command,
+) -> None:
+    with ScriptedEndpoint() as endpoint:
+        remote = ("llm.judge.base_url=https://judge.example/v1", "llm.judge.api_key_env=JUDGE_KEY")
+        done = memeval(*at(endpoint, *remote), check=False)
+
+    assert done.returncode == 2
+    assert "llm.judge needs a key for https://judge.example/v1" in done.stderr
+    assert endpoint.count() == 0
+
+
+def test_parameters_of_the_provider_are_sent(memeval: Command) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(
+            *at(endpoint, "judge=llm", "llm.model=answers"),
+            "llm.reasoning_effort=low",
+            "llm.limit_parameter=max_completion_tokens",
+            "llm.temperature=null",
+            "llm.extra_body={top_p: 0.9, chat_template_kwargs: {enable_thinking: false}}",
+            "llm.judge.model=judge",
+        )
+
+    for body in bodies(endpoint, "answers"):
+        assert body["reasoning_effort"] == "low" and body["top_p"] == 0.9
+        assert body["chat_template_kwargs"] == {"enable_thinking": False}
+        assert body["max_completion_tokens"] == 512 + 4096
+        assert "max_tokens" not in body and "temperature" not in body
+
+    for body in bodies(endpoint, "judge"):
+        assert body["max_tokens"] == 256 and body["temperature"] == 0.0
+        assert "top_p" not in body and "reasoning_effort" not in body
+
+
+class Refusing(ScriptedEndpoint):
+    """Refuses every request with a message of its own."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(faults=Faults({"bad_request": 1.0}))
+        self._error = error
+
+    async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: Any) -> bool:
+        from memeval.testing.http import send
+
+        return await send(writer, 400, json.dumps({"error": self._error}).encode())
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        ({"message": "Unrecognized request argument supplied: seed"}, "; use llm.send_seed=false"),
+        (
+            {"message": "'temperature' does not support 0.0 with this model"},
+            "; use llm.temperature=null",
+        ),
+        (
+            {
+                "message": "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead.",
+                "param": "max_tokens",
+            },
+            "; use llm.limit_parameter=max_completion_tokens (and see llm.max_tokens)",
+        ),
+        ({"message": "unknown field top_p"}, "; use llm.extra_body without 'top_p'"),
+        ({"message": "the prompt is too long", "param": "messages"}, "too long"),
+    ],
+)
+def test_a_refused_parameter_names_its_setting(
+    memeval: Command, tmp_path: Path, error: Mapping[str, Any], hint: str
+) -> None:
+    with Refusing(error) as endpoint:
+        done = memeval(*at(endpoint, "llm.extra_body={top_p: 0.9}"), check=False)
+
+    assert "Traceback" not in done.stderr
+    rows = records(tmp_path)
+    assert {row["status"] for row in rows} == {"answer_failed"}
+    assert all(row["error"].endswith(hint) for row in rows)
+
+
+def cut_below(tokens: int) -> Any:
+    """An edit that cuts the replies of the ingest whose limit is lower."""
+
+    def edit(payload: dict[str, Any]) -> None:
+        choice = payload["choices"][0]
+        if payload["model"] == "ingest" and payload["limit"] < tokens:
+            choice["finish_reason"] = "length"
+            choice["message"]["content"] = choice["message"]["content"][:20]
+
+    return edit
+
+
+class Cutting(ScriptedEndpoint):
+    """Cuts replies of the ingest whose limit of tokens is below `tokens`."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(reply, edit=cut_below(tokens))
+
+    def _completion(self, body: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+        return {**super()._completion(body, text), "limit": body["max_tokens"]}
+
+
+def test_a_cut_extraction_is_asked_for_with_twice_the_room(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with Cutting(3000) as endpoint:
+        memeval(*at(endpoint, *ROLES, "system=cogcanvas", "max_ingest_loss=1"))
+
+    limits = Counter(body["max_tokens"] for body in bodies(endpoint, "ingest"))
+    assert limits[2048] > 0 and limits[4096] >= limits[2048]
+    assert not any("cut at their limit" in note for note in summary(tmp_path)["notes"])
+    assert "cut_at_ingest" not in summary(tmp_path)["tags"]
+
+
+def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path) -> None:
+    with Cutting(10**6) as endpoint:
+        done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", "max_ingest_loss=1"))
+
+    run = summary(tmp_path)
+    assert any("cut at their limit of tokens" in note for note in run["notes"])
+    assert run["tags"]["cut_at_ingest"] == "true"
+    assert run["metrics"]["ingest_lost"] > 0
+    assert "cut at ingest" in done.stdout
+
+
+def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with Cutting(10**6) as endpoint:
+        memeval(*at(endpoint, *ROLES, "system=cogcanvas"), check=False)
+
+    rows = records(tmp_path)
+    assert {row["status"] for row in rows} == {"ingest_failed"}
+    assert all("replies were cut at their limit of tokens" in row["error"] for row in rows)
+    assert "llm.ingest.max_tokens" in rows[0]["error"]
+
+
+def test_vectors_of_another_width_than_before_are_said(memeval: Command, tmp_path: Path) -> None:
+    few = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", "system=dense")
+    with ScriptedEndpoint(width=64) as endpoint:
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        memeval(*few, *embedder, "dataset.limit_questions=2")
+        endpoint.width = 32
+        memeval(*few, *embedder, "dataset.limit_questions=6", check=False, constants=HURRIED)
+
+    rows = records(tmp_path)
+    assert [row["status"] for row in rows] == ["ok"] * 2 + ["answer_failed"] * 4
+    assert all("use embedder.width=32" in row["error"] for row in rows[2:])

@@ -1,0 +1,133 @@
+"""Asking a model at ingest: what is cut is asked for again with more room, then read as far as it
+goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
+from memeval.llm.metering import Ledger, MeteredModel, metered
+from memeval.llm.reply import CutReplyError
+from memeval.prompts import load_builtin
+from memeval.records import MemoryChunk, Role, Usage
+from memeval.systems.asking import Asked, ask, halves
+from memeval.systems.cogcanvas.artifacts import Artifact
+from memeval.systems.cogcanvas.extraction import Extractor
+
+PROMPT = ExtractPrompt(("a", "b"), (), "", "{units}")
+
+
+class Limited(LanguageModel):
+    """Replies of which those with more words than the limit are cut."""
+
+    name = "limited"
+
+    def __init__(self, reply: Callable[[Prompt], str], limit: int) -> None:
+        self._reply, self._limit = reply, limit
+        self.rooms: list[int] = []
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        self.rooms.append(prompt.room)
+        words = self._reply(prompt).split()
+        limit = self._limit * prompt.room
+        if not limit:
+            raise CutReplyError("cut before its first word")
+
+        reason = "length" if len(words) > limit else "stop"
+        usage = Usage(role, self.name, "offline", 1, 1)
+        return Completion(" ".join(words[:limit]), usage, latency_s=0.0, finish_reason=reason)
+
+
+def asked(model: LanguageModel, **more: Callable[[Completion], bool]) -> tuple[Asked[str], Ledger]:
+    async def run() -> Asked[str]:
+        return await ask(
+            MeteredModel(model), PROMPT, seed=0, read=lambda reply: reply.text or None, **more
+        )
+
+    with metered(Ledger()) as ledger:
+        return asyncio.run(run()), ledger
+
+
+@pytest.mark.parametrize(
+    ("limit", "rooms", "value", "cut"),
+    [
+        (4, [1], "one two three four", 0),
+        (2, [1, 2], "one two three four", 0),
+        (1, [1, 2], "one two", 1),
+        (0, [1, 2], None, 1),
+    ],
+)
+def test_a_cut_reply_is_asked_for_once_with_twice_the_room(
+    limit: int, rooms: list[int], value: str | None, cut: int
+) -> None:
+    model = Limited(lambda prompt: "one two three four", limit)
+    outcome, ledger = asked(model)
+    assert outcome == Asked(value, cut=bool(cut))
+    assert (model.rooms, ledger.cut_calls, ledger.calls) == (rooms, cut, len(rooms))
+
+
+def test_a_cut_reply_that_holds_enough_is_not_asked_for_again() -> None:
+    model = Limited(lambda prompt: "one two three four", 2)
+    outcome, ledger = asked(model, holds_enough=lambda reply: True)
+    assert outcome == Asked("one two", cut=False)
+    assert (model.rooms, ledger.cut_calls) == ([1], 0)
+
+
+def test_a_summary_gets_what_is_asked_for_and_a_margin() -> None:
+    assert SummarisePrompt("", ("a",), 512, "", "").limits().max_tokens == 512 + 256 + 64
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("", ()), ("one", ()), ("one\ntwo", ("one\n", "two")), ("1\n2\n3", ("1\n", "2\n3"))],
+)
+def test_a_text_is_halved_at_a_line(text: str, parts: tuple[str, ...]) -> None:
+    assert halves(text) == parts
+
+
+def said(lines: list[str], session: str = "s") -> MemoryChunk:
+    content = "\n".join(f"Ann: {line}" for line in lines)
+    return MemoryChunk(session, content, None, session, (session,), ("Ann",))
+
+
+def quoting(prompt: Prompt) -> str:
+    """Quotes every line of every chunk, one word per artifact."""
+    assert isinstance(prompt, ExtractPrompt)
+    items = [
+        {"type": "fact", "quote": line.removeprefix("Ann: "), "unit": number}
+        for number, text in enumerate(prompt.units, start=1)
+        for line in text.splitlines()
+        if line.startswith("Ann: ")
+    ]
+    return " ".join(json.dumps(items, separators=(",", ":")).replace("},{", "}, {").split())
+
+
+def extracted(chunks: list[MemoryChunk], limit: int) -> tuple[list[Artifact], Extractor, Ledger]:
+    model = MeteredModel(Limited(quoting, limit))
+    extractor = Extractor(model, load_builtin("extract"), seed=0, gleaning=False)
+    with metered(Ledger()) as ledger:
+        artifacts = asyncio.run(extractor.extract([list(enumerate(chunks))]))
+
+    return artifacts, extractor, ledger
+
+
+LINES = [f"line{number}" for number in range(8)]
+
+
+@pytest.mark.parametrize("limit", [16, 8, 4, 2, 1])
+def test_an_extraction_that_stays_cut_is_split_until_it_fits(limit: int) -> None:
+    artifacts, extractor, ledger = extracted([said(LINES)], limit)
+    assert sorted(artifact.quote for artifact in artifacts) == LINES
+    assert extractor.lost == set() and ledger.cut_calls == 0
+
+
+def test_what_cannot_be_split_further_is_lost_and_counted() -> None:
+    artifacts, extractor, ledger = extracted([said(["one"], "a"), said(["two"], "b")], 0)
+    assert artifacts == [] and extractor.lost == {0, 1}
+    assert ledger.cut_calls == 2
