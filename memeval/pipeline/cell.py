@@ -38,6 +38,9 @@ from memeval.systems.base import SystemSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import RerankedSettings
 
+OFFLINE_READER = "extractive"
+"""The option of the group `llm` that is not a language model."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -134,7 +137,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     judge_class = judge_type(config.judge.name, config.judge.class_)
     judge_template = judge_class.template(config.judge.prompt_file)
     _check_models(config, dataset, judge_class)
-    if config.llm.name == "extractive" and source.needs_language_model:
+    if source.needs_language_model and not has_language_model(config):
         raise UserError(
             f"system={system_name} needs a language model under these settings, but "
             "llm=extractive is not one",
@@ -186,8 +189,17 @@ def _source(config: RunConfig) -> Source:
     if config.system["name"] == IMPORTED:
         return ImportedSource(config.system)
 
-    kind = system_class(config.system["name"], config.system.get("class"))
-    return Declared(kind, read_settings(kind.settings_type, config.system))
+    declared_class = system_class(config.system["name"], config.system.get("class"))
+    return Declared(
+        declared_class,
+        read_settings(declared_class.settings_type, config.system),
+        has_language_model=has_language_model(config),
+    )
+
+
+def has_language_model(config: RunConfig) -> bool:
+    """Whether the cell has a language model; the mock counts as the model that it replaces."""
+    return config.llm.name != OFFLINE_READER
 
 
 def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
@@ -334,7 +346,7 @@ def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
 
 
 def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
-    if config.llm.name == "extractive":
+    if not has_language_model(config):
         judged = dataset.judged_by_model(config.judge.name)
         if judge.needs_model or judged:
             what = f" for {', '.join(judged)}" if judged else ""

@@ -95,5 +95,6 @@ def flags(summary: RunSummary) -> list[str]:
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
+    flagged += filter(None, [summary.tags.get("system_flags")])
 
     return flagged if summary.valid else ["INVALID", *flagged]
