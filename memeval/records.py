@@ -46,6 +46,17 @@ def labelled(choices: Sequence[str], labels: ChoiceLabels) -> list[str]:
     return [f"{labels.label(position)}. {choice}" for position, choice in enumerate(choices)]
 
 
+class AnswerForm(StrEnum):
+    """What kind of answer in words a question asks for."""
+
+    SHORT = "short"
+    """As few words as possible: a name, a date, a number."""
+    WHOLE = "whole"
+    """All of a recommendation or a summary."""
+    FORM = "form"
+    """The form that the task names in the question's instruction."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One utterance."""
@@ -106,6 +117,16 @@ class EvalQuestion:
 
     Each is reported like a category.
     """
+    whole_answer: bool = False
+    """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
+
+    @property
+    def answer_form(self) -> AnswerForm:
+        """What kind of answer it asks for. The reader's prompt goes by it; systems don't see it."""
+        if self.whole_answer:
+            return AnswerForm.WHOLE
+
+        return AnswerForm.FORM if self.instruction else AnswerForm.SHORT
 
 
 @dataclass(frozen=True, slots=True)

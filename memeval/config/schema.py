@@ -54,8 +54,8 @@ class JudgeConfig:
     """Who says whether an answer is right."""
 
     name: str = at(JUDGE, "auto")
-    """`auto` is the first that applies to the data set, and needs no model; the run is named after
-    what it comes to.
+    """`auto` is the judge of the data set's own protocol, or offline what stands in for it; the run
+    is named after what it comes to.
     """
     class_: str | None = at(JUDGE)
     """`judge.class`: `package.module:Class` of a judge of one's own."""
@@ -79,7 +79,10 @@ class JudgeConfig:
 class PromptConfig:
     """The words under which every system answers. The text itself enters the answer key."""
 
-    name: str = at(ANSWER, "short")
+    name: str = at(ANSWER, "auto")
+    """`auto` answers each question in the form that it asks for. The offline reader reads no
+    template: there it is `short`, and the run is named so.
+    """
     file: str | None = at(RUNTIME)
     """A template of one's own; its text enters the answer key."""
     choose_tokens: int = at(ANSWER, 16)

@@ -128,7 +128,11 @@ class Dataset(ABC):
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
     judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
-    """Judges that apply; `judge=auto` takes the first, which needs no model."""
+    """Judges that apply. The first is the one of `judge=auto` offline: it needs no model."""
+    model_judge: ClassVar[str | None] = None
+    """The protocol's own judge where it is a model: that of `judge=auto` where there is a language
+    model. None: the protocol's judge is the first of `judges`.
+    """
     granularities: tuple[str, ...] = GRANULARITIES
     """Granularities that apply; others are refused."""
     chooses: ClassVar[bool] = False
@@ -207,6 +211,13 @@ class Dataset(ABC):
             count += 1
             if count == self.settings.limit_cases:
                 return
+
+    def default_judge(self, *, has_language_model: bool) -> str:
+        """The judge of `judge=auto`: the protocol's own, or offline what stands in for it."""
+        if has_language_model and self.model_judge:
+            return self.model_judge
+
+        return self.judges[0]
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """Categories that this judge passes to a language model, of those that are asked."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.reply import NOTES, CutReplyError, FilteredReplyError
-from memeval.records import Role, Usage
+from memeval.records import AnswerForm, Role, Usage
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class Ledger:
     """The last request for an answer and its reply: what the answer rests on."""
     mended: Counter[str] = field(default_factory=Counter)
     """What was mended in replies: keys of `memeval.llm.reply.NOTES`."""
+    answer_form: AnswerForm = AnswerForm.SHORT
+    """What kind of answer the question asks for: the reader's prompt goes by it."""
+    remarks: dict[str, str] = field(default_factory=dict)
+    """What else a reader of the figures should know of the calls, by name."""
 
     _open_calls: int = 0
     _calls_began: float = 0.0
@@ -118,8 +122,9 @@ class Ledger:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a reader should know of the replies: what was mended in them."""
-        return {name: text for name, text in NOTES.items() if self.mended[name]}
+        """What a reader should know of the calls and of their replies."""
+        mended = {name: text for name, text in NOTES.items() if self.mended[name]}
+        return mended | self.remarks
 
     @property
     def cached(self) -> bool:

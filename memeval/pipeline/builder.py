@@ -56,6 +56,7 @@ class Builder:
                 seed,
                 choosing=cell.choice_template,
                 choose_tokens=cell.config.prompt.choose_tokens,
+                by_form=cell.form_templates,
             ),
             model=models.ingest_model,
             embedder=models.embedder(),

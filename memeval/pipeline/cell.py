@@ -18,7 +18,7 @@ from memeval.config.identity import (
     settings_stages,
 )
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, RunConfig
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, PromptConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
@@ -33,10 +33,15 @@ from memeval.pipeline.code import class_digests, figures_code, is_built_in, stag
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED, ImportedSource
 from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.records import AnswerForm
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import SystemSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import RerankedSettings
+
+AUTO, SHORT = "auto", "short"
+OFFLINE_READER = "extractive"
+"""The option of the group `llm` that is not a language model."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Cell:
     """Where the answers come from: a memory system, or a file of another program's."""
     granularity: Granularity
     template: PromptTemplate
+    form_templates: Mapping[AnswerForm, PromptTemplate]
+    """Under `prompt=auto`, the template for each kind of answer; empty where one serves all."""
     choice_template: PromptTemplate
     """Words of questions with choices, which every system answers under, whatever its style."""
     judge_template: PromptTemplate | None
@@ -125,16 +132,18 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         system={**_without_defaults(config.system), **asdict(source.settings)},
         dataset={**config.dataset, **_as_yaml(dataset.settings)},
         judge=_judge(config, dataset),
+        prompt=_prompt(config),
     )
     _check_granularity(config, dataset)
     template, choice_template = (
         answer_template(config, source.answer_style, dataset.chooses),
         _choice_template(config),
     )
+    form_templates = _form_templates(config, source.answer_style)
     judge_class = judge_type(config.judge.name, config.judge.class_)
     judge_template = judge_class.template(config.judge.prompt_file)
     _check_models(config, dataset, judge_class)
-    if config.llm.name == "extractive" and source.needs_language_model:
+    if source.needs_language_model and not has_language_model(config):
         raise UserError(
             f"system={system_name} needs a language model under these settings, but "
             "llm=extractive is not one",
@@ -159,7 +168,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
             {PREPARE: {"data": loaded.sha256}},
             class_digests(PREPARE, "data set", type(dataset)),
             source.digests(),
-            answer_digests(template, choice_template if dataset.chooses else None),
+            answer_digests(template, choice_template if dataset.chooses else None, form_templates),
             judge_digests(judge_class, judge_template),
         ),
         stages=_stages(source, type(dataset)),
@@ -173,6 +182,7 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         source=source,
         granularity=Granularity(**asdict(config.granularity)),
         template=template,
+        form_templates=form_templates,
         choice_template=choice_template,
         judge_template=judge_template,
         identity=identity,
@@ -186,8 +196,17 @@ def _source(config: RunConfig) -> Source:
     if config.system["name"] == IMPORTED:
         return ImportedSource(config.system)
 
-    kind = system_class(config.system["name"], config.system.get("class"))
-    return Declared(kind, read_settings(kind.settings_type, config.system))
+    declared_class = system_class(config.system["name"], config.system.get("class"))
+    return Declared(
+        declared_class,
+        read_settings(declared_class.settings_type, config.system),
+        has_language_model=has_language_model(config),
+    )
+
+
+def has_language_model(config: RunConfig) -> bool:
+    """Whether the cell has a language model; the mock counts as the model that it replaces."""
+    return config.llm.name != OFFLINE_READER
 
 
 def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
@@ -202,9 +221,14 @@ def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
     return of_dataset | settings_stages("system", type(source.settings))
 
 
-def answer_digests(template: PromptTemplate, choice_template: PromptTemplate | None) -> Digests:
+def answer_digests(
+    template: PromptTemplate,
+    choice_template: PromptTemplate | None,
+    form_templates: Mapping[AnswerForm, PromptTemplate],
+) -> Digests:
     """What the prompt templates of the answers contribute to the keys."""
     digests = [template.sha256]
+    digests += [form_templates[form].sha256 for form in sorted(form_templates)]
     if choice_template is not None:
         digests.append(choice_template.sha256)
 
@@ -239,7 +263,29 @@ def answer_template(
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
 
-    return load_builtin(f"answer_{config.prompt.name}")
+    return load_builtin(f"answer_{SHORT if config.prompt.name == AUTO else config.prompt.name}")
+
+
+def _form_templates(
+    config: RunConfig, own_style: str | None
+) -> Mapping[AnswerForm, PromptTemplate]:
+    """The template for each kind of answer under `prompt=auto`.
+
+    Empty where one template serves all: a style of the system's own, or a user's file.
+    """
+    if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
+        return {}
+
+    return {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
+
+
+def _prompt(config: RunConfig) -> PromptConfig:
+    """The prompt's config, with `auto` decided where no template is read."""
+    is_read = has_language_model(config) and config.system["name"] != IMPORTED
+    if config.prompt.name != AUTO or is_read:
+        return config.prompt
+
+    return replace(config.prompt, name=SHORT)
 
 
 def _choice_template(config: RunConfig) -> PromptTemplate:
@@ -279,8 +325,10 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     Raises `UserError` for a judge that does not apply to the data set.
     """
     name, own_class = config.judge.name, config.judge.class_
-    if name == "auto":
-        name = judge_type(name, own_class).name if own_class else dataset.judges[0]
+    if name == "auto" and own_class:
+        name = judge_type(name, own_class).name
+    elif name == "auto":
+        name = dataset.default_judge(has_language_model=has_language_model(config))
 
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
@@ -334,7 +382,7 @@ def _check_granularity(config: RunConfig, dataset: Dataset) -> None:
 
 
 def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
-    if config.llm.name == "extractive":
+    if not has_language_model(config):
         judged = dataset.judged_by_model(config.judge.name)
         if judge.needs_model or judged:
             what = f" for {', '.join(judged)}" if judged else ""

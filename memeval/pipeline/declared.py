@@ -33,6 +33,8 @@ class Source(Protocol):
     """The style in which it answers whatever the cell says; None keeps to the cell's."""
     needs_language_model: bool
     uses_llm_at_ingest: bool
+    flags: tuple[str, ...]
+    """Words that every table shows beside the source's figures."""
 
     @property
     def module(self) -> str | None:
@@ -50,11 +52,21 @@ class Declared:
     Raises `UserError` that names the method.
     """
 
-    def __init__(self, kind: type[MemorySystem], settings: SystemSettings) -> None:
-        self.system_class, self.settings = kind, settings
-        self._kind, self._settings = kind, settings
+    def __init__(
+        self,
+        kind: type[MemorySystem],
+        settings: SystemSettings,
+        *,
+        has_language_model: bool = True,
+    ) -> None:
+        """`has_language_model` is False where the cell's model is the offline reader."""
+        self.system_class, self._kind, self._settings = kind, kind, settings
         _check_constructor(kind)
         _warn_of_old_names(kind)
+
+        self._settings = self._said("resolve_settings", has_language_model=has_language_model)
+        self.settings: SystemSettings = self._settings
+        self.flags = self._flags()
         self.own_prompt = kind.own_prompt
         self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()
@@ -89,6 +101,16 @@ class Declared:
         load_builtin(f"answer_{style}")
         return str(style)
 
+    def _flags(self) -> tuple[str, ...]:
+        said = self._said("flags")
+        if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
+            raise UserError(
+                f"{self._of('flags')} must return words for the tables, but returned "
+                f"{_quoted(said)}"
+            )
+
+        return tuple(one_line(word, 40) for word in said)
+
     def _templates(self) -> tuple[str, ...]:
         said = self._said("ingest_templates")
         if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
@@ -102,9 +124,9 @@ class Declared:
 
         return tuple(said)
 
-    def _said(self, method: str) -> Any:
+    def _said(self, method: str, **options: Any) -> Any:
         try:
-            return getattr(self._kind, method)(self._settings)
+            return getattr(self._kind, method)(self._settings, **options)
         except MemevalError:
             raise
         except KeyboardInterrupt:

@@ -36,6 +36,7 @@ class ImportedSource:
     answer_style: str | None = None
     needs_language_model = False
     uses_llm_at_ingest = False
+    flags: tuple[str, ...] = ()
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         """`values` are those of the group `system`."""

@@ -31,7 +31,8 @@ async def ask(
     watched: Watched, question: EvalQuestion, turns: CaseTurns, texts: TextStore
 ) -> AnswerRow:
     """The answer row of a question; its status says whether it holds an answer."""
-    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
+    started = time.perf_counter()
     try:
         with metered(ledger):
             returned = await watched.call("answer", _query(watched.system, question))

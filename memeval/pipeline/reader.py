@@ -1,15 +1,16 @@
-"""The cell's reader: one template and one model for every system."""
+"""The cell's reader: the same templates and one model for every system."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, LanguageModel
+from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import PromptTemplate, load_builtin
-from memeval.records import Query, Role
+from memeval.records import AnswerForm, Query, Role
 from memeval.systems.base import ReaderReply
 
 _MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
@@ -30,28 +31,54 @@ class CellReader:
         *,
         choosing: PromptTemplate | None = None,
         choose_tokens: int = 16,
+        by_form: Mapping[AnswerForm, PromptTemplate] | None = None,
     ) -> None:
-        """`choosing` are the words of questions with choices, by default ours."""
+        """`choosing` is the template of questions with choices, by default ours.
+
+        `by_form` are templates that go before `template`, each for what a question asks for.
+        """
         self._model, self._template, self._style, self._seed = model, template, style, seed
         self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
+        self._by_form = by_form or {}
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         if query.choices:
             return await self._choose(query, context)
 
+        style, template = self._chosen()
         prompt = AnswerPrompt(
-            query.text,
-            tuple(context),
-            query.asked_at,
-            self._style,
-            self._template.system,
-            self._template.user,
-            query.instruction,
+            question=query.text,
+            context=tuple(context),
+            asked_at=query.asked_at,
+            style=style,
+            system_text=template.system,
+            user_template=template.user,
+            instruction=query.instruction,
         )
         completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
         text = final_answer(completion.text)
         whole = completion.raw or completion.text
         return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
+
+    def _chosen(self) -> tuple[str, PromptTemplate]:
+        """The style and the template for what the question in hand asks for.
+
+        Notes a question that asks for more than the cell's one template allows.
+        """
+        ledger = current_ledger()
+        form = ledger.answer_form
+        if form in self._by_form:
+            return form.value, self._by_form[form]
+
+        # The offline reader reads no template, and a user's own template may ask for anything.
+        is_read = self._model.sends_messages and not self._template.own
+        if form is AnswerForm.WHOLE and is_read:
+            ledger.remarks["prompt_mismatch"] = (
+                f"prompt={self._style} asks for as few words as possible, but some questions ask "
+                "for a recommendation or a summary; use prompt=auto"
+            )
+
+        return self._style, self._template
 
     async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
         """The reply as it is: which choice it names is for the judge to read."""

@@ -66,6 +66,8 @@ _COMMON = frozenset(
 """Settings of a data set that say nothing of its own protocol, or that `protocol` names apart."""
 FIGURES_CODE = "figures_code"
 """Tag that holds the identity of the code which made the figures from the rows."""
+SYSTEM_FLAGS = "system_flags"
+"""Tag that holds the words which a system adds to the column `flags`, joined by commas."""
 _OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that mean something for answers that another program gave."""
 
@@ -260,6 +262,8 @@ def tags(cell: Cell) -> dict[str, str]:
         found["partial"] = "true"
     if cell.config.llm.name == "mock":
         found["mock"] = "true"
+    if cell.source.flags:
+        found[SYSTEM_FLAGS] = ", ".join(cell.source.flags)
     if cell.loaded.excerpt:
         found["data_excerpt"] = "true"
     if cell.loaded.derived:

@@ -46,7 +46,15 @@ def comparison_table(summaries: Sequence[RunSummary]) -> Table:
     from rich.text import Text
 
     settings, header, rows = cells(summaries)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    judged = judged_by(summaries)
+    table = Table(
+        title=Text(one_line(judged), style="default not bold not italic") if judged else None,
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+    )
 
     for column, name in enumerate(header):
         holds_words = column < settings or name == "flags"
@@ -93,8 +101,33 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
         for column, name in enumerate(header)
     ]
     lines = [escaped(header), rule, *map(escaped, rows)]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    judged = judged_by(summaries)
 
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{inline(one_line(judged))}\n\n{table}" if judged else table
+
+
+def judged_by(summaries: Sequence[RunSummary]) -> str:
+    """The head of a table: which judge the accuracies come from.
+
+    Empty where no cell names a judge. Accuracies of different judges must not be compared in
+    silence.
+    """
+    judges = list(dict.fromkeys(filter(None, map(judge_of, summaries))))
+    if len(judges) > 1:
+        return f"judges: {', '.join(judges)}; accuracies by different judges can't be compared"
+
+    return f"judge: {judges[0]}" if judges else ""
+
+
+def judge_of(summary: RunSummary) -> str:
+    """The judge of a cell, with its model where it is one; empty where the cell names none."""
+    judge = str(summary.params.get("judge", ""))
+    if "judge_prompt_sha256" not in summary.tags:
+        return judge
+
+    model = summary.params.get("llm.judge_model") or summary.params.get("llm.model")
+    return f"{judge} ({model})" if model else judge
 
 
 def escaped(row: Row) -> Row:

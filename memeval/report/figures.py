@@ -98,5 +98,6 @@ def flags(summary: RunSummary) -> list[str]:
         "cut_at_ingest": ("true", "cut at ingest"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
+    flagged += filter(None, [summary.tags.get("system_flags")])
 
     return flagged if summary.valid else ["INVALID", *flagged]

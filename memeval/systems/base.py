@@ -155,6 +155,24 @@ class MemorySystem(ABC):
         return None
 
     @classmethod
+    def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
+        """The settings with a value for each that depends on the cell's model.
+
+        Called once, before anything else looks at the settings. The default changes nothing.
+        Raises `UserError` for settings that can't be met on this machine.
+        """
+        return settings
+
+    @classmethod
+    def flags(cls, settings: Any) -> tuple[str, ...]:
+        """Words that every table shows in the column `flags`.
+
+        They say what a reader must know before comparing the system with others under these
+        settings.
+        """
+        return ()
+
+    @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
         """Whether it sends prompts of its own to the model.
 

@@ -14,7 +14,7 @@ from memeval.testing.endpoint import ScriptedEndpoint
 
 
 @pytest.mark.parametrize(
-    "model", [(), ("llm=openai",)], ids=["a history at a time", "several at once"]
+    "model", [(), ("llm=openai", "judge=keyword")], ids=["a history at a time", "several at once"]
 )
 def test_a_text_is_sent_once(tmp_path: Path, model: tuple[str, ...]) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:

@@ -15,7 +15,9 @@ CHAT = "/chat/completions"
 
 
 def model(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
-    return (*SMALL, "llm=openai", f"llm.base_url={endpoint.base_url}", "llm.timeout_s=0.6", *more)
+    judged = () if any(word.startswith("judge=") for word in more) else ("judge=keyword",)
+    reach = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.timeout_s=0.6")
+    return (*SMALL, *reach, *judged, *more)
 
 
 @pytest.mark.parametrize("kind", PASSING)

@@ -35,6 +35,7 @@ WORDS = [
     "tracking=none",
     "llm=openai",
     "llm.model=scripted",
+    "judge=keyword",
 ]
 ANSWERS = (
     load_builtin("answer_short").user.partition("{")[0][:20]

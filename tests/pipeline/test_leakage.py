@@ -24,6 +24,7 @@ SYSTEMS = ",".join(sorted(set(built_in()) - OUTSIDE))
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
 )
+MEM0_INSTRUCTIONS = "You are a Memory Extractor"
 
 
 def reply(body: Mapping[str, Any]) -> str:
@@ -33,8 +34,13 @@ def reply(body: Mapping[str, Any]) -> str:
 
 
 def prompts(endpoint: ScriptedEndpoint) -> list[str]:
+    """What was sent, without the instructions of mem0: they are the same for all that it reads."""
     return [
-        "\n".join(str(message["content"]) for message in body["messages"])
+        "\n".join(
+            str(message["content"])
+            for message in body["messages"]
+            if MEM0_INSTRUCTIONS not in str(message["content"])
+        )
         for _, body in endpoint.requests
     ]
 
@@ -95,6 +101,7 @@ def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str)
             "dataset.limit_cases=1",
             "llm=openai",
             f"llm.base_url={endpoint.base_url}",
+            "judge=keyword",
             "tracking=none",
             f"prompt={style}",
         )
@@ -124,6 +131,7 @@ def test_prompts_over_a_locomo_conversation(
             "dataset.limit_cases=1",
             "llm=openai",
             f"llm.base_url={endpoint.base_url}",
+            "judge=keyword",
             "tracking=none",
         )
         memeval(

@@ -31,6 +31,7 @@ def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
         "compression_turn=20",
         "llm=openai",
         f"llm.base_url={endpoint.base_url}",
+        "judge=keyword",
     )
 
 

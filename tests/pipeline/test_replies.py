@@ -22,7 +22,8 @@ CHAT = "/chat/completions"
 
 
 def model(endpoint: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
-    return (*FEW, "llm=openai", f"llm.base_url={endpoint.base_url}", *more)
+    judged = () if any(word.startswith("judge=") for word in more) else ("judge=keyword",)
+    return (*FEW, "llm=openai", f"llm.base_url={endpoint.base_url}", *judged, *more)
 
 
 def usage_of(value: Any) -> Any:

@@ -11,17 +11,18 @@ from memeval.testing.endpoint import ScriptedEndpoint
 CHAT, EMBED = "/chat/completions", "/embeddings"
 
 
-def model(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
-    return (*SMALL, "llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=gpt-4o-mini")
+def model(endpoint: ScriptedEndpoint, judge: str = "keyword") -> tuple[str, ...]:
+    reach = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=gpt-4o-mini")
+    return (*SMALL, *reach, f"judge={judge}")
 
 
 def test_a_finished_cell_makes_no_call_and_says_so(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
-        memeval(*model(endpoint), "judge=llm")
+        memeval(*model(endpoint, "llm"))
         before = records(tmp_path)
         assert endpoint.count(CHAT) == QUESTIONS + sum(row["answerable"] for row in before)
         calls = endpoint.count()
-        again = memeval(*model(endpoint), "judge=llm")
+        again = memeval(*model(endpoint, "llm"))
         assert endpoint.count() == calls
         assert "reused" in again.stderr
         assert records(tmp_path) == before
@@ -29,10 +30,10 @@ def test_a_finished_cell_makes_no_call_and_says_so(memeval: Command, tmp_path: P
 
 def test_a_new_judge_does_not_answer_again(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
-        memeval(*model(endpoint), "judge=keyword")
+        memeval(*model(endpoint))
         assert endpoint.count(CHAT) == QUESTIONS
         hypotheses = [row["hypothesis"] for row in records(tmp_path)]
-        memeval(*model(endpoint), "judge=llm")
+        memeval(*model(endpoint, "llm"))
         rows = records(tmp_path)
         assert endpoint.count(CHAT) == QUESTIONS + sum(row["answerable"] for row in rows)
         assert [row["hypothesis"] for row in rows] == hypotheses

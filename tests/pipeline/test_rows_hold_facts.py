@@ -33,7 +33,7 @@ def newest_run(home: Path) -> api.Run:
 def test_what_was_sent_and_replied_is_kept(memeval: Command, in_home: Path) -> None:
     with ScriptedEndpoint(reply=lambda body: LONG_REPLY) as endpoint:
         model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=m")
-        memeval(*SMALL, *model, "system=bm25", "top_k=3")
+        memeval(*SMALL, *model, "judge=keyword", "system=bm25", "top_k=3")
         sent = [body["messages"] for _, body in endpoint.requests]
     run, rows = newest_run(in_home), records(in_home)
 
@@ -141,6 +141,7 @@ def test_another_reading_of_the_gold_reaches_finished_answers(
     """The metrics are in no row of an answer: they come from the gold that the run has."""
     with ScriptedEndpoint(reply=lambda body: "an answer") as endpoint:
         model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "llm.model=m", "system=bm25")
+        model = (*model, "judge=keyword")
         memeval(*SMALL, *model)
         calls, first = endpoint.count(), values(tmp_path)
         for path in (tmp_path / "outputs" / "answers").glob("*.jsonl"):

@@ -241,7 +241,8 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
 
         def run(*words: str) -> int:
             """Calls of the extraction so far."""
-            model = ("llm=openai", f"llm.base_url={endpoint.base_url}", "tracking=none")
+            reach = ("llm=openai", f"llm.base_url={endpoint.base_url}")
+            model = (*reach, "judge=keyword", "tracking=none")
             small = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
             kept = {
                 key: value

@@ -13,6 +13,7 @@ import pytest
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import Query, Role
+from memeval.systems.external.mem0 import describe_search
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 
@@ -40,7 +41,7 @@ def test_stored_verbatim_no_model_is_asked_and_chunks_come_back(build: Builder) 
     assert answer.retrieved is not None
     assert answer.retrieved[0].text in {chunk.text for chunk in conversation()}
     assert answer.retrieved[0].turn_ids == ("D1:4",)
-    assert answer.notes == {"mem0_entity_search": False, "mem0_keyword_search": False}
+    assert answer.notes == {"mem0_search": describe_search()}
 
 
 def test_the_threshold_leaves_out_what_is_unlike(build: Builder) -> None:

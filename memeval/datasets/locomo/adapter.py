@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from memeval.config.schema import JUDGE, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
@@ -54,6 +54,7 @@ class Locomo(Dataset):
     """
 
     settings_type = LocomoSettings
+    model_judge: ClassVar[str | None] = "llm"
     settings: LocomoSettings
 
     def __init__(

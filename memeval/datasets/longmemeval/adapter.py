@@ -50,6 +50,7 @@ class LongMemEval(Dataset):
         "llm",
         "mem0",
     )
+    model_judge: ClassVar[str | None] = "longmemeval"
     settings: LongMemEvalSettings
 
     def __init__(

@@ -20,10 +20,12 @@ DATE = re.compile(
 )
 ABSTENTION = "_abs"
 """In the id of a question that the history does not answer."""
+PREFERENCE = "single-session-preference"
+"""The type of questions that ask for a recommendation."""
 ABILITIES = {
     "single-session-user": "IE",
     "single-session-assistant": "IE",
-    "single-session-preference": "IE",
+    PREFERENCE: "IE",
     "multi-session": "MR",
     "temporal-reasoning": "TR",
     "knowledge-update": "KU",
@@ -187,6 +189,7 @@ def _question(
         question_id=question_id,
         text=item.text("question"),
         category=kind,
+        whole_answer=kind == PREFERENCE,
         gold=(item.answer("answer"),),
         evidence=evidence,
         asked_at=_asked_at(item),

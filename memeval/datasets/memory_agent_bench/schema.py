@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
-from memeval.datasets.longmemeval.schema import ABSTENTION, parse_date
+from memeval.datasets.longmemeval.schema import ABSTENTION, PREFERENCE, parse_date
 from memeval.datasets.memory_agent_bench.metrics import CHAT, ITEMS, SUMMARY, metric_of
 from memeval.datasets.memory_agent_bench.text import chunks
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
@@ -189,6 +189,7 @@ def _questions(
             ),
             asked_at=_date(metadata, dates[place]),
             answerable=not abstains,
+            whole_answer=row.metric in (ITEMS, SUMMARY) or types[place] == PREFERENCE,
             facets={
                 "split": split,
                 **groups,

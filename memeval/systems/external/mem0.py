@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,9 +77,14 @@ class Settings(SystemSettings):
     """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
     key.
     """
-    infer: bool = field(default=False, metadata=INGEST)
+    infer: bool | None = field(default=None, metadata=INGEST)
     """False stores each chunk verbatim and calls no model. True lets the cell's model extract
-    memories, with one call per chunk (mode=cloud: mem0's own model).
+    memories, with one call per chunk (mode=cloud: mem0's own model). None extracts where there is a
+    language model, as mem0 does, and stores verbatim where there is none.
+    """
+    graph_memory: bool = field(default=False, metadata=INGEST)
+    """Whether mem0 keeps a graph of entities and relations beside the memories. mem0ai 2 does not
+    have a graph memory, so true is refused.
     """
     threshold: float = field(default=0.1, metadata=ANSWER)
     """Memories less similar to the question are not found; 0.1 is mem0's own default."""
@@ -127,6 +133,21 @@ class Mem0(RecallSystem):
         return bool(self.settings.mode == "cloud")
 
     @classmethod
+    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+        """Decides `infer`: mem0 extracts wherever there is a model. mem0's host has its own."""
+        if settings.graph_memory:
+            check_graph()
+        if settings.infer is not None:
+            return settings
+
+        return replace(settings, infer=has_language_model or settings.mode == "cloud")
+
+    @classmethod
+    def flags(cls, settings: Any) -> tuple[str, ...]:
+        """`verbatim` where nothing is extracted: the figures are those of mem0's search alone."""
+        return () if settings.infer else ("verbatim",)
+
+    @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
         return bool(settings.infer and settings.mode == "library")
 
@@ -152,14 +173,15 @@ class Mem0(RecallSystem):
 
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
-        # A model's width is known once it has embedded something.
+        # mem0's store needs a width, which is known once something has been embedded.
         first = texts[:1] if self.settings.infer else texts
-        known: dict[str, Vectors] = {}
-        if first:
-            known = dict(zip(first, self.parts.run_sync(embedder.embed(first)), strict=True))
+        vectors = self.parts.run_sync(embedder.embed(first)) if first else None
+        width = embedder.width if vectors is None else vectors.shape[1]
 
-        bridge = self._open(embedder, embedder.width)
-        bridge.known = {} if self.settings.infer else known
+        bridge = self._open(embedder, width)
+        if vectors is not None and not self.settings.infer:
+            bridge.known = dict(zip(first, vectors, strict=True))
+
         for number, chunk in enumerate(self._chunks):
             bridge.observed = chunk.time
             if not self._add(chunk, bridge):
@@ -202,7 +224,7 @@ class Mem0(RecallSystem):
         self.close()
         self._cloud = CloudMemory(self.settings.host or HOST, self._key, self._user)
         try:
-            self._cloud.add(self._chunks, infer=self.settings.infer)
+            self._cloud.add(self._chunks, infer=bool(self.settings.infer))
         except BaseException:
             # The engine closes only a memory that was built completely.
             self.close()
@@ -230,7 +252,7 @@ class Mem0(RecallSystem):
         a memory is added a second time.
         """
         bridge.expected, bridge.readable = (), True
-        self._stored_rows(chunk.text, chunk, infer=self.settings.infer)
+        self._stored_rows(chunk.text, chunk, infer=bool(self.settings.infer))
         wanted: Sequence[str] = bridge.expected
         missing = [text for text in dict.fromkeys(wanted) if text not in self._texts]
         for text in missing:
@@ -304,10 +326,7 @@ class Mem0(RecallSystem):
         if self._hosted:
             return {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
 
-        notes: dict[str, Any] = {
-            "mem0_entity_search": has_entities(),
-            "mem0_keyword_search": has_keywords(),
-        }
+        notes: dict[str, Any] = {"mem0_search": describe_search()}
         if self._bridge and self._bridge.unparsed:
             notes["mem0_unparsed_replies"] = self._bridge.unparsed
 
@@ -431,6 +450,40 @@ def has_entities() -> bool:
 def has_keywords() -> bool:
     """Whether mem0's keyword search is on: fastembed is installed."""
     return find_spec("fastembed") is not None
+
+
+def describe_search() -> str:
+    """Which of mem0's three searches run here.
+
+    mem0 leaves out, without a word, a search whose library is not installed.
+    """
+    searches = ["vectors"]
+    missing = []
+    for name, library, installed in (
+        ("keywords", "fastembed", has_keywords()),
+        ("entities", "spaCy with en_core_web_sm", has_entities()),
+    ):
+        if installed:
+            searches.append(name)
+        else:
+            missing.append(f"{name} (needs {library})")
+
+    said = f"by {' and '.join(searches)}"
+    return f"{said}; not installed: {', '.join(missing)}" if missing else said
+
+
+def check_graph() -> None:
+    """Raises `UserError`: no release of mem0ai that memeval works with has a graph memory."""
+    try:
+        release = version("mem0ai")
+    except PackageNotFoundError:
+        release = "of this machine"
+
+    raise UserError(
+        "system.graph_memory=true needs the graph memory of mem0, but mem0ai "
+        f"{release} does not have it",
+        "leave system.graph_memory out",
+    )
 
 
 def prepare_import() -> None:

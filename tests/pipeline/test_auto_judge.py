@@ -1,0 +1,107 @@
+"""`judge=auto` is the protocol's own judge where there is a model, else its offline stand-in."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from test_faulty_systems import Silent
+
+from memeval.cli.compose import compose_config
+from memeval.cli.interrupt import run_loop
+from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.run import CellRun
+from memeval.pipeline.summary import finish
+from memeval.report.comparison import comparison_markdown, comparison_table
+from memeval.results import RunSummary
+from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    return tmp_path
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(reply) as served:
+        yield served
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """Yes to a judge that has ten tokens for its reply, else as scripted."""
+    return "Yes." if body["max_tokens"] == 10 else scripted_reply(body)
+
+
+def model(endpoint: ScriptedEndpoint) -> list[str]:
+    return ["llm=openai", "llm.model=scripted", f"llm.base_url={endpoint.base_url}"]
+
+
+def opened(*words: str) -> Cell:
+    return open_cell(compose_config(["tracking=none", *words]), "")
+
+
+def run(*words: str) -> RunSummary:
+    cell = opened(*words)
+    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+
+
+def printed(summaries: list[RunSummary]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(comparison_table(summaries))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("dataset", "offline", "with_model"),
+    [
+        ("demo", "keyword", "llm"),
+        ("demo_longmemeval", "keyword", "longmemeval"),
+        ("demo_memory_agent_bench", "memory_agent_bench", "memory_agent_bench"),
+        ("demo_locomo_mc10", "accuracy", "accuracy"),
+        ("demo_opseval", "token_f1", "token_f1"),
+        ("demo_incidents", "keyword", "keyword"),
+    ],
+)
+def test_the_judge_is_the_protocols(
+    dataset: str, offline: str, with_model: str, endpoint: ScriptedEndpoint
+) -> None:
+    assert opened(f"dataset={dataset}").config.judge.name == offline
+    assert opened(f"dataset={dataset}", *model(endpoint)).config.judge.name == with_model
+
+
+def test_longmemeval_is_judged_by_its_own_protocol(endpoint: ScriptedEndpoint, home: Path) -> None:
+    summary = run("dataset=demo_longmemeval", *model(endpoint))
+
+    (records,) = home.glob("outputs/runs/*/records.jsonl")
+    verdicts = [json.loads(line)["verdict"] for line in records.read_text("utf-8").splitlines()]
+    assert {verdict["judge"] for verdict in verdicts} == {"longmemeval"}
+    assert summary.params["judge"] == "longmemeval"
+    assert summary.metrics["coverage"] == 1.0
+    assert printed([summary]).startswith("judge: longmemeval (scripted)\n")
+
+
+def test_a_chosen_judge_stays(endpoint: ScriptedEndpoint) -> None:
+    cell = opened("dataset=demo", "judge=mem0", *model(endpoint))
+
+    assert cell.config.judge.name == "mem0"
+
+
+def test_no_table_mixes_judges_in_silence() -> None:
+    offline = run("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
+    other = replace(offline, params={**offline.params, "judge": "token_f1"})
+
+    assert printed([offline]).startswith("judge: keyword\n")
+    assert comparison_markdown([offline]).startswith("judge: keyword\n\n| run |")
+    for table in (printed([offline, other]), comparison_markdown([offline, other])):
+        warning = "judges: keyword, token_f1; accuracies by different judges can't be compared"
+        assert " ".join(table.replace("\\", "").split()).startswith(warning)

@@ -1,0 +1,155 @@
+"""`prompt=auto` answers each question in the form that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_faulty_systems import Silent
+
+from memeval.cli.compose import compose_config
+from memeval.cli.interrupt import run_loop
+from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.run import CellRun
+from memeval.pipeline.summary import finish
+from memeval.prompts import load_builtin
+from memeval.results import RunSummary
+from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
+
+SYSTEM_TEXT = {
+    load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")
+} | {load_builtin("choose").system.partition("\n")[0]: "choose"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    return tmp_path
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(reply) as served:
+        yield served
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    return "A whole answer\nof two lines" if style_of(body) == "whole" else scripted_reply(body)
+
+
+def style_of(body: Mapping[str, Any]) -> str:
+    """Under which template a request for an answer was made; empty for other requests."""
+    system = str(body["messages"][0]["content"])
+    return SYSTEM_TEXT.get(system) or SYSTEM_TEXT.get(system.partition("\n")[0], "")
+
+
+def opened(*words: str) -> Cell:
+    return open_cell(compose_config(["tracking=none", "system=bm25", *words]), "")
+
+
+def run(endpoint: ScriptedEndpoint, *words: str) -> RunSummary:
+    address = f"llm.base_url={endpoint.base_url}"
+    cell = opened("llm=openai", "llm.model=scripted", address, *words)
+    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+
+
+def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:
+    """The questions that were asked under each template."""
+    asked: dict[str, set[str]] = {}
+    for _, body in endpoint.requests:
+        question = str(body["messages"][-1]["content"]).rpartition("Question: ")[2]
+        if style := style_of(body):
+            asked.setdefault(style, set()).add(question.partition("\n")[0])
+
+    return asked
+
+
+def test_locomo_is_answered_in_few_words(endpoint: ScriptedEndpoint) -> None:
+    summary = run(endpoint, "dataset=demo", "dataset.limit_cases=1", "judge=keyword")
+
+    assert set(styles(endpoint)) == {"short"}
+    assert summary.params["prompt"] == "auto"
+
+
+def test_a_preference_of_longmemeval_gets_a_whole_answer(endpoint: ScriptedEndpoint) -> None:
+    words = ("dataset=demo_longmemeval", "judge=keyword")
+    run(endpoint, *words, "dataset.categories=[single-session-preference]")
+    assert set(styles(endpoint)) == {"whole"}
+
+    run(endpoint, *words)
+    asked = styles(endpoint)
+    assert set(asked) == {"short", "whole"}
+    assert not asked["short"] & asked["whole"]
+
+
+def test_each_task_of_memory_agent_bench_has_its_form(endpoint: ScriptedEndpoint) -> None:
+    words = ("dataset=demo_memory_agent_bench", "judge=keyword")
+    forms = {
+        "recsys_redial_demo": "whole",
+        "infbench_sum_demo": "whole",
+        "icl_demo_6shot": "form",
+        "detective_qa": "form",
+    }
+    for subset, form in forms.items():
+        endpoint.requests.clear()
+        run(endpoint, *words, "dataset.categories=null", f"dataset.subset={subset}")
+        assert set(styles(endpoint)) == {form}, subset
+
+
+def test_choices_are_asked_as_choices(endpoint: ScriptedEndpoint) -> None:
+    run(endpoint, "dataset=demo_locomo_mc10", "dataset.limit_cases=1")
+
+    assert set(styles(endpoint)) == {"choose"}
+
+
+def test_a_whole_answer_keeps_its_lines(endpoint: ScriptedEndpoint, home: Path) -> None:
+    words = ("dataset=demo_longmemeval", "judge=keyword")
+    run(endpoint, *words, "dataset.categories=[single-session-preference]")
+
+    (records,) = home.glob("outputs/runs/*/records.jsonl")
+    assert "A whole answer\\nof two lines" in records.read_text("utf-8")
+
+
+@pytest.mark.parametrize("style", ["short", "cot"])
+def test_a_prompt_for_few_words_says_where_more_is_asked_for(
+    endpoint: ScriptedEndpoint, style: str
+) -> None:
+    words = ("dataset=demo_longmemeval", "judge=keyword", f"prompt={style}")
+    summary = run(endpoint, *words)
+
+    assert set(styles(endpoint)) == {style}
+    note = (
+        f"prompt_mismatch: prompt={style} asks for as few words as possible, but some questions "
+        "ask for a recommendation or a summary; use prompt=auto"
+    )
+    assert note in summary.notes
+
+
+def test_no_mismatch_is_said_where_there_is_none(endpoint: ScriptedEndpoint) -> None:
+    auto = run(endpoint, "dataset=demo_longmemeval", "judge=keyword")
+    short = run(endpoint, "dataset=demo", "judge=keyword", "prompt=short", "dataset.limit_cases=1")
+
+    assert not [note for note in (*auto.notes, *short.notes) if "prompt_mismatch" in note]
+
+
+def test_offline_auto_is_short_and_changes_no_key() -> None:
+    for dataset in ("demo", "demo_longmemeval"):
+        auto, short = (opened(f"dataset={dataset}", *prompt) for prompt in ((), ("prompt=short",)))
+        assert auto.config.prompt.name == "short"
+        assert auto.run_key == short.run_key
+        assert auto.form_templates == {}
+
+
+def test_a_style_of_the_systems_own_stays() -> None:
+    cell = open_cell(
+        compose_config(
+            ["system=cogcanvas_cot", "llm=openai", "llm.base_url=http://127.0.0.1:1/v1"]
+        ),
+        "",
+    )
+
+    assert cell.style == "cot"
+    assert cell.form_templates == {}

@@ -1,0 +1,163 @@
+"""mem0 with a model and an embedder at an endpoint: it extracts, and what that costs is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_faulty_systems import Silent
+
+from memeval.cli.compose import compose_config
+from memeval.cli.interrupt import run_loop
+from memeval.errors import UserError
+from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.run import CellRun
+from memeval.pipeline.summary import finish
+from memeval.report.figures import flags
+from memeval.results import RunSummary
+from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
+
+WIDTH = 48
+SMALL = [
+    "dataset=demo",
+    "dataset.limit_cases=1",
+    "dataset.limit_questions=2",
+    "granularity=session",
+    "tracking=none",
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    return tmp_path
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint(reply, width=WIDTH) as served:
+        yield served
+
+
+def is_extraction(body: Mapping[str, Any]) -> bool:
+    return "## New Messages" in str(body["messages"][-1]["content"])
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """One memory for each extraction, in a fence with words around it, as models write it."""
+    if not is_extraction(body):
+        return scripted_reply(body)
+
+    new = str(body["messages"][-1]["content"]).split("## New Messages\n")[1]
+    words = " ".join(new.split()[:12])
+    memories = {"memory": [{"id": "0", "text": f"It is known that {words}"}]}
+    return f"Here you are:\n```json\n{json.dumps(memories)}\n```"
+
+
+def at(endpoint: ScriptedEndpoint) -> list[str]:
+    """A model and an embedder at the endpoint; nobody says how wide its vectors are."""
+    address = endpoint.base_url
+    return [
+        "llm=openai",
+        "llm.model=scripted",
+        f"llm.base_url={address}",
+        "embedder=openai",
+        "embedder.model=scripted",
+        f"embedder.base_url={address}",
+    ]
+
+
+def opened(*words: str) -> Cell:
+    return open_cell(compose_config([*SMALL, *words]), "")
+
+
+def run(*words: str) -> RunSummary:
+    cell = opened(*words)
+    return run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
+
+
+def extractions(endpoint: ScriptedEndpoint) -> int:
+    return sum(
+        is_extraction(body) for path, body in endpoint.requests if path.endswith("/completions")
+    )
+
+
+def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
+    endpoint: ScriptedEndpoint, home: Path
+) -> None:
+    summary = run("system=mem0", *at(endpoint))
+
+    assert summary.metrics["coverage"] == 1.0
+    assert summary.metrics["ingest_lost"] == 0.0
+    assert summary.params["system.infer"] is True
+    assert "verbatim" not in flags(summary)
+    saved = json.loads(next(home.glob("data/prepared/*/*/memories.json")).read_text("utf-8"))
+    texts = [row["payload"]["data"] for row in saved["memories"]]
+    assert len(texts) == extractions(endpoint) > 1
+    assert all(text.startswith("It is known that") for text in texts)
+
+
+def test_what_its_own_prompts_cost_is_counted_as_ingest(endpoint: ScriptedEndpoint) -> None:
+    summary = run("system=mem0", *at(endpoint))
+
+    own = [body for path, body in endpoint.requests if "chat" in path and is_extraction(body)]
+    words = sum(len(message["content"].split()) for body in own for message in body["messages"])
+    replied = sum(len(reply(body).split()) for body in own)
+    metrics = summary.metrics
+    assert metrics["calls/ingest"] == len(own) > 1
+    assert metrics["tokens/ingest/prompt"] == words
+    assert metrics["tokens/ingest/completion"] == replied
+    assert metrics["tokens/embed/prompt"]
+    assert metrics["latency_ms/ingest/p50"]
+
+
+@pytest.mark.parametrize("system", ["mem0", "mem0_verbatim"])
+def test_verbatim_vectors_of_unknown_width_are_stored_too(
+    endpoint: ScriptedEndpoint, system: str
+) -> None:
+    summary = run(f"system={system}", "system.infer=false", *at(endpoint))
+
+    assert summary.metrics["coverage"] == 1.0
+    assert extractions(endpoint) == 0
+    assert "verbatim" in flags(summary)
+
+
+def test_the_name_verbatim_holds_with_a_model_too(endpoint: ScriptedEndpoint) -> None:
+    cell = opened("system=mem0_verbatim", *at(endpoint))
+
+    assert cell.config.system["infer"] is False
+    assert cell.source.flags == ("verbatim",)
+
+
+def test_offline_it_stores_verbatim_and_says_so() -> None:
+    summary = run("system=mem0")
+
+    assert summary.params["system.infer"] is False
+    assert flags(summary) == ["verbatim"]
+    about = [note for note in summary.notes if "mem0" in note]
+    assert about == [
+        "mem0_search: by vectors; not installed: keywords (needs fastembed), "
+        "entities (needs spaCy with en_core_web_sm)"
+    ]
+
+
+def test_offline_infer_asks_for_a_model() -> None:
+    with pytest.raises(UserError, match="system=mem0 needs a language model"):
+        opened("system=mem0", "system.infer=true")
+
+
+def test_the_host_extracts_by_a_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEM0_API_KEY", "key")
+    cell = opened("system=mem0", "system.mode=cloud")
+
+    assert cell.config.system["infer"] is True
+    assert cell.source.flags == ()
+
+
+def test_a_graph_that_mem0_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match=r"graph memory of mem0, but mem0ai [0-9.]+ does not"):
+        opened("system=mem0", "system.graph_memory=true")
