@@ -26,8 +26,8 @@ from urllib.request import urlopen
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 LAYERS = 3
-MARK = "Quotes of the notes that are taken already:"
-"""What tells a request of the extraction from others: the first line of the template `extract`."""
+MARK = "Notes that are taken already:"
+"""First line of the templates `extract` and `glean`: it marks a request of the extraction."""
 
 
 def main() -> None:

@@ -71,6 +71,7 @@ _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
+    "compression_unit": ("pairs", "chunks"),
 }
 _SPOKEN = {
     "integer": "a whole number",

@@ -206,7 +206,9 @@ class RunConfig:
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
     compression_turn: int | str = at(PREPARE, "never")
-    """`never`, `middle`, `rolling`, or after how many chunks."""
+    """`never`, `middle`, `rolling`, or after how many turn pairs or chunks."""
+    compression_unit: str = at(PREPARE, "pairs")
+    """What `compression_turn` counts: `pairs` of turns, whatever the granularity, or `chunks`."""
     retain_recent: int = at(PREPARE, 5)
     """Chunks that the window keeps at a compression."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)

@@ -81,16 +81,20 @@ class ExtractPrompt(Prompt):
     units: tuple[str, ...]
     """As shown to a reader, numbered from 1 in the prompt."""
     known: tuple[str, ...]
-    """Quotes that an earlier pass found; a second pass (gleaning) looks for what it missed."""
+    """What is noted already; a second pass (gleaning) looks for what is missing."""
     system_text: str
     user_template: str
     """With `{units}` and `{known}`."""
+    quotes: tuple[str, ...] = ()
+    """Quotes that the first pass found, at a second one. They are for the offline reader alone,
+    and are not sent.
+    """
 
     def messages(self) -> list[Message]:
         numbered = "\n".join(f"{number}. {unit}" for number, unit in enumerate(self.units, start=1))
         values = {
             "units": numbered,
-            "known": "\n".join(f"- {quote}" for quote in self.known) or "(nothing)",
+            "known": "\n".join(f"- {note}" for note in self.known) or "(nothing)",
         }
         return [
             {"role": "system", "content": self.system_text},

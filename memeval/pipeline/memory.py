@@ -20,6 +20,8 @@ from filelock import FileLock, Timeout
 
 from memeval.config.schema import PREPARE
 from memeval.errors import IngestLossError, MemevalError, StorageError, SystemFaultError
+from memeval.granularity import Granularity
+from memeval.granularity import chunks as cut
 from memeval.leftovers import own_name
 from memeval.llm.metering import Ledger, metered, totals
 from memeval.names import digest_name
@@ -40,7 +42,7 @@ from memeval.systems.base import MemorySystem
 CUT_REPLIES = "cut_replies"
 """Note of an ingest of which replies were cut."""
 ROLLING_TURNS = 40
-"""`compression_turn=rolling` compresses each time this many more chunks were ingested."""
+"""`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""
 MANIFEST = "memory.json"
 IN_MANIFEST = ("chunks", "compressions", "usage", "seconds", "origin", "notes", "health")
 """What a manifest says of the ingest, by the names of `Memory`."""
@@ -86,17 +88,52 @@ class Memory:
         return await self.watched.closed()
 
 
-def compression_points(turn: int | str, chunks: int) -> list[int]:
-    """After how many of the chunks the window is cut; empty where it never is (`never`, or a
-    turn past the end).
+def compression_points(turn: int | str, units: int) -> list[int]:
+    """After how many of the turn pairs, or chunks, the window is cut.
+
+    `rolling` cuts once more at the end, before the questions. Empty where the window is never cut:
+    for `never`, and for a turn past the end.
     """
     if turn == "never":
         return []
     if turn == "rolling":
-        return list(range(ROLLING_TURNS, chunks + 1, ROLLING_TURNS))
+        return [*range(ROLLING_TURNS, units, ROLLING_TURNS), units] if units else []
 
-    point = chunks // 2 if turn == "middle" else int(turn)
-    return [point] if 1 <= point <= chunks else []
+    point = units // 2 if turn == "middle" else int(turn)
+    return [point] if 1 <= point <= units else []
+
+
+def compression_chunks(
+    turn: int | str, unit: str, case: EvalCase, chunks: Sequence[MemoryChunk]
+) -> list[int]:
+    """After how many of the chunks the window is cut.
+
+    With `unit=pairs` that is after the chunk that completes the turn pair.
+    """
+    if unit == "chunks":
+        return compression_points(turn, len(chunks))
+
+    ends = _ends_of_pairs(case, chunks)
+    return sorted({ends[point - 1] for point in compression_points(turn, len(ends))})
+
+
+def _ends_of_pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[int]:
+    """After how many chunks each turn pair is complete.
+
+    A pair is a round, as `granularity=round` has it. Where nobody replies, each turn is one.
+    """
+    speakers = {turn.speaker for session in case.sessions for turn in session.turns}
+    name = "round" if len(speakers) > 1 else "turn"
+    counts = {turn: count for count, chunk in enumerate(chunks, start=1) for turn in chunk.turn_ids}
+
+    ends: list[int] = []
+    reached = 0
+    for pair in cut(case, Granularity(name)):
+        reached = max([reached, *(counts.get(turn, 0) for turn in pair.turn_ids)])
+        if reached:
+            ends.append(reached)
+
+    return ends
 
 
 async def build_memory(
@@ -119,7 +156,7 @@ async def build_memory(
 
     async with _building(folder):
         found = None if _is_due(cell, folder) else await _load(cell, folder, identity, fresh)
-        return found or await _build(cell, chunks, fresh(), folder, identity)
+        return found or await _build(cell, case, chunks, fresh(), folder=folder, identity=identity)
 
 
 _made_again: set[Path] = set()
@@ -139,14 +176,18 @@ def _is_due(cell: Cell, folder: Path) -> bool:
 
 async def _build(
     cell: Cell,
+    case: EvalCase,
     chunks: Sequence[MemoryChunk],
     watched: Watched,
+    *,
     folder: Path,
     identity: Mapping[str, str],
 ) -> Memory:
     """Ingests a case, and saves what came of it."""
     ledger, started = Ledger(), time.perf_counter()
-    points = compression_points(cell.config.compression_turn, len(chunks))
+    points = compression_chunks(
+        cell.config.compression_turn, cell.config.compression_unit, case, chunks
+    )
     try:
         with metered(ledger):
             await fill(watched, chunks, points, cell.config.retain_recent)

@@ -24,6 +24,7 @@ def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> No
         tmp_path,
         "-m",
         f"compression_turn=100000,middle,{end}",
+        "compression_unit=chunks",
         "tracking=none",
         "dataset.limit_questions=1",
     )

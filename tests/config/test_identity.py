@@ -69,6 +69,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("top_k", 7, ANSWER),
     ("compression_turn", 40, ALL),
     ("compression_turn", "middle", ALL),
+    ("compression_unit", "chunks", ALL),
     ("retain_recent", 9, ALL),
     ("judge.name", "mem0", JUDGE),
     ("judge.class", "mine:Judge", JUDGE),

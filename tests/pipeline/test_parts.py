@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from hypothesis import strategies as st
 from sample_records import record, verdict
 
 from memeval.errors import StorageError
+from memeval.granularity import Granularity
+from memeval.granularity import chunks as chunks_of
 from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
-from memeval.pipeline.memory import compression_points
+from memeval.pipeline.memory import compression_chunks, compression_points
 from memeval.pipeline.reader import final_answer
 from memeval.pipeline.window import Window
-from memeval.records import Label, Status
+from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
 from memeval.results.store import RowStore
 
@@ -84,8 +87,10 @@ def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
         ("never", 100, []),
         ("middle", 101, [50]),
         ("middle", 1, []),
-        ("rolling", 100, [40, 80]),
-        ("rolling", 39, []),
+        ("rolling", 100, [40, 80, 100]),
+        ("rolling", 80, [40, 80]),
+        ("rolling", 39, [39]),
+        ("rolling", 0, []),
         (40, 100, [40]),
         (100, 100, [100]),
         (101, 100, []),
@@ -93,6 +98,48 @@ def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
 )
 def test_compression_points(turn: int | str, chunks: int, points: list[int]) -> None:
     assert compression_points(turn, chunks) == points
+
+
+TALK = "ababbaab"
+"""Who speaks in each turn. Rounds: ab, ab, b, aab."""
+
+
+def case_of(speakers: str) -> EvalCase:
+    turns = tuple(
+        Turn(f"D1:{number}", speaker, f"words {number}", None)
+        for number, speaker in enumerate(speakers, start=1)
+    )
+    session = Session("s", datetime(2023, 5, 8), turns)
+    return EvalCase("case", speakers=("a", "b"), sessions=(session,), questions=())
+
+
+@pytest.mark.parametrize(
+    ("granularity", "unit", "turn", "points"),
+    [
+        ("turn", "pairs", 1, [2]),
+        ("turn", "pairs", 3, [5]),
+        ("turn", "pairs", "middle", [4]),
+        ("turn", "pairs", "rolling", [8]),
+        ("turn", "pairs", 5, []),
+        ("turn", "chunks", 5, [5]),
+        ("turn", "chunks", "middle", [4]),
+        ("round", "pairs", 3, [3]),
+        ("round", "chunks", 3, [3]),
+        ("session", "pairs", 1, [1]),
+        ("session", "pairs", "middle", [1]),
+        ("session", "chunks", "middle", []),
+    ],
+)
+def test_a_compression_counts_pairs_whatever_the_granularity(
+    granularity: str, unit: str, turn: int | str, points: list[int]
+) -> None:
+    case = case_of(TALK)
+    assert compression_chunks(turn, unit, case, chunks_of(case, Granularity(granularity))) == points
+
+
+def test_each_turn_is_a_pair_where_nobody_replies() -> None:
+    case = case_of("aaaa")
+    assert compression_chunks(3, "pairs", case, chunks_of(case, Granularity("turn"))) == [3]
 
 
 @pytest.mark.parametrize(

@@ -162,12 +162,14 @@ def build() -> Iterator[Builder]:
 
         def make(
             name: str,
+            given: Mapping[str, Any] | None = None,
             *,
             top_k: int = 3,
             case_id: str = "conv 26",
             model: LanguageModel | None = None,
             **settings: Any,
         ) -> Driver:
+            settings = {**(given or {}), **settings}
             reader = StubReader()
             parts = SystemContext(
                 reader=reader,

@@ -17,15 +17,21 @@ from memeval.datasets.locate import build as dataset_of
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.granularity import Granularity, chunks
-from memeval.llm.contract import Completion, Prompt
+from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import day_of, resolved
-from memeval.systems.cogcanvas.extraction import Extractor, Reply, batches, read_reply
-from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.extraction import (
+    ExtractionRules,
+    Extractor,
+    Reply,
+    batches,
+    read_reply,
+)
+from memeval.systems.cogcanvas.graph import Canvas, GraphRules
 from memeval.systems.cogcanvas.quotes import nearest, verbatim
 from memeval.systems.cogcanvas.retrieval import hybrid, shares
 from memeval.systems.cogcanvas.system import Settings
@@ -45,10 +51,20 @@ def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
     )
 
 
+def extractor_of(model: LanguageModel, **rules: Any) -> Extractor:
+    return Extractor(
+        model=model,
+        template=load_builtin("extract"),
+        glean_template=load_builtin("glean"),
+        seed=0,
+        rules=ExtractionRules(**rules),
+    )
+
+
 def extracted(
     units: Sequence[MemoryChunk], *, gleaning: bool = True, model: ScriptedModel | None = None
 ) -> tuple[list[Artifact], Extractor]:
-    extractor = Extractor(model or ScriptedModel(), load_builtin("extract"), 0, gleaning)
+    extractor = extractor_of(model or ScriptedModel(), gleaning=gleaning)
     return asyncio.run(extractor.extract(batches(units, 10, 1000))), extractor
 
 
@@ -78,6 +94,7 @@ def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
         "people": (),
         "unit": 0,
         "start": 0,
+        "batch": 0,
     }
     return Artifact(kind=kind, quote=quote, **(given | more))
 
@@ -262,42 +279,20 @@ def test_batches_are_asked_for_at_once_and_a_failure_is_the_ingests() -> None:
 
     slow = Slow()
     cut = batches(demo("turn")[0], 10, 1000)
-    asyncio.run(Extractor(slow, load_builtin("extract"), 0, True).extract(cut))
+    asyncio.run(extractor_of(slow).extract(cut))
     assert slow.peak == len(cut) > 5
     with pytest.raises(ModelError):
         extracted(conversation(), model=ScriptedModel(fails=True))
 
 
-# The graph
+# The chain of events (the published rules are in test_cogcanvas_published)
 
 
-def kinds(canvas: Canvas) -> set[tuple[int, int, str]]:
-    return set(canvas.graph.edges(data="kind"))
-
-
-def canvas_of(*artifacts: Artifact, threshold: float = 0.5) -> Canvas:
-    texts = [one.search_text for one in artifacts]
+def canvas_of(*artifacts: Artifact) -> Canvas:
+    """A graph of the chain of events alone: artifacts of one call have no other edges."""
+    texts = [one.content_quote for one in artifacts]
     vectors = asyncio.run(CharTfidfEmbedder(width=2048).embed(texts))
-    return Canvas(artifacts, vectors, threshold)
-
-
-def test_edges_by_type() -> None:
-    canvas = canvas_of(
-        artifact("the ferry to Harwich runs at noon", "key_fact"),
-        artifact("we take the ferry to Harwich at noon", "decision"),
-        artifact("I need to book the ferry to Harwich", "todo"),
-        artifact("the ferry to Harwich calms me", "insight"),
-        artifact("I have sea legs", "person_attribute"),
-        artifact("I went aboard in June", "event"),
-        artifact("a goat ate my hat", "event", speaker="Bob"),
-        threshold=0.4,
-    )
-    found = kinds(canvas)
-    assert {(1, 0, "causes"), (2, 1, "causes"), (3, 0, "causes"), (5, 4, "person")} <= found
-    assert (1, 0, "references") in found
-    assert not [
-        edge for edge in found if edge[0] == 6 or (edge[2] == "causes" and edge[0] in (0, 4, 5))
-    ]
+    return Canvas(artifacts, vectors, GraphRules(event_chain=True))
 
 
 def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
@@ -306,12 +301,8 @@ def test_events_hang_together_in_the_order_of_their_own_dates() -> None:
         artifact("Otto packed his trunk", people=("Otto",), dates=("7 May 2023",)),
         artifact("It rained", people=()),
         artifact("Otto came back", people=("Otto",), dates=("July 2023",)),
-        threshold=1.0,
     )
-    assert {edge for edge in kinds(canvas) if edge[2] == "temporal"} == {
-        (1, 0, "temporal"),
-        (0, 3, "temporal"),
-    }
+    assert set(canvas.graph.edges(data="rule")) == {(1, 0, "chain"), (0, 3, "chain")}
     assert day_of(("The week before 9 June 2023",), None) == datetime(2023, 6, 2).date()
 
 
@@ -320,7 +311,7 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
         artifact(name, people=("Otto",), dates=(f"{day} May 2023",))
         for day, name in enumerate(("aaa", "bbb", "ccc", "ddd"), 1)
     ]
-    canvas = canvas_of(*chain, threshold=1.0)
+    canvas = canvas_of(*chain)
     for seeds, hops, temporal, reached in (
         ([1, 0, 0, 0], 2, True, [1, 0.8, 0.64, 0]),
         ([0, 0.1, 0, 1], 3, True, [0.512, 0.64, 0.8, 1]),
@@ -336,7 +327,7 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
 
 
 def test_scores_are_mixed_in_shares_of_the_best() -> None:
-    mixed = hybrid(np.array([0.5, 0.25, -0.1]), np.array([0.0, 4.0, 2.0]))
+    mixed = hybrid(shares(np.array([0.5, 0.25, -0.1])), np.array([0.0, 4.0, 2.0]))
     assert mixed.tolist() == pytest.approx([0.7, 0.65, 0.15])
     assert shares(np.zeros(3)).tolist() == [0, 0, 0]
     assert shares(np.zeros(0)).tolist() == []
@@ -357,7 +348,8 @@ def test_an_artifact_is_shown_with_its_date_type_quote_and_what_its_content_adds
 
 def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None:
     units = conversation()
-    driver = build("cogcanvas", model=ExtractiveModel(), top_k=2)
+    settings = {"top_k": 2, "adaptive_k": False, "show_window": True}
+    driver = build("cogcanvas", settings, model=ExtractiveModel())
     driver.call("reset")
     for number, unit in enumerate(units, 1):
         driver.call("ingest", unit)
@@ -372,9 +364,13 @@ def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None
     ]
 
 
-def test_without_a_compression_there_is_no_window(build: Builder) -> None:
-    driver = build("cogcanvas", model=ExtractiveModel(), top_k=2)
-    driver.remember(conversation())
+@pytest.mark.parametrize(("show_window", "compress_after"), [(True, 99), (False, 3), (False, 9)])
+def test_without_a_compression_or_by_default_there_is_no_window(
+    build: Builder, show_window: bool, compress_after: int
+) -> None:
+    settings = {"top_k": 2, "adaptive_k": False, "show_window": show_window}
+    driver = build("cogcanvas", settings, model=ExtractiveModel())
+    driver.remember(conversation(), compress_after=compress_after)
     driver.ask(Query("puppy"))
     assert len(driver.reader.contexts[-1]) == 2
 
@@ -407,6 +403,8 @@ def test_a_loaded_canvas_answers_identically_and_asks_no_model(
         ({"graph_hops": 0}, "system.graph_hops must be positive"),
         ({"top_k": 0}, "system.top_k must be positive"),
         ({"reference_threshold": 0.0}, "system.reference_threshold must be above 0"),
+        ({"glean_overlap": 1.5}, "system.glean_overlap must be above 0 and at most 1"),
+        ({"todo_window": -1}, "system.todo_window must not be negative"),
         ({"rerank": "endpoint"}, "needs system.rerank_url"),
     ],
 )
@@ -415,7 +413,8 @@ def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], message: 
         Settings(**given)
 
 
-def test_the_wording_holds_no_example() -> None:
-    template = load_builtin("extract")
+@pytest.mark.parametrize("name", ["extract", "glean"])
+def test_the_templates_hold_no_example(name: str) -> None:
+    template = load_builtin(name)
     assert '"quote": "..."' in template.system, "few-shot examples of the original held test items"
     assert {kind for kind in KINDS if f"- {kind}:" in template.system} == set(KINDS)

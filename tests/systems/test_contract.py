@@ -33,6 +33,8 @@ SHOW_MORE = ["combined", "semantic_recall"]
 FORMS = ["combined", "working_memory"]
 """Systems that show a form, whose headings bear no date."""
 SHOWN_DATES = {format_time(date) for date in DATES}
+OWN_TOP_K = {name: {"top_k": None} for name in ALL if name.startswith("cogcanvas")}
+"""Systems with a `top_k` of their own, and the settings by which they take the cell's."""
 QUESTION = OracleQuery("Where does Bob's sister play the violin?", evidence=("D1:4",))
 OTHERS = [
     QUESTION,
@@ -117,7 +119,7 @@ def test_turn_ids_of_what_is_retrieved_are_true(
 @pytest.mark.parametrize("name", RANKS)
 @pytest.mark.parametrize("top_k", [1, 3, 5, 50])
 def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
-    driver = build(name, top_k=top_k)
+    driver = build(name, OWN_TOP_K.get(name), top_k=top_k)
     driver.remember(conversation())
     answer = driver.ask(QUESTION)
     assert answer.retrieved is not None
@@ -135,7 +137,7 @@ def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
 
 @pytest.mark.parametrize("name", RANKS)
 def test_a_larger_top_k_only_adds(build: Builder, name: str) -> None:
-    small, large = build(name, top_k=2), build(name, top_k=6)
+    small, large = (build(name, OWN_TOP_K.get(name), top_k=top_k) for top_k in (2, 6))
     for driver in (small, large):
         driver.remember(conversation())
     assert (small.ask(QUESTION).retrieved or ()) == (large.ask(QUESTION).retrieved or ())[:2]

@@ -70,18 +70,20 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 def extract(prompt: ExtractPrompt) -> str:
     """The artifacts of the chunks as a JSON list.
 
-    The first pass (nothing is known) takes the sentences whose words tell a type; the second one
-    all others that say anything. The content of a reply is the question that the turn before it
-    asks: without it, it often tells nothing.
+    The first pass (nothing is quoted yet) takes the sentences whose words tell a type; the second
+    one all others that say anything. The content of a reply is the question that the turn before
+    it asks: without it, it often tells nothing. At the second pass it is the sentence itself,
+    because contents that share most words count as one.
     """
     found = []
     asked = ""
+    is_second = bool(prompt.quotes)
 
     for number, chunk in enumerate(prompt.units, start=1):
         sentences = read_chunk(chunk)
-        for sentence, kind in _report(sentences, second=bool(prompt.known)):
-            if not any(sentence.text in quote for quote in prompt.known):
-                found.append(_item(sentence, kind, number, asked))
+        for sentence, kind in _report(sentences, second=is_second):
+            if not any(sentence.text in quote for quote in prompt.quotes):
+                found.append(_item(sentence, kind, number, "" if is_second else asked))
 
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
 

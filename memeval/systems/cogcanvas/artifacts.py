@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memeval.records import Retrieved, format_time
+from memeval.records import format_time
 from memeval.retrieval.bm25 import terms
 
 KINDS = (
@@ -57,6 +57,8 @@ class Artifact:
     """Position of its chunk in the conversation."""
     start: int
     """Where the quote starts in the chunk's content."""
+    batch: int
+    """Number of the extraction's call that read its chunk."""
 
     @cached_property
     def gist(self) -> str:
@@ -78,9 +80,23 @@ class Artifact:
         text = f"{stamp}{self.kind.replace('_', ' ')}{who}: {self.quote}"
         return f"{text} ({note})" if note else text
 
+    @property
+    def compact_text(self) -> str:
+        """As the published system shows it: `[E] **7 May 2023**: <content>`."""
+        initial = f"[{self.kind[0].upper()}]"
+        if not self.dates:
+            return f"{initial} {self.content}"
+
+        return f"{initial} **{'; '.join(self.dates)}**: {self.content}"
+
+    @property
+    def content_quote(self) -> str:
+        """What the published system embeds and indexes."""
+        return f"{self.content} {self.quote}"
+
     @cached_property
-    def search_text(self) -> str:
-        """What is embedded and indexed: the speaker, the quote, the gist and the dates.
+    def full_text(self) -> str:
+        """The speaker, the quote, the gist and the dates, one to a line.
 
         When it was said is left out, as for every system.
         """
@@ -92,15 +108,10 @@ class Artifact:
         return "\n".join(part for part in parts if part)
 
     @property
-    def unscored(self) -> Retrieved:
-        """As an entry of a ranking, without a score."""
-        return Retrieved(text=self.text, turn_ids=self.turn_ids, time=self.time)
-
-    @property
     def row(self) -> dict[str, Any]:
         """As a dump shows it: what a reader sees, and its fields as JSON."""
         own = _fields(self)
-        del own["unit"], own["start"]
+        del own["unit"], own["start"], own["batch"]
         return {"kind": own.pop("kind"), "text": self.text, **own}
 
 

@@ -5,10 +5,39 @@ No clock is read.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+import re
+from datetime import date, datetime, timedelta
 
 from memeval.llm.extractive.dates import day_text, moments
 from memeval.llm.extractive.events import approximate_day
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+"""Days that a point date counts for each, as the published system does."""
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)})"
+_RELATIVE = re.compile(
+    rf"\b(?:(?P<day>yesterday|today|tomorrow)|(?P<side>last|next) (?P<unit>week|month|year)|"
+    rf"last (?P<weekday>{_WEEKDAY})|(?P<count>\d+) (?P<units>day|week|month|year)s? ago)\b",
+    re.IGNORECASE,
+)
+"""The relative expressions for which the published system has a rule."""
+_EXPRESSION = re.compile(
+    rf"\bthe (?:{_WEEKDAY}|day|week|weekend|month) (?:before|after|of) \d{{1,2}} {_MONTH} \d{{4}}\b"
+    rf"|\b\d{{1,2}} {_MONTH} \d{{4}}\b"
+    rf"|\b{_MONTH} \d{{1,2}},? \d{{4}}\b"
+    rf"|\b{_MONTH} \d{{4}}\b"
+    r"|\b(?:a few|\d+|one|two|three|four|five|six|seven|eight|nine|ten) "
+    r"(?:day|week|month|year)s? ago\b"
+    rf"|\b(?:last|next) (?:week(?:end)?|month|year|night|summer|winter|spring|fall|{_WEEKDAY})\b"
+    r"|\b(?:yesterday|today|tomorrow)\b"
+    r"|\b(?:19|20)\d{2}\b",
+    re.IGNORECASE,
+)
+"""The longest form of each expression comes first."""
 
 
 def resolved(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
@@ -26,6 +55,42 @@ def _claimed(text: str) -> tuple[str, ...]:
         return (day_text(date.fromisoformat(text.strip())),)
     except ValueError:
         return (text.strip(),) if approximate_day(text) else ()
+
+
+def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
+    """The quote's relative when-expressions as single days, as the published system has them.
+
+    A month counts 30 days and a year 365. Expressions without a rule there give no date.
+    """
+    if said is None:
+        return ()
+
+    days = (_point(match, said.date()) for match in _RELATIVE.finditer(quote))
+    return tuple(dict.fromkeys(day_text(day) for day in days if day))
+
+
+def _point(match: re.Match[str], said: date) -> date | None:
+    """The day of an expression; None where it lies outside of the calendar."""
+    if match["weekday"]:
+        back = (said.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
+        offset = -(back or 7)
+    elif match["day"]:
+        offset = {"yesterday": -1, "today": 0, "tomorrow": 1}[match["day"].lower()]
+    elif match["side"]:
+        sign = -1 if match["side"].lower() == "last" else 1
+        offset = sign * DAYS[match["unit"].lower()]
+    else:
+        offset = -int(match["count"][:6]) * DAYS[match["units"].lower()]
+
+    try:
+        return said + timedelta(days=offset)
+    except OverflowError:
+        return None
+
+
+def time_expressions(text: str) -> list[tuple[int, str]]:
+    """Every expression of time in a text, the longest at each place, with where it starts."""
+    return [(match.start(), match.group()) for match in _EXPRESSION.finditer(text)]
 
 
 def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:

@@ -20,9 +20,13 @@ from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
-from memeval.systems.cogcanvas.dates import resolved
-from memeval.systems.cogcanvas.quotes import Found, nearest, verbatim
+from memeval.systems.cogcanvas.dates import point_dates, resolved, time_expressions
+from memeval.systems.cogcanvas.quotes import Found, lines, nearest, verbatim
 
+EARLIER_CHARACTERS = 100
+"""Characters of an earlier artifact that the model is shown."""
+AROUND = 100
+"""Characters on both sides of an expression of time that its event keeps."""
 _BETWEEN = re.compile(r"[, \t\r\n]*")
 
 Batch = Sequence[tuple[int, MemoryChunk]]
@@ -83,18 +87,50 @@ def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -
 
 
 @dataclass
+class Reading:
+    """One reading of a batch."""
+
+    number: int
+    """The batch's number, from 0."""
+    first: Sequence[Artifact] = ()
+    """What the first reading found, at a second one."""
+    earlier: Sequence[str] = ()
+    """What earlier batches gave, as the model is shown it."""
+    found: list[Artifact] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRules:
+    """How conversations are read."""
+
+    gleaning: bool = True
+    """Whether each batch is read a second time, for what the first reading missed."""
+    glean_overlap: float = 0.8
+    """Share of common words from which on, not included, what the second reading says is dropped.
+    """
+    earlier: int = 0
+    """Latest artifacts of earlier batches that a first reading is shown."""
+    dates: str = "span"
+    """`span`, or `point`: every relative expression is one day."""
+    temporal_fallback: bool = False
+    """Whether expressions of time that no artifact quotes become events."""
+
+
+@dataclass
 class Extractor:
     """Asks a model for the artifacts of a conversation."""
 
     model: LanguageModel
     template: PromptTemplate
+    """Of the first reading."""
+    glean_template: PromptTemplate
+    """Of the second one."""
     seed: int
-    gleaning: bool
-    """Whether each batch is read a second time, for what the first reading missed."""
+    rules: ExtractionRules = ExtractionRules()
     counts: Counter[str] = field(default_factory=Counter)
     """What happened: `calls`, replies that could not be read (`unreadable`) or broke off (`cut`),
-    and artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, or
-    that were there already (`repeated`).
+    and artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, that
+    were of an `unknown_type`, or that were there already (`repeated`).
     """
     lost: set[int] = field(default_factory=set)
     """Positions of the chunks for which no reply was of use."""
@@ -102,45 +138,71 @@ class Extractor:
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
         """The artifacts of all batches in the order in which they were said.
 
-        All batches are asked for at once. Raises `ModelError`.
+        All batches are asked for at once, unless each is shown what the earlier ones gave. Raises
+        `ModelError`.
         """
+        if self.rules.earlier:
+            artifacts = await self._one_by_one(cut)
+        else:
+            artifacts = await self._at_once(cut)
+
+        if self.rules.temporal_fallback:
+            artifacts += self._fallback(cut, artifacts)
+
+        return sorted(artifacts, key=lambda artifact: (artifact.unit, artifact.start))
+
+    async def _one_by_one(self, cut: Sequence[Batch]) -> list[Artifact]:
+        artifacts: list[Artifact] = []
+        for number, batch in enumerate(cut):
+            latest = artifacts[-self.rules.earlier :]
+            earlier = [
+                f"({artifact.kind}) {artifact.content[:EARLIER_CHARACTERS]}" for artifact in latest
+            ]
+            artifacts += await self._batch(number, batch, earlier)
+
+        return artifacts
+
+    async def _at_once(self, cut: Sequence[Batch]) -> list[Artifact]:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._batch(batch)) for batch in cut]
+                tasks = [
+                    group.create_task(self._batch(number, batch, ()))
+                    for number, batch in enumerate(cut)
+                ]
         except ExceptionGroup as errors:
             # The first failure cancels the other calls, and is the failure of the ingest.
             raise errors.exceptions[0] from errors
 
-        artifacts = [artifact for task in tasks for artifact in task.result()]
-        return sorted(artifacts, key=lambda artifact: (artifact.unit, artifact.start))
+        return [artifact for task in tasks for artifact in task.result()]
 
-    async def _batch(self, batch: Batch) -> list[Artifact]:
-        found: list[Artifact] = []
-        await self._read(batch, found)
+    async def _batch(self, number: int, batch: Batch, earlier: Sequence[str]) -> list[Artifact]:
+        first = Reading(number=number, earlier=earlier)
+        await self._read(batch, first)
 
         # Where nothing was found, the second prompt would be the first one again.
-        if self.gleaning and found:
-            await self._read(batch, found)
+        if not self.rules.gleaning or not first.found:
+            return first.found
 
-        return found
+        second = Reading(number=number, first=first.found)
+        await self._read(batch, second)
+        return first.found + second.found
 
-    async def _read(self, batch: Batch, found: list[Artifact], part: str | None = None) -> None:
-        """One pass over a batch; over a `part` of its only chunk, where one is given.
+    async def _read(self, batch: Batch, reading: Reading, part: str | None = None) -> None:
+        """One request of a reading; over a `part` of its only chunk, where one is given.
 
         Where the reply breaks off, the model is asked again for the chunks from the last one that
         it reached, else for each half.
         """
         here = {number for number, _ in batch}
-        known = tuple(artifact.quote for artifact in found if artifact.unit in here)
         texts = tuple(chunk.text for _, chunk in batch) if part is None else (part,)
         asked = await ask(
             self.model,
-            ExtractPrompt(texts, known, self.template.system, self.template.user),
+            self._prompt(batch, texts, reading),
             seed=self.seed,
-            read=lambda completion: self._kept(completion, batch, found),
+            read=lambda completion: self._kept(completion, batch, reading),
         )
         reply = asked.value
-        if reply is None and asked.cut and await self._read_halves(batch, texts, found):
+        if reply is None and asked.cut and await self._read_halves(batch, texts, reading):
             return
 
         if reply is None:
@@ -161,12 +223,12 @@ class Extractor:
             if asked.cut:
                 current_ledger().drop_cut(Role.INGEST)
 
-            await self._read(batch[last - 1 :], found)
-        elif not (asked.cut and await self._read_halves(batch, texts, found)):
+            await self._read(batch[last - 1 :], reading)
+        elif not (asked.cut and await self._read_halves(batch, texts, reading)):
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
-    async def _read_halves(self, batch: Batch, texts: Sequence[str], found: list[Artifact]) -> bool:
-        """A pass over each half of a batch, or of its only text; False where there are no halves.
+    async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: Reading) -> bool:
+        """A request for each half of a batch, or of its only text; False where there are no halves.
 
         The request for the whole was cut: it is not counted as such any more.
         """
@@ -182,45 +244,138 @@ class Extractor:
 
         current_ledger().drop_cut(Role.INGEST)
         for half, part in passes:
-            await self._read(half, found, part)
+            await self._read(half, reading, part)
 
         return True
 
-    def _kept(self, completion: Completion, batch: Batch, found: list[Artifact]) -> Reply | None:
+    def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: Reading) -> ExtractPrompt:
+        here = {number for number, _ in batch}
+        found = (*reading.first, *reading.found)
+        noted = [artifact for artifact in found if artifact.unit in here]
+        template = self.glean_template if reading.first else self.template
+        return ExtractPrompt(
+            units=texts,
+            known=(*reading.earlier, *(artifact.content for artifact in noted)),
+            system_text=template.system,
+            user_template=template.user,
+            quotes=tuple(artifact.quote for artifact in noted) if reading.first else (),
+        )
+
+    def _kept(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
         """The reply, after what it says was kept.
 
         None where there is no list, or where a first reading names nothing that was said.
         """
         self.counts["calls"] += 1
-        reply, first, before = read_reply(completion.text), not found, self.counts["dropped"]
+        reply = read_reply(completion.text)
+        is_beginning = not reading.first and not reading.found
+        before = self.counts["dropped"]
         if reply is None:
             return None
 
         for item in reply.items:
-            self._keep(item, batch, found)
+            self._keep(item, batch, reading)
 
         all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
-        return None if first and all_dropped else reply
+        return None if is_beginning and all_dropped else reply
 
-    def _keep(self, item: Any, batch: Batch, found: list[Artifact]) -> None:
+    def _keep(self, item: Any, batch: Batch, reading: Reading) -> None:
         """Adds what an item of a reply says, if its quote can be found."""
         located = self._locate(item, batch) if isinstance(item, Mapping) else None
         if located is None:
             self.counts["dropped"] += 1
             return
 
-        number, chunk, quote = located
-        is_repeated = any(
-            other.unit == number
-            and quote.quote in other.quote
-            and other.turn_ids == quote.line.turn_ids
-            for other in found
-        )
-        if is_repeated:
-            self.counts["repeated"] += 1
+        kind = _kind(item)
+        if kind is None:
+            self.counts["unknown_type"] += 1
             return
 
-        found.append(_artifact(item, number, chunk, quote))
+        number, chunk, quote = located
+        artifact = Artifact(
+            kind=kind,
+            content=_text(item.get("content")) or quote.quote,
+            quote=quote.quote,
+            speaker=quote.line.speaker,
+            turn_ids=quote.line.turn_ids,
+            time=chunk.time,
+            dates=self._dates(quote.quote, chunk, _text(item.get("date"))),
+            people=_people(item, quote.line.speaker),
+            unit=number,
+            start=quote.start,
+            batch=reading.number,
+        )
+        if self._is_repeated(artifact, reading):
+            self.counts["repeated"] += 1
+        else:
+            reading.found.append(artifact)
+
+    def _is_repeated(self, artifact: Artifact, reading: Reading) -> bool:
+        """Whether a reading said it before, or a second one says what the first one did.
+
+        A request after a reply that broke off may say the end of that reply again.
+        """
+        is_quoted = any(
+            other.unit == artifact.unit
+            and artifact.quote in other.quote
+            and other.turn_ids == artifact.turn_ids
+            for other in reading.found
+        )
+        return is_quoted or any(
+            shared_words(artifact.content, other.content) > self.rules.glean_overlap
+            for other in reading.first
+        )
+
+    def _dates(self, quote: str, chunk: MemoryChunk, claimed: str) -> tuple[str, ...]:
+        if self.rules.dates == "point":
+            return point_dates(quote, chunk.time)
+
+        return resolved(quote, chunk.time, claimed)
+
+    def _fallback(self, cut: Sequence[Batch], artifacts: Sequence[Artifact]) -> list[Artifact]:
+        """An event for each expression of time that no artifact of its turn quotes.
+
+        Dates that memeval puts before a chunk are no part of its content, so that none of them
+        becomes an event.
+        """
+        found = []
+        for batch_number, batch in enumerate(cut):
+            for number, chunk in batch:
+                quoted = [artifact for artifact in artifacts if artifact.unit == number]
+                found += self._events(batch_number, number, chunk, quoted)
+
+        return found
+
+    def _events(
+        self, batch: int, number: int, chunk: MemoryChunk, quoted: Sequence[Artifact]
+    ) -> list[Artifact]:
+        events = []
+        for line in lines(chunk):
+            for start, expression in time_expressions(line.text):
+                place = line.start + start
+                if _is_quoted(place, quoted):
+                    continue
+
+                dates = self._dates(expression, chunk, "")
+                around = line.text[max(0, start - AROUND) : start + len(expression) + AROUND]
+                told = dates[0] if dates else expression
+                events.append(
+                    Artifact(
+                        kind="event",
+                        content=f"TIME: {told} (originally: {expression}) - {around}",
+                        quote=expression,
+                        speaker=line.speaker,
+                        turn_ids=line.turn_ids,
+                        time=chunk.time,
+                        dates=dates,
+                        people=(),
+                        unit=number,
+                        start=place,
+                        batch=batch,
+                    )
+                )
+
+        return events
 
     def _locate(
         self, item: Mapping[str, Any], batch: Batch
@@ -248,22 +403,30 @@ class Extractor:
         return None
 
 
-def _artifact(item: Mapping[str, Any], number: int, chunk: MemoryChunk, found: Found) -> Artifact:
-    kind = _text(item.get("type")).lower().replace(" ", "_")
+def _is_quoted(place: int, artifacts: Sequence[Artifact]) -> bool:
+    """Whether a place in a chunk's content lies in the quote of one of its artifacts."""
+    return any(
+        artifact.start <= place < artifact.start + len(artifact.quote) for artifact in artifacts
+    )
+
+
+def shared_words(content: str, other: str) -> float:
+    """Common words of two contents, over the words of the one that has fewer; 0 without words."""
+    words, others = set(content.lower().split()), set(other.lower().split())
+    fewer = min(len(words), len(others))
+    return len(words & others) / fewer if fewer else 0.0
+
+
+def _kind(item: Mapping[str, Any]) -> str | None:
+    """The type of an item: a key fact where it names none, None where nobody knows the type."""
+    kind = _text(item.get("type")).lower().replace(" ", "_") or "key_fact"
+    return kind if kind in KINDS else None
+
+
+def _people(item: Mapping[str, Any], speaker: str) -> tuple[str, ...]:
     people = item.get("people")
     names = dict.fromkeys(_text(name) for name in people) if isinstance(people, list) else {}
-    return Artifact(
-        kind=kind if kind in KINDS else "key_fact",
-        content=_text(item.get("content")) or found.quote,
-        quote=found.quote,
-        speaker=found.line.speaker,
-        turn_ids=found.line.turn_ids,
-        time=chunk.time,
-        dates=resolved(found.quote, chunk.time, _text(item.get("date"))),
-        people=tuple(name for name in names if name and name != found.line.speaker),
-        unit=number,
-        start=found.start,
-    )
+    return tuple(name for name in names if name and name != speaker)
 
 
 def _text(value: Any) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 from memeval.embedding.contract import Embedder
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
-from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.retrieval import hybrid, shares
+from memeval.systems.cogcanvas.graph import Canvas, GraphRules
+from memeval.systems.cogcanvas.retrieval import hybrid, plain_words, shares
 
 if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
@@ -39,34 +39,54 @@ class CanvasIndex:
     @classmethod
     def over(
         cls,
+        *,
         artifacts: Sequence[Artifact],
+        texts: Sequence[str],
         counts: Mapping[str, int],
         vectors: Vectors,
         embedder: Embedder,
-        reference_threshold: float,
+        rules: GraphRules,
     ) -> CanvasIndex:
-        """Makes everything that answers need of artifacts and their vectors; takes a while."""
+        """Makes everything that answers need of artifacts, their search texts and their vectors;
+        takes a while.
+        """
         return cls(
             artifacts=artifacts,
             counts=counts,
             vectors=vectors,
             embedder=embedder,
-            keywords=Bm25Index([artifact.search_text for artifact in artifacts]),
-            canvas=Canvas(artifacts, vectors, reference_threshold),
+            keywords=Bm25Index([plain_words(text) for text in texts], tokens="space"),
+            canvas=Canvas(artifacts, vectors, rules),
         )
 
-    async def scores(self, text: str, *, words: bool) -> Scores:
-        """The score of each artifact for a query: by vectors, or by vectors and words."""
+    async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
+        """The score of each artifact for a query: by vectors, or by vectors and words.
+
+        `normalised` takes the cosines in shares of the best one.
+        """
         (vector,) = await self.embedder.embed([text])
         dense = (self.vectors @ vector).astype(np.float64)
-        return hybrid(dense, self.keywords.scores(text)) if words else shares(dense)
+        if normalised:
+            dense = shares(dense)
 
-    def with_neighbours(self, scores: Scores, seeds: int, hops: int, *, temporal: bool) -> Scores:
-        """The scores, those of artifacts near the best `seeds` raised by what reaches them."""
-        best = np.argsort(-scores, kind="stable")[:seeds]
-        seeded = np.zeros_like(scores)
-        seeded[best] = scores[best]
-        return np.maximum(scores, self.canvas.expand(seeded, hops, temporal=temporal))
+        return hybrid(dense, self.keywords.scores(plain_words(text))) if words else dense
+
+    def with_neighbours(
+        self, candidates: Mapping[int, float], hops: int, *, temporal: bool, as_published: bool
+    ) -> dict[int, float]:
+        """The candidates and all that they reach, with scores; candidates keep at least theirs.
+
+        `as_published` searches in the published order, in which the first path counts.
+        """
+        if as_published:
+            return self.canvas.expand_as_published(
+                list(candidates.items()), hops, temporal=temporal
+            )
+
+        seeded = np.zeros(len(self.artifacts))
+        seeded[list(candidates)] = list(candidates.values())
+        reached = self.canvas.expand(seeded, hops, temporal=temporal)
+        return {int(position): float(reached[position]) for position in np.flatnonzero(reached)}
 
     def save(self, folder: Path) -> None:
         """Writes artifacts, counts and vectors into `folder`."""

@@ -1,7 +1,11 @@
-"""Scores of all artifacts for a query: by vectors alone, or by vectors and words."""
+"""Scores of all artifacts for a query: by vectors alone, or by vectors and words; how many
+artifacts a query gets, and how many of them the context has room for.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +17,25 @@ if TYPE_CHECKING:
 
 DENSE_SHARE = 0.7
 """The rest is BM25's."""
+TIME_TOP_K = 12
+"""Artifacts at least for a question about time."""
+REASON_TOP_K = 15
+"""Artifacts at least for a question about reasons or order."""
+HEAD_TOKENS = 5
+ITEM_TOKENS = 10
+CHARACTERS_PER_TOKEN = 4
+"""How the published system estimates the tokens of its context."""
+_TIME_WORDS = re.compile(
+    r"\b(?:when|date|day|week|month|year|time|ago|since|recently|last|next)\b", re.IGNORECASE
+)
+_REASON_WORDS = re.compile(
+    r"\b(?:why|because|reason|cause[ds]?|after|before|led|result(?:ed)?|how come)\b", re.IGNORECASE
+)
 
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:
-    """0.7 * dense + 0.3 * BM25, each in shares of its best score for this query."""
-    return DENSE_SHARE * shares(dense) + (1 - DENSE_SHARE) * shares(keyword)
+    """0.7 * dense + 0.3 * BM25, which is in shares of its best score for this query."""
+    return DENSE_SHARE * dense + (1 - DENSE_SHARE) * shares(keyword)
 
 
 def shares(scores: Scores) -> Scores:
@@ -25,3 +43,36 @@ def shares(scores: Scores) -> Scores:
     positive = np.maximum(scores, 0.0)
     best = positive.max(initial=0.0)
     return positive / best if best > 0 else positive
+
+
+def plain_words(text: str) -> str:
+    """A text as BM25 reads it: lower case, without punctuation, single spaces."""
+    return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
+
+
+def adapted_top_k(question: str, top_k: int) -> int:
+    """`top_k`, raised for a question about time, and more for one about reasons or order."""
+    if _REASON_WORDS.search(question):
+        return max(top_k, REASON_TOP_K)
+
+    if _TIME_WORDS.search(question):
+        return max(top_k, TIME_TOP_K)
+
+    return top_k
+
+
+def within_budget(texts: Iterable[str], budget: int) -> int:
+    """How many of the texts have room, up to the first that has none.
+
+    Each costs a quarter of its characters and 10 tokens; the context itself costs 5.
+    """
+    cost = HEAD_TOKENS
+    count = 0
+    for text in texts:
+        cost += len(text) // CHARACTERS_PER_TOKEN + ITEM_TOKENS
+        if cost > budget:
+            break
+
+        count += 1
+
+    return count
