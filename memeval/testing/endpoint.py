@@ -1,10 +1,13 @@
-"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults, for tests and benchmarks of one's own.
+"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults.
+
+For tests and benchmarks of one's own:
 
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         subprocess.run([..., f"llm.base_url={endpoint.base_url}"])
     assert endpoint.count("/chat/completions") == 60
 
-`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own, prints its address, and its counts at `/stats`.
+`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own and prints
+its address; its counts are at `/stats`. With `-- COMMAND ...` it serves while that command runs.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import random
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.testing.http import LoopbackServer, Request, reply_head, send
+from memeval.testing.replies import scripted_reply
 
 PASSING = (
     "rate_limit",
@@ -48,7 +52,10 @@ VECTOR_FAULTS = (
     "same_index",
     "no_numbers",
 )
-"""Kinds of fault that only requests of embeddings meet; they may be gone when the request is tried again."""
+"""Kinds of fault that only requests of embeddings meet.
+
+They may be gone when the request is tried again.
+"""
 REFUSALS = {
     "server_error": (503, {"message": "server_error", "type": "server_error"}),
     "bad_request": (400, {"message": "bad_request", "type": "bad_request"}),
@@ -72,7 +79,10 @@ DRIP_S = 0.05
 
 @dataclass(frozen=True)
 class Faults:
-    """Which share of requests meets which fault. The draw depends on the seed, the request's body and how often it came, not on timing."""
+    """Which share of requests meets which fault.
+
+    The draw depends on the seed, the request's body and how often it came, not on timing.
+    """
 
     shares: Mapping[str, float] = field(default_factory=dict)
     """Share in [0, 1] by kind, see `PASSING`, `LASTING` and `VECTOR_FAULTS`."""
@@ -84,12 +94,16 @@ class Faults:
     lasting: tuple[str, ...] = LASTING
     """Kinds that meet every coming of a request alike."""
     outage: tuple[int, int] | None = None
-    """Of all requests, in order of arrival, from which on and up to which (not included) none is answered, but for a 503."""
+    """Of all requests, in order of arrival: those from the first number on, up to the second (not
+    included), get a 503.
+    """
 
     def draw(
         self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False
     ) -> str | None:
-        """The fault that the `attempt`-th coming of `body` meets, as the `number`-th request of all, counted from 0."""
+        """The fault that the `attempt`-th coming of `body` meets, as the `number`-th request of
+        all, counted from 0.
+        """
         if self.outage and self.outage[0] <= number < self.outage[1]:
             return "server_error"
         passing = tuple(
@@ -107,16 +121,6 @@ class Faults:
             if point < 0:
                 return kind
         return None
-
-
-def scripted_reply(body: Mapping[str, Any]) -> str:
-    """The default reply: a verdict to a judge's prompt (about half of them CORRECT), else words drawn from the prompt, both by its hash."""
-    text = "\n".join(str(message.get("content", "")) for message in body.get("messages", ()))
-    draw = random.Random(hashlib.sha256(text.encode()).digest())
-    if "CORRECT" in text and "WRONG" in text:
-        return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
-    words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
-    return " ".join(draw.choice(words) for _ in range(3))
 
 
 class ScriptedEndpoint(LoopbackServer):
@@ -315,22 +319,41 @@ def scripted_vector(text: str, width: int) -> list[float]:
     return vector if any(vector) else [1.0, *vector[1:]]
 
 
-def main() -> None:
-    """Serves until standard input ends; prints the address first."""
+def main() -> int:
+    """Serves while a command runs, or until standard input ends; returns the exit status."""
     import argparse
     import sys
 
     parser = argparse.ArgumentParser(
-        description="a scripted OpenAI-compatible endpoint on loopback"
+        prog="python -m memeval.testing.endpoint",
+        description="a scripted OpenAI-compatible endpoint on loopback",
+        epilog="with a command, OPENAI_BASE_URL and OPENAI_API_KEY are set for it",
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds a call takes")
-    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and what is run against it")
     arguments = parser.parse_args()
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+
     with ScriptedEndpoint(latency_s=arguments.latency, port=arguments.port) as endpoint:
+        if command:
+            return _run(command, endpoint.base_url)
+
         sys.stdout.write(endpoint.base_url + "\n")
         sys.stdout.flush()
         sys.stdin.read()
 
+    return 0
+
+
+def _run(command: list[str], base_url: str) -> int:
+    """Runs a command against an endpoint; returns its exit status."""
+    import subprocess
+
+    # The key of the user's own provider is never sent to the scripted endpoint, nor needed.
+    env = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "scripted"}
+    return subprocess.run(command, env=env, check=False).returncode
+
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
