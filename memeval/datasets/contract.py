@@ -14,7 +14,7 @@ from memeval.metrics.answer import answer_metrics
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 
-FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
+FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "round", "chunk")

@@ -342,7 +342,7 @@ def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> No
                 f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
                 "not one",
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
-                "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
+                "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
             )
 
         if config.prompt.file:

@@ -59,6 +59,7 @@ class MemoryAgentBench(Dataset):
         "memory_agent_bench",
         "keyword",
         "exact_match",
+        "contains",
         "token_f1",
         "llm",
         "mem0",
