@@ -251,6 +251,8 @@ def tags(cell: Cell) -> dict[str, str]:
         found["partial"] = "true"
     if cell.config.llm.name == "mock":
         found["mock"] = "true"
+    if cell.source.ranks_part:
+        found["ranks_part"] = "true"
     if cell.loaded.excerpt:
         found["data_excerpt"] = "true"
     if cell.loaded.derived:

@@ -92,6 +92,7 @@ def flags(summary: RunSummary) -> list[str]:
         "data_derived": ("true", "derived data"),
         "data_excerpt": ("true", "excerpt"),
         "partial": ("true", "partial"),
+        "ranks_part": ("true", "ranks part"),
         "mock": ("true", "mock"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
