@@ -254,6 +254,16 @@ class Dataset(ABC):
             "it is neither generated nor derived"
         )
 
+    def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
+        """Writes the data set's file from published files or folders of other forms.
+
+        Returns what is worth knowing of it, one line each. The default raises `UserError`.
+        """
+        raise UserError(
+            f"data set '{self.info.name}' can't be made from other files",
+            f"write it as it is:  python -m memeval data make {self.info.name} FILE",
+        )
+
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Metrics of the data set's own protocol over the records of a repeat, by stable names."""
         return {}
