@@ -125,8 +125,8 @@ class Look:
         identity = summary.identity
         if not identity:
             self.unchecked.append(
-                f"{RUN_FILE} is of version 0.1, and holds neither digests of rows nor keys: the same "
-                "command adds them"
+                f"{RUN_FILE} is of version 0.1, and holds neither digests of rows nor keys: the "
+                "same command adds them"
             )
             return []
 
@@ -188,7 +188,8 @@ class Look:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {counted('record', unlike)} unlike the rows: {named(unlike)}"
+                        f"{RECORDS_FILE}: {counted('record', unlike)} unlike the rows: "
+                        f"{named(unlike)}"
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
