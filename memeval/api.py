@@ -34,7 +34,7 @@ from memeval.results import (
     read_records,
     texts_file,
 )
-from memeval.results.files import dump_file
+from memeval.results.files import dump_file, memory_folders
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,10 +157,11 @@ class Run:
         rows = []
         for number, keys in enumerate(self.summary.identity.get("keys", ())):
             for case_id in dict.fromkeys(record.case_id for record in self._records):
-                path = dump_file(prepared_dir() / keys["prepare"] / digest_name(case_id))
-                rows += [
-                    {"case_id": case_id, "repeat": number, **item} for item in _json_lines(path)
-                ]
+                for folder in memory_folders(prepared_dir(), keys["prepare"])[:1]:
+                    rows += [
+                        {"case_id": case_id, "repeat": number, **item}
+                        for item in _json_lines(dump_file(folder / digest_name(case_id)))
+                    ]
 
         return pd.DataFrame(rows)
 

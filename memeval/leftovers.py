@@ -56,7 +56,7 @@ def sweep_temporary() -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what dead processes left in the folders of `folder`.
+    """Removes what dead processes left in the folders of `folder`, and in the folders of these.
 
     Once a process, as all of them are read.
     """
@@ -64,7 +64,7 @@ def sweep(folder: Path) -> None:
         return
 
     _CHECKED.add(folder)
-    for path in folder.glob(f"*/.*{SUFFIX}"):
+    for path in [*folder.glob(f"*/.*{SUFFIX}"), *folder.glob(f"*/*/.*{SUFFIX}")]:
         parts = path.name.removesuffix(SUFFIX).split(".")
         names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
         if is_left(names[0] if names else "", path):

@@ -20,7 +20,7 @@ from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.letters import read_letters
 from memeval.metrics.mem0 import bleu1, mem0_f1
 from memeval.metrics.refusal import is_refusal
-from memeval.metrics.tokens import exact_match, token_f1
+from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms
@@ -64,6 +64,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "token_f1": lambda text: token_f1(text, "a dog, a cat"),
     "locomo_f1 by parts": lambda text: locomo_f1(text, "a dog, a cat", 1),
     "exact_match": lambda text: exact_match(text, "a dog"),
+    "contains": lambda text: (contains(text, "a dog"), contains("a dog", text)),
     "mem0_f1": lambda text: mem0_f1(text, "a dog"),
     "bleu1": lambda text: bleu1(text, "a dog"),
     "keyword_overlap": lambda text: keyword_overlap(text, "a dog"),

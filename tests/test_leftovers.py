@@ -76,7 +76,7 @@ def test_temporary_folders_tell_their_owner(
 
 
 def test_a_run_cleans_up_after_killed_ones(tmp_path: Path, dead: str) -> None:
-    left = made(tmp_path / "data" / "prepared" / "key" / f".case.{dead}.7.tmp")
+    left = made(tmp_path / "data" / "prepared" / "demo" / "bm25-key" / f".case.{dead}.7.tmp")
     words = ["dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none"]
     environ = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}
     done = run_command_line(words, env=environ)

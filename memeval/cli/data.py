@@ -1,4 +1,7 @@
-"""`python -m memeval data list | fetch NAME | verify NAME | stats NAME | make NAME FILE`."""
+"""`python -m memeval data list | fetch NAME | verify NAME | stats NAME | make NAME FILE`.
+
+`make` also takes settings, and the published files or folders that a data set is made from.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,11 @@ def parser() -> Parser:
             "compare the local file with the registered one, and list every repaired record",
         ),
         ("stats", "show cases, sessions, turns, tokens and questions by category as a table"),
-        ("make", "write a generated or derived data set to a file: synthetic, locomo_mc10"),
+        (
+            "make",
+            "write a data set to a file: generated or derived (synthetic, locomo_mc10), or from "
+            "published files (incidents, memory_agent_bench)",
+        ),
     ):
         own = actions.add_parser(action, help=what)
         own.add_argument("name")
@@ -109,7 +116,8 @@ def parser() -> Parser:
             )
 
         if action in ("stats", "make"):
-            own.add_argument("settings", nargs="*", metavar="dataset.field=value")
+            metavar = "dataset.field=value" if action == "stats" else "dataset.field=value | FROM"
+            own.add_argument("settings", nargs="*", metavar=metavar)
 
     return whole
 

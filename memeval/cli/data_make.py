@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
@@ -13,27 +15,29 @@ from memeval.errors import UserError
 
 
 def make(name: str, path: Path, words: Sequence[str]) -> int:
-    """Writes the data set record by record; the file appears under its name once it is whole."""
-    dataset = chosen_dataset(name, words)
+    """Writes the data set; the file appears under its name once it is whole.
+
+    `words` are settings, `dataset.field=value`, and the files or folders that it is made from.
+    """
+    sources = [Path(word) for word in words if "=" not in word]
+    dataset = chosen_dataset(name, [word for word in words if "=" in word])
+    if sources:
+        return _make_from(dataset, path, sources)
+
+    if type(dataset).write_from is not Dataset.write_from:
+        raise UserError(
+            f"data set '{name}' is made from published files or folders: name one or more",
+            f"as:  python -m memeval data make {name} {path} FROM…",
+        )
+
     if type(dataset).write is Dataset.write:
         raise UserError(
             f"data set '{name}' can't be written as a file: it is neither generated nor derived",
             f"these can:  {', '.join(writable())}",
         )
 
-    if path.exists():
-        raise UserError(f"{path} already exists.", "move it away, or name another file")
-
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            cases, questions = dataset.write(file)
-
-        temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _whole_file(path) as file:
+        cases, questions = dataset.write(file)
 
     print(f"{path}: {cases:,} cases, {questions:,} questions, {path.stat().st_size:,} bytes")
     for note in dataset.notes():
@@ -42,3 +46,36 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     print(f"run it:  python -m memeval dataset={name} dataset.path={path}")
 
     return 0
+
+
+def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
+    """Writes the data set's file from published files or folders."""
+    with _whole_file(path) as file:
+        notes = dataset.write_from(file, sources)
+
+    print(f"{path}: {path.stat().st_size:,} bytes")
+    for note in notes:
+        print(f"  {note}")
+
+    return 0
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[str]]:
+    """A file to write, which appears under its name once it is whole.
+
+    Raises `UserError` where one is there already, or it can't be written.
+    """
+    if path.exists():
+        raise UserError(f"{path} already exists.", "move it away, or name another file")
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
+
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from memeval.metrics.answer import answer_metrics
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 
-FREE_TEXT_JUDGES = ("keyword", "exact_match", "token_f1", "llm", "mem0")
+FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "round", "chunk")
@@ -263,6 +263,16 @@ class Dataset(ABC):
         raise UserError(
             f"data set '{self.info.name}' can't be written as a file: "
             "it is neither generated nor derived"
+        )
+
+    def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
+        """Writes the data set's file from published files or folders of other forms.
+
+        Returns what is worth knowing of it, one line each. The default raises `UserError`.
+        """
+        raise UserError(
+            f"data set '{self.info.name}' can't be made from other files",
+            f"write it as it is:  python -m memeval data make {self.info.name} FILE",
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
-from memeval.metrics.tokens import exact_match, token_f1
+from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.records import EvalQuestion
 
 Metric = Callable[[str, str], float]
@@ -19,6 +19,7 @@ METRICS: dict[str, Metric] = {
     "keyword_overlap": keyword_overlap,
     "keyword_pass": lambda answer, gold: float(keyword_pass(answer, gold)),
     "exact_match": exact_match,
+    "contains": contains,
 }
 
 

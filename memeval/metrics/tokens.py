@@ -13,6 +13,10 @@ from memeval.metrics.porter import stem
 
 ARTICLES = re.compile(r"\b(a|an|the|and)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
+SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+"""A character of a word, but for Japanese, Chinese and Korean: they are written without spaces
+between words, or with endings joined to them.
+"""
 
 
 def normalise(text: str) -> str:
@@ -57,3 +61,35 @@ def exact_match(prediction: str, gold: str) -> float:
         return float(prediction.strip().lower() == gold.strip().lower())
 
     return float(predicted == expected)
+
+
+def contains(prediction: str, gold: str) -> float:
+    """1.0 where the gold occurs in the prediction, both after `normalise`, as whole words.
+
+    `art` is not in `party`. Beside characters of scripts without spaces any place counts. Where
+    nothing is left of the gold, it must occur as it is, but for case.
+    """
+    predicted, expected = normalise(prediction), normalise(gold)
+    if not expected:
+        return float(_occurs_bare(prediction, gold))
+
+    start = predicted.find(expected)
+    while start >= 0:
+        end = start + len(expected)
+        if not _within_word(predicted, start) and not _within_word(predicted, end):
+            return 1.0
+
+        start = predicted.find(expected, start + 1)
+
+    return 0.0
+
+
+def _within_word(text: str, place: int) -> bool:
+    """Whether the characters before and after a place belong to one word."""
+    return bool(SPACED.match(text[place - 1 : place]) and SPACED.match(text[place : place + 1]))
+
+
+def _occurs_bare(prediction: str, gold: str) -> bool:
+    """Whether a gold without a word of its own (`?`, `The`) occurs; a blank one only in a blank."""
+    predicted, expected = prediction.strip().lower(), gold.strip().lower()
+    return expected in predicted if expected else not predicted

@@ -17,6 +17,7 @@ from memeval.config.identity import (
     run_key,
     settings_stages,
 )
+from memeval.config.options import built_in_classes
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, PromptConfig, RunConfig
 from memeval.config.settings import TIMEOUT, read_settings
@@ -29,11 +30,13 @@ from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, JudgeSettings
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import judge_type
+from memeval.names import file_name
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED, ImportedSource
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import AnswerForm
+from memeval.results.files import memory_folders
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import SystemSettings
 from memeval.systems.registry import system_class
@@ -96,7 +99,30 @@ class Cell:
         return outputs_dir() / "verdicts" / f"{self.keys(seed).judge}.jsonl"
 
     def memory_folder(self, seed: int) -> Path:
-        return prepared_dir() / self.keys(seed).prepare
+        """Where the memories of a repeat are saved: `<data set>/<system>-<key>`.
+
+        The names are for people; the key alone identifies. So memories that were saved under
+        another name of the system are used where they are.
+        """
+        key = self.keys(seed).prepare
+        saved = memory_folders(prepared_dir(), key)
+        if saved:
+            return saved[0]
+
+        dataset, system = file_name(self.config.dataset["name"]), file_name(self.system_name)
+        return prepared_dir() / dataset / f"{system}-{key}"
+
+    @property
+    def system_name(self) -> str:
+        """The system's name, without the variant: options with one class share their memories."""
+        name = str(self.config.system["name"])
+        if not isinstance(self.source, Declared):
+            return name
+
+        system = self.source.system_class
+        path = f"{system.__module__}:{system.__qualname__}"
+        variants = [option for option, own in built_in_classes("system").items() if own == path]
+        return min(variants, key=len, default=name)
 
     @property
     def style(self) -> str:
@@ -390,7 +416,7 @@ def _check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> No
                 f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
                 "not one",
                 "with a key:  llm=openai llm.model=gpt-4o-mini",
-                "offline:     judge=keyword, judge=token_f1 or judge=exact_match",
+                "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
             )
 
         if config.prompt.file:

@@ -28,6 +28,8 @@ class Source(Protocol):
     settings: SystemSettings
     own_prompt: bool
     """Whether it answers under words wholly of its own."""
+    ranks_part: bool
+    """Whether its ranking leaves out a part of what it shows."""
     wants_evidence: bool
     answer_style: str | None
     """The style in which it answers whatever the cell says; None keeps to the cell's."""
@@ -68,6 +70,7 @@ class Declared:
         self.settings: SystemSettings = self._settings
         self.flags = self._flags()
         self.own_prompt = kind.own_prompt
+        self.ranks_part = bool(getattr(kind, "ranks_part", False))
         self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()
         self.needs_language_model = bool(self._said("needs_language_model"))

@@ -32,6 +32,7 @@ class ImportedSource:
 
     module: str | None = None
     own_prompt = False
+    ranks_part = False
     wants_evidence = False
     answer_style: str | None = None
     needs_language_model = False

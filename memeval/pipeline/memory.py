@@ -12,12 +12,13 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+from memeval import __version__
 from memeval.config.schema import PREPARE
 from memeval.errors import IngestLossError, MemevalError, StorageError, SystemFaultError
 from memeval.granularity import Granularity
@@ -34,7 +35,7 @@ from memeval.records import EvalCase, IngestHealth, MemoryChunk, Usage
 from memeval.redaction import without_known_in
 from memeval.results import is_sealed, json_line, sealed, write_atomically
 from memeval.results.fields import Fields, usage_json
-from memeval.results.files import dump_file
+from memeval.results.files import as_json, dump_file
 from memeval.results.rows import health_from, health_json
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
@@ -44,6 +45,8 @@ CUT_REPLIES = "cut_replies"
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""
 MANIFEST = "memory.json"
+META = "meta.json"
+"""What made a memory, for people to read."""
 IN_MANIFEST = ("chunks", "compressions", "usage", "seconds", "origin", "notes", "health")
 """What a manifest says of the ingest, by the names of `Memory`."""
 WAIT_S = 0.05
@@ -150,7 +153,7 @@ async def build_memory(
     and not asked.
     """
     # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the
-    # manifest tells the id.
+    # manifest and `meta.json` tell the id.
     folder = cell.memory_folder(seed) / digest_name(case.case_id)
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 
@@ -208,7 +211,7 @@ async def _build(
         health=health,
         notes=_notes(ledger),
     )
-    saved, unsaved = await _save(memory, folder, identity)
+    saved, unsaved = await _save(memory, folder, identity, _meta(cell, identity))
     trouble = await _dump(watched, dump_file(folder))
     if trouble:
         memory = replace(memory, notes={**memory.notes, "dump": trouble})
@@ -430,8 +433,32 @@ def _health_of(manifest: Fields) -> IngestHealth:
     return health_from(members)
 
 
+def _meta(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
+    """What made a memory, for people to read: nothing is loaded by it.
+
+    Cells that differ only in other things share the memory; the first one is named.
+    """
+    config = cell.config
+    meta = {
+        **identity,
+        "dataset": config.dataset,
+        "data_sha256": cell.loaded.sha256,
+        "system": config.system,
+        "granularity": asdict(config.granularity),
+        "compression_turn": config.compression_turn,
+        "retain_recent": config.retain_recent,
+        "embedder": {"name": config.embedder.name, "model": config.embedder.model},
+        "memeval": __version__,
+    }
+    if cell.identity.uses_llm_at_ingest:
+        meta["llm"] = {"name": config.llm.name, "model": config.llm.model}
+
+    plain: dict[str, Any] = without_known_in(meta)
+    return plain
+
+
 async def _save(
-    memory: Memory, folder: Path, identity: Mapping[str, str]
+    memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
     """Saves whole or not at all: written beside, renamed.
 
@@ -443,6 +470,10 @@ async def _save(
     try:
         make_folder(beside)
         await memory.watched.call("save", beside)
+        # A system of the user's own may have saved a file of that name.
+        if not (beside / META).exists():
+            write_atomically(beside / META, as_json(meta, indent=2) + "\n")
+
         manifest = {
             **identity,
             "chunks": memory.chunks,

@@ -264,6 +264,8 @@ def tags(cell: Cell) -> dict[str, str]:
         found["mock"] = "true"
     if cell.source.flags:
         found[SYSTEM_FLAGS] = ", ".join(cell.source.flags)
+    if cell.source.ranks_part:
+        found["ranks_part"] = "true"
     if cell.loaded.excerpt:
         found["data_excerpt"] = "true"
     if cell.loaded.derived:

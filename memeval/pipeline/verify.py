@@ -34,6 +34,7 @@ from memeval.results import (
     VerdictRow,
     texts_file,
 )
+from memeval.results.files import memory_folders
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Parse, R, Rows, read_rows
 from memeval.shown import one_line
@@ -92,7 +93,8 @@ class Look:
         repeats = self._keys(summary)
         self._rows(summary, repeats, records)
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
-            self.problems += memory_problems(self.outputs.parent / "data" / "prepared" / key)
+            for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
+                self.problems += memory_problems(folder, key)
 
     def _records(self, summary: RunSummary) -> list[Record]:
         records = []
@@ -260,17 +262,14 @@ def agrees(
     return in_rows == (record.hypothesis, record.retrieved, record.status, record.verdict)
 
 
-def memory_problems(folder: Path) -> Iterator[str]:
+def memory_problems(folder: Path, key: str) -> Iterator[str]:
     """What does not fit of the memories saved under a key; a memory that is not there is built when
     it is needed.
     """
-    if not folder.is_dir():
-        return
-
     for memory in sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ):
-        place = f"data/prepared/{folder.name}/{one_line(memory.name, 60)}"
+        place = f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
         if (
             not (memory / MANIFEST).exists()
             and digest_name(memory.name) != memory.name
@@ -284,7 +283,7 @@ def memory_problems(folder: Path) -> Iterator[str]:
             yield f"{place}: {error}"
             continue
 
-        if manifest["key"] != folder.name or digest_name(str(manifest["case_id"])) != memory.name:
+        if manifest["key"] != key or digest_name(str(manifest["case_id"])) != memory.name:
             yield f"{place}: it is the memory of another key or case"
 
 

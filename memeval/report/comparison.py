@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Row = list[str]
+ABILITY = "ability"
+ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
+"""The facet that has columns of its own, and the order of these."""
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
 ALWAYS = ("n", "acc ±95%", "std")
@@ -165,7 +168,8 @@ def cells(summaries: Sequence[RunSummary]) -> tuple[int, Row, list[Row]]:
     columns = differing(summaries)
     leading = list(columns.values()) or ["run"]
     categories = categories_of(summaries)
-    measured = [figures(summary, categories) for summary in summaries]
+    abilities = abilities_of(summaries)
+    measured = [figures(summary, categories, abilities) for summary in summaries]
 
     names = list(measured[0]) if measured else []
     kept = [name for name in names if name in ALWAYS or is_measured(name, measured)]
@@ -183,7 +187,9 @@ def is_measured(name: str, rows: Sequence[dict[str, str]]) -> bool:
     return any(row[name] not in {"", NONE} for row in rows)
 
 
-def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
+def figures(
+    summary: RunSummary, categories: Sequence[str], abilities: Sequence[str] = ()
+) -> dict[str, str]:
     """The figures of one cell by their short headers, shares in per cent."""
     get = summary.metrics.get
     by_name = {row.name: row for row in summary.categories}
@@ -198,6 +204,7 @@ def figures(summary: RunSummary, categories: Sequence[str]) -> dict[str, str]:
             short: percent(by_name[name].accuracy) if name in by_name else NONE
             for name, short in shortened(categories).items()
         },
+        **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
         "F1": percent(get("token_f1")),
         "R@5": percent(get("recall_at_5")),
         "R@10": percent(get("recall_at_10")),
@@ -218,6 +225,24 @@ def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
     """Names of all categories, those of the headline first, each in the order of the data set."""
     rows: list[CategoryResult] = [row for summary in summaries for row in summary.categories]
     return list(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: not row.headline)))
+
+
+def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
+    """The abilities by which a data set groups its questions beside the categories.
+
+    LongMemEval's IE, MR, TR, KU and ABS, which are not its question types. Empty for the others.
+    """
+    rows = [row for summary in summaries for row in summary.facets.get(ABILITY, ())]
+    values = dict.fromkeys(row.category for row in rows)
+    known = [name for name in ABILITIES if name in values]
+
+    return [*known, *(name for name in values if name not in ABILITIES)]
+
+
+def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float | None]:
+    """The cell's accuracy in each ability; None where it was not asked."""
+    own = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
+    return {name: own.get(name) for name in abilities}
 
 
 def shortened(names: Sequence[str]) -> dict[str, str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 UNPARSED = "unparsed"
+SHARE_OF_ALL = "of all, %"
+"""Header of the column with the share of all replies that a row holds; it is not an accuracy."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ def _numbered(path: Path) -> Iterator[Record]:
 def confusion_section(matrix: Confusion) -> list[str]:
     """The matrix in Markdown: right positions down, chosen ones across.
 
-    The shares of the right ones are beside it, those of the chosen ones below it.
+    Each position's share of the right choices is beside it, that of the chosen ones below it.
     """
     rows = matrix.rows()
-    header = ["right ↓ chosen →", *map(str, range(matrix.positions)), UNPARSED, "right, %"]
+    header = ["right ↓ chosen →", *map(str, range(matrix.positions)), UNPARSED, SHARE_OF_ALL]
     total = sum(map(sum, rows))
     lines = [f"| {' | '.join(header)} |", f"| --- |{' ---: |' * (len(header) - 1)}"]
 
@@ -110,7 +112,9 @@ def confusion_section(matrix: Confusion) -> list[str]:
     columns = [share(sum(column), total) for column in zip(*rows, strict=True)]
     lines.append(f"| chosen, % | {' | '.join([*columns, ''])} |")
     explanation = (
-        f"{count(total)} replies, over all repeats; right ones in bold. Position bias "
+        f"{count(total)} replies, over all repeats; right ones in bold. `{SHARE_OF_ALL}` is the "
+        "share of the replies whose right choice is at that position, `chosen, %` the share of "
+        "those that chose it; neither is an accuracy. Position bias "
         f"{percent(matrix.bias)} %: the total variation distance between the shares of chosen and "
         "of right positions, 0 where each position is chosen as often as it is right."
     )

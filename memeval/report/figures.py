@@ -94,6 +94,7 @@ def flags(summary: RunSummary) -> list[str]:
         "data_derived": ("true", "derived data"),
         "data_excerpt": ("true", "excerpt"),
         "partial": ("true", "partial"),
+        "ranks_part": ("true", "ranks part"),
         "mock": ("true", "mock"),
         "cut_at_ingest": ("true", "cut at ingest"),
     }

@@ -84,6 +84,16 @@ def without_halves(text: str) -> str:
     return _HALVES.sub("\ufffd", text)
 
 
+def memory_folders(prepared: Path, key: str) -> list[Path]:
+    """The folders `<data set>/<system>-<key>` below `prepared` that hold memories of a key.
+
+    One, as a rule: a system with two names has one, under the name that came first.
+    """
+    # By comparison, not by a pattern: a key in an edited run.json must not lead elsewhere.
+    folders = sorted(path for path in prepared.glob("*/*") if path.is_dir())
+    return [folder for folder in folders if folder.name.endswith(f"-{key}")]
+
+
 def dump_file(folder: Path) -> Path:
     """Where what a memory extracted or wrote is listed, as JSON lines: beside the folder in which
     it is saved.

@@ -114,6 +114,10 @@ class MemorySystem(ABC):
     """False for systems whose plain methods are quick and hold no lock."""
     wants_evidence: ClassVar[bool] = False
     """True for the `oracle` control alone: it gets an `OracleQuery`."""
+    ranks_part: ClassVar[bool] = False
+    """True for a system whose ranking leaves out a part of its memory that it shows all the same.
+    Its recall is not that of one that ranks everything, and every table says so.
+    """
     own_prompt: ClassVar[bool] = False
     """True for a system that answers under a prompt of its own instead of the reader's. Every table
     says so.

@@ -1,11 +1,13 @@
-"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults, for tests and benchmarks.
+"""A scripted OpenAI-compatible endpoint on loopback, with seeded faults.
+
+For tests and benchmarks of one's own:
 
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         subprocess.run([..., f"llm.base_url={endpoint.base_url}"])
     assert endpoint.count("/chat/completions") == 60
 
-`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own. It prints
-its address; its counts are at `/stats`.
+`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own and prints
+its address; its counts are at `/stats`. With `-- COMMAND ...` it serves while that command runs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import random
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.testing.http import LoopbackServer, Request, reply_head, send
+from memeval.testing.replies import scripted_reply
 
 PASSING = (
     "rate_limit",
@@ -117,20 +120,6 @@ class Faults:
                 return kind
 
         return None
-
-
-def scripted_reply(body: Mapping[str, Any]) -> str:
-    """The default reply: a verdict to a judge's prompt, else words drawn from the prompt.
-
-    Both depend on the prompt's hash. About half of the verdicts are CORRECT.
-    """
-    text = "\n".join(str(message.get("content", "")) for message in body.get("messages", ()))
-    draw = random.Random(hashlib.sha256(text.encode()).digest())
-    if "CORRECT" in text and "WRONG" in text:
-        return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
-
-    words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
-    return " ".join(draw.choice(words) for _ in range(3))
 
 
 class ScriptedEndpoint(LoopbackServer):
@@ -357,22 +346,41 @@ def scripted_vector(text: str, width: int) -> list[float]:
     return vector if any(vector) else [1.0, *vector[1:]]
 
 
-def main() -> None:
-    """Serves until standard input ends; prints the address first."""
+def main() -> int:
+    """Serves while a command runs, or until standard input ends; returns the exit status."""
     import argparse
     import sys
 
     parser = argparse.ArgumentParser(
-        description="a scripted OpenAI-compatible endpoint on loopback"
+        prog="python -m memeval.testing.endpoint",
+        description="a scripted OpenAI-compatible endpoint on loopback",
+        epilog="with a command, OPENAI_BASE_URL and OPENAI_API_KEY are set for it",
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds a call takes")
-    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and what is run against it")
     arguments = parser.parse_args()
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+
     with ScriptedEndpoint(latency_s=arguments.latency, port=arguments.port) as endpoint:
+        if command:
+            return _run(command, endpoint.base_url)
+
         sys.stdout.write(endpoint.base_url + "\n")
         sys.stdout.flush()
         sys.stdin.read()
 
+    return 0
+
+
+def _run(command: list[str], base_url: str) -> int:
+    """Runs a command against an endpoint; returns its exit status."""
+    import subprocess
+
+    # The key of the user's own provider is never sent to the scripted endpoint, nor needed.
+    env = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "scripted"}
+    return subprocess.run(command, env=env, check=False).returncode
+
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

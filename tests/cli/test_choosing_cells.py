@@ -125,7 +125,7 @@ def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> 
     )
     report = next((tmp_path / "outputs" / "runs").glob("*/report.md")).read_text(encoding="utf-8")
     assert (
-        "| right ↓ chosen → | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | unparsed | right, % |"
+        "| right ↓ chosen → | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | unparsed | of all, % |"
         in report
     )
     assert json.dumps(run["statuses"], sort_keys=True) == '{"ok": 8, "unparsed": 2}'

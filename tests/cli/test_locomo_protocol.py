@@ -12,7 +12,15 @@ from memeval.datasets.demo.info import DEMO
 from memeval.datasets.io.fields import parse_json
 from memeval.datasets.locomo.metrics import official_evidence_recall
 
-FREE = ("token_f1", "mem0_f1", "bleu1", "keyword_overlap", "keyword_pass", "exact_match")
+FREE = (
+    "token_f1",
+    "mem0_f1",
+    "bleu1",
+    "keyword_overlap",
+    "keyword_pass",
+    "exact_match",
+    "contains",
+)
 
 
 def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:
     rows[0]["hypothesis"] = "edited"
     records.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (second / "hypotheses.jsonl").unlink()
-    manifest = next(home.glob("data/prepared/*/*/memory.json"))
+    manifest = next(home.glob("data/prepared/*/*/*/memory.json"))
     manifest.write_text(manifest.read_text().replace('"chunks": ', '"chunks": 9'))
 
     done = memeval(home, "verify")

@@ -89,11 +89,18 @@ def test_model_judges_see_question_gold_and_answer(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["keyword", "exact_match", "token_f1"])
+@pytest.mark.parametrize("name", ["keyword", "exact_match", "contains", "token_f1"])
 def test_judges_without_a_model(name: str) -> None:
     assert verdict(name, "7 May 2023").label is Label.CORRECT
     assert verdict(name, "June 1999").label is Label.WRONG
     assert verdict(name, "No information available").label is Label.ABSTAINED
+
+
+def test_contains_takes_a_gold_within_a_sentence_where_exact_match_does_not() -> None:
+    sentence = "She went there on the 7 May 2023, by train."
+    assert verdict("contains", sentence).label is Label.CORRECT
+    assert verdict("exact_match", sentence).label is Label.WRONG
+    assert verdict("contains", "She went on 27 May 2023").label is Label.WRONG
 
 
 def test_token_f1_is_right_from_its_threshold_on_and_scores_the_f1() -> None:

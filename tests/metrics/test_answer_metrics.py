@@ -12,7 +12,7 @@ from memeval.datasets.locomo.metrics import locomo_f1, locomo_metrics
 from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass, keywords
 from memeval.metrics.mem0 import bleu1, mem0_f1, words
-from memeval.metrics.tokens import exact_match, normalise, token_f1
+from memeval.metrics.tokens import contains, exact_match, normalise, token_f1
 from memeval.records import EvalQuestion
 
 GOLDEN = [
@@ -139,6 +139,31 @@ def test_keywords_drop_stop_words_and_single_letters() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold", "inside"),
+    [
+        ("She went there on the 7 May, 2023.", "7 May 2023", True),
+        ("Their party was fine", "art", False),
+        ("none of them", "one", False),
+        ("one of them", "One!", True),
+        ("The Café Luna", "Caf", False),
+        ("他在三月去了巴黎旅行", "巴黎", True),
+        ("Is it? Yes", "?", True),
+        ("yes", "?", False),
+        ("yes", "", False),
+        ("27 May 2023", "7 May 2023", False),
+    ],
+)
+def test_a_gold_inside_an_answer_is_whole_words(answer: str, gold: str, inside: bool) -> None:
+    assert contains(answer, gold) == float(inside)
+
+
+@given(TEXT, TEXT)
+def test_what_equals_the_gold_contains_it(answer: str, gold: str) -> None:
+    assert contains(gold, gold) == 1.0
+    assert contains(answer, gold) >= exact_match(answer, gold)
+
+
 def question(*gold: str, category: int = 4, answerable: bool = True) -> EvalQuestion:
     return EvalQuestion(
         question_id="q", text="?", category=category, gold=gold, answerable=answerable
@@ -154,6 +179,7 @@ def test_the_facade_takes_the_best_gold_for_each_metric() -> None:
         "keyword_overlap",
         "keyword_pass",
         "exact_match",
+        "contains",
     ]
     assert scores["token_f1"] == pytest.approx(0.8)
     assert scores["exact_match"] == 0.0

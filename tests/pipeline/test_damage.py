@@ -38,11 +38,11 @@ KINDS = {
     "config": "outputs/runs/{run}/config.yaml",
     "report": "outputs/runs/{run}/report.md",
     "tracked": "outputs/runs/{run}/tracked.json",
-    "manifest": "data/prepared/{prepare}/*/memory.json",
-    "memory": "data/prepared/{prepare}/*/chunks.json",
-    "memory folder": "data/prepared/{prepare}/*[0-9a-f]",
+    "manifest": "data/prepared/*/*-{prepare}/*/memory.json",
+    "memory": "data/prepared/*/*-{prepare}/*/chunks.json",
+    "memory folder": "data/prepared/*/*-{prepare}/*[0-9a-f]",
     "answers' lock": "outputs/answers/{answer}.jsonl.lock",
-    "memory's lock": "data/prepared/{prepare}/*.lock",
+    "memory's lock": "data/prepared/*/*-{prepare}/*.lock",
 }
 
 

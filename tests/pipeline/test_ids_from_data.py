@@ -78,7 +78,7 @@ def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_
     assert sorted(path for path in tmp_path.rglob("*") if home not in path.parents) == before
     assert kept.read_text() == "kept"
     assert [row["case_id"] for row in records(home)] == HOSTILE
-    manifests = (home / "data" / "prepared").glob("*/*/memory.json")
+    manifests = (home / "data" / "prepared").glob("*/*/*/memory.json")
     named = {path.parent.name: json.loads(path.read_bytes())["case_id"] for path in manifests}
     assert named == {digest_name(case_id): case_id for case_id in HOSTILE}
     assert f"{len(HOSTILE)} found" in memeval("prepare", *cell, home=home).stdout
@@ -96,7 +96,7 @@ def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
         "tracking=none",
     )
     memeval("prepare", *cell)
-    (memory,) = (path.parent for path in (tmp_path / "data" / "prepared").glob("*/*/memory.json"))
+    (memory,) = (path.parent for path in (tmp_path / "data" / "prepared").glob("*/*/*/memory.json"))
     old = memory.rename(memory.with_name("conv-1"))
 
     assert "1 built" in memeval("prepare", *cell).stdout

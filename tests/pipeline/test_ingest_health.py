@@ -128,7 +128,7 @@ def played(
 def manifests(home: Path) -> list[dict[str, Any]]:
     return [
         json.loads(path.read_text(encoding="utf-8"))
-        for path in home.glob("data/prepared/*/*/memory.json")
+        for path in home.glob("data/prepared/*/*/*/memory.json")
     ]
 
 
@@ -231,7 +231,7 @@ def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, 
     units = manifests(home)[0]["chunks"]
     assert summary.metrics["ingest_lost"] == pytest.approx(lost / units)
     memories = json.loads(
-        next(home.glob("data/prepared/*/*/memories.json")).read_text(encoding="utf-8")
+        next(home.glob("data/prepared/*/*/*/memories.json")).read_text(encoding="utf-8")
     )["memories"]
     texts = {row["payload"]["data"] for row in memories}
     assert ("a poison was named" in texts) is (lost == 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest_pipeline import SMALL, Command, environment, records, without_times
 
+from memeval.names import digest_name
 from memeval.testing.endpoint import ScriptedEndpoint
 
 CHAT = "/chat/completions"
@@ -21,7 +22,7 @@ QUICK = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "
 
 
 def memories(home: Path) -> list[Path]:
-    return sorted(path.parent for path in (home / "data" / "prepared").glob("*/*/memory.json"))
+    return sorted(path.parent for path in (home / "data" / "prepared").glob("*/*/*/memory.json"))
 
 
 def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
@@ -45,6 +46,24 @@ def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None
         assert endpoint.count(CHAT) == thought
         memeval(*thinking(endpoint))
         assert endpoint.count(CHAT) == thought + 3, "only the answers were asked for"
+
+
+def test_a_memory_lies_where_a_person_finds_it_and_says_what_made_it(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
+        memeval("prepare", *thinking(endpoint), "llm.model=small-1")
+
+    (memory,) = memories(tmp_path)
+    assert memory.parent.parent.name == "demo"
+    system, _, key = memory.parent.name.rpartition("-")
+    assert system == "summarization"
+    meta = json.loads((memory / "meta.json").read_text(encoding="utf-8"))
+    assert meta["key"] == key
+    assert memory.name == digest_name(meta["case_id"])
+    assert (meta["dataset"]["name"], meta["system"]["name"]) == ("demo", "summarization")
+    assert (meta["compression_turn"], meta["llm"]["model"]) == (20, "small-1")
+    assert "meta.json" in json.loads((memory / "memory.json").read_bytes())["files"]
 
 
 def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from memeval.config.integers import options
 from memeval.config.options import built_in_classes
 from memeval.datasets.locate import adapter_class
 from memeval.systems.registry import built_in
+from memeval.testing.endpoint import ScriptedEndpoint
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "smoke": ()}
@@ -21,9 +23,23 @@ OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "
 """
 SERVED = {"letta"}
 """Systems that need a server."""
+TWIN = "smoke_endpoint"
+"""The sweep that needs an endpoint."""
+TWIN_SHARES = 25
+"""Parts of that sweep, of which `make test` runs one."""
+EXPLAINED = (
+    "compression_turn=middle lies past the end",
+    "evidence: ",
+    "haystacks too small for all of their questions",
+    "mem0_",
+    "root causes: ",
+    "rows: ",
+    "time: ",
+)
+"""How the notes begin that say something of the data, or of what mem0 has installed."""
 
 
-@pytest.mark.parametrize("sweep", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
+@pytest.mark.parametrize("sweep", sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {TWIN}))
 def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, sweep: str) -> None:
     done = memeval(
         "-m",
@@ -42,9 +58,59 @@ def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, 
     assert summary(tmp_path)["sweep"] == sweep
 
 
+def cells_of(sweep: str) -> list[dict[str, str]]:
+    """The overrides of each cell of a sweep, by name."""
+    grids = OmegaConf.load(SWEEPS / f"{sweep}.yaml").grids
+    return [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
+
+
+@pytest.mark.parametrize(
+    "share",
+    [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(TWIN_SHARES)],
+)
+def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, share: int) -> None:
+    numbers = range(1 + share, 1 + len(cells_of(TWIN)), TWIN_SHARES)
+    chosen = ",".join(f"{TWIN}-{number}" for number in numbers)
+
+    with ScriptedEndpoint() as endpoint:
+        memeval(
+            "-m",
+            f"+sweep={TWIN}",
+            f"+cell={chosen}",
+            "tracking=none",
+            OPENAI_BASE_URL=endpoint.base_url,
+        )
+
+    runs = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "outputs" / "runs").glob("*/run.json")
+    ]
+    assert len(runs) == len(numbers)
+    assert endpoint.count("/chat/completions") > 0
+    assert endpoint.count("/embeddings") > 0
+    for run in runs:
+        assert run["metrics"]["coverage"] == 1.0, run["name"]
+        assert not run["metrics"].get("ingest_lost"), run["name"]
+        unexplained = [note for note in run["notes"] if not note.startswith(EXPLAINED)]
+        assert not unexplained, (run["name"], unexplained)
+
+
+def test_the_twin_has_every_system_on_every_data_set_and_every_judge_of_each() -> None:
+    chosen = cells_of(TWIN)
+    datasets = {cell["dataset"] for cell in chosen}
+    assert datasets == {cell["dataset"] for cell in cells_of("smoke")}
+
+    for dataset in datasets:
+        own = [cell for cell in chosen if cell["dataset"] == dataset]
+        assert {cell["system"] for cell in own} == set(built_in()) - SERVED
+        judges = {cell["judge"] for cell in own if "judge" in cell}
+        assert judges == set(adapter_class(dataset).judges) & set(options("judge"))
+
+    assert {(cell["llm"], cell["embedder"]) for cell in chosen} == {("openai", "openai")}
+
+
 def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
-    grids = OmegaConf.load(SWEEPS / "smoke.yaml").grids
-    chosen = [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
+    chosen = cells_of("smoke")
     assert {cell["system"] for cell in chosen} == set(built_in()) - SERVED
     assert {built_in_classes("dataset")[cell["dataset"]] for cell in chosen} == set(
         built_in_classes("dataset").values()
@@ -58,8 +124,6 @@ def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
 def test_bm25_through_the_command_line_is_the_reference(
     memeval: Command, tmp_path: Path, data_dir: Path
 ) -> None:
-    import json
-
     memeval(
         "dataset=locomo",
         "dataset.limit_cases=1",

@@ -148,3 +148,21 @@ def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words()
     assert shortened(["multi_hop"]) == {"multi_hop": "multi hop"}
     assert folded("contradiction") == "contr-\nadict-\nion"
     assert folded("temporal hop") == "tempo-\nral\nhop"
+
+
+def test_the_abilities_of_a_data_set_have_columns_in_their_order() -> None:
+    cell = summary()
+    row = cell.categories[0]
+    abilities = {"ABS": None, "TR": 0.25, "IE": 0.5}
+    facets = {
+        "ability": tuple(
+            replace(row, category=name, name=f"ability/{name}", accuracy=accuracy)
+            for name, accuracy in abilities.items()
+        )
+    }
+    lines = comparison_markdown([replace(cell, facets=facets), summary("rag")]).splitlines()
+    header = [name.strip() for name in lines[0].strip("|").split("|")]
+    first = [figure.strip() for figure in lines[2].strip("|").split("|")]
+    shown = dict(zip(header, first, strict=True))
+    assert [name for name in header if name in abilities] == ["IE", "TR"], "no figure, no column"
+    assert (shown["IE"], shown["TR"]) == ("50.0", "25.0")

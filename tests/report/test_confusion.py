@@ -56,7 +56,7 @@ def test_the_table_has_a_row_a_position_and_a_column_for_what_could_not_be_read(
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None
     lines = [line for line in confusion_section(matrix) if line.startswith("|")]
-    assert lines[0] == "| right ↓ chosen → | 0 | 1 | 2 | 3 | unparsed | right, % |"
+    assert lines[0] == "| right ↓ chosen → | 0 | 1 | 2 | 3 | unparsed | of all, % |"
     assert lines[2] == "| 0 | **2** | 0 | 0 | 1 | 0 | 60.0 |"
     assert lines[5] == "| 3 | 0 | 0 | 0 | **0** | 1 | 20.0 |"
     assert lines[6] == "| chosen, % | 40.0 | 20.0 | 0.0 | 20.0 | 20.0 |  |"

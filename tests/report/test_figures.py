@@ -71,7 +71,14 @@ def test_flags() -> None:
             "imported": "true",
             "own_prompt": "true",
             "data_pinned": "false",
+            "ranks_part": "true",
             "deterministic": "true",
         },
     )
-    assert figures.flags(marked) == ["INVALID", "imported", "own prompt", "unpinned"]
+    assert figures.flags(marked) == [
+        "INVALID",
+        "imported",
+        "own prompt",
+        "unpinned",
+        "ranks part",
+    ]

@@ -18,7 +18,7 @@ from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import Asked, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.extraction import Extractor
+from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
 
 PROMPT = ExtractPrompt(("a", "b"), (), "", "{units}")
 
@@ -110,7 +110,13 @@ def quoting(prompt: Prompt) -> str:
 
 def extracted(chunks: list[MemoryChunk], limit: int) -> tuple[list[Artifact], Extractor, Ledger]:
     model = MeteredModel(Limited(quoting, limit))
-    extractor = Extractor(model, load_builtin("extract"), seed=0, gleaning=False)
+    extractor = Extractor(
+        model=model,
+        template=load_builtin("extract"),
+        glean_template=load_builtin("glean"),
+        seed=0,
+        rules=ExtractionRules(gleaning=False),
+    )
     with metered(Ledger()) as ledger:
         artifacts = asyncio.run(extractor.extract([list(enumerate(chunks))]))
 

@@ -4,11 +4,14 @@ chat-memory frameworks.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memeval.cli.compose import compose_config
+from memeval.errors import UserError
 from memeval.llm.form import field_names
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.llm.tokens import count_tokens
@@ -66,7 +69,7 @@ def test_last_k_shows_the_last_messages_of_all_threads(
 def test_neighbours_come_from_the_same_session(
     build: Builder, reach: int, shown: list[int]
 ) -> None:
-    driver = build("semantic_recall", top_k=1, recall={"message_range": reach})
+    driver = build("semantic_recall", top_k=1, recall={"message_range": reach}, last_messages=0)
     driver.remember(conversation())
     answer = driver.ask(Query("Which violinist is in Lisbon?"))
     assert [unit.turn_ids for unit in answer.retrieved or ()] == [("D1:4",)]
@@ -74,7 +77,7 @@ def test_neighbours_come_from_the_same_session(
 
 
 def test_neighbours_that_hits_share_are_shown_once_and_in_order_of_time(build: Builder) -> None:
-    driver = build("semantic_recall", top_k=3, recall={"message_range": 1})
+    driver = build("semantic_recall", top_k=3, recall={"message_range": 1}, last_messages=0)
     driver.remember(conversation())
     answer = driver.ask(Query("the bakery sells cinnamon rolls and sourdough bread"))
     places = [TEXTS.index(text) if text != TEXTS[-1] else 8 for text in driver.reader.contexts[-1]]
@@ -107,13 +110,47 @@ def test_the_scope_of_a_new_thread_recalls_nothing_and_warns(build: Builder, nam
 
 def test_the_scope_is_no_part_of_what_is_stored(build: Builder, folder: Path) -> None:
     resource, thread = (
-        build("semantic_recall"),
-        build("semantic_recall", recall={"scope": "thread"}),
+        build("semantic_recall", last_messages=0),
+        build("semantic_recall", last_messages=0, recall={"scope": "thread"}),
     )
     thread.remember(conversation())
     thread.call("save", folder)
     resource.call("load", folder)
     assert "Biscuit" in resource.ask(Query("puppy")).text
+
+
+def test_the_last_messages_stand_beside_what_is_recalled_once_each(build: Builder) -> None:
+    driver = build("semantic_recall", top_k=1, last_messages=3, recall={"message_range": 0})
+    driver.remember(conversation())
+    answer = driver.ask(Query("Which violinist is in Lisbon?"))
+    assert [unit.turn_ids for unit in answer.retrieved or ()] == [("D1:4",)]
+    assert driver.reader.contexts == [[TEXTS[3], *TEXTS[-3:]]]
+    assert settings_of("semantic_recall")().last_messages == 10  # type: ignore[attr-defined]
+
+
+def test_a_form_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "form.txt"
+    file.write_text(TEMPLATE, encoding="utf-8")
+    kind = type(settings_of("working_memory")().working_memory)  # type: ignore[attr-defined]
+    assert kind(template=str(file)).template == TEMPLATE
+    assert kind(template=TEMPLATE.replace("\n", "\\n")).template == TEMPLATE
+    assert kind(template=TEMPLATE).template == TEMPLATE
+    with pytest.raises(UserError, match="can't be read"):
+        kind(template=str(tmp_path))
+
+
+def test_the_hint_for_a_form_works_as_it_is_shown() -> None:
+    kind = type(settings_of("working_memory")().working_memory)  # type: ignore[attr-defined]
+    with pytest.raises(UserError) as raised:
+        kind(template="Anything")
+
+    hint = raised.value.hints[0]
+    (word,) = shlex.split(hint.partition("for example:")[2])
+    config = compose_config(["system=working_memory", word])
+    assert "\n" not in word, "it is one line to paste"
+    assert kind(template=config.system["working_memory"]["template"]).template == (
+        "# People\n- Names:\n# Ahead\n- Plans:"
+    )
 
 
 def test_the_form_is_filled_after_each_session(build: Builder) -> None:

@@ -256,7 +256,7 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
             tmp_path / "data" / "cache"
         )  # what is not asked again now is not asked because it was saved
         assert run("system=cogcanvas_norerank") == calls
-        assert len(list((tmp_path / "data" / "prepared").iterdir())) == 1
+        assert len(list((tmp_path / "data" / "prepared" / "demo").glob("cogcanvas-*"))) == 1
         assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, (
             "another ingest: the first pass alone"
         )

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import IO
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
 from memeval.datasets.incidents.questions import History, drafts, root_causes
-from memeval.datasets.incidents.schema import Incident, Table, read_source
+from memeval.datasets.incidents.schema import Incident, Table, read_source, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
 from memeval.datasets.netops.base import NetOps, choose, questions
@@ -72,6 +74,21 @@ class Incidents(NetOps):
 
     def read(self) -> Iterator[EvalCase]:
         return iter(self._cases)
+
+    def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
+        """Writes the normalized table of published fault lists, in the order of the sources."""
+        tables = [read_source(self.info, source) for source in sources]
+        notes = [note for table in tables for note in table.notes]
+        incidents = [incident for table in tables for incident in table.incidents]
+        written = write_normalized(file, incidents)
+
+        if written < len(incidents):
+            notes.append(
+                f"incidents: {len(incidents) - written} of {len(incidents)} have several root "
+                "causes and are left out: the normalized schema names one"
+            )
+
+        return (f"{written:,} incidents of {len(sources)} sources", *notes)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """A@1, A@3, A@5 and MAR of the answered root-cause questions; None if there are none."""

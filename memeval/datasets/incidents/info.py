@@ -22,6 +22,11 @@ INCIDENTS = DatasetInfo(
         "Li et al., DejaVu, ESEC/FSE 2022; Xu et al., OpenRCA, ICLR 2025; Yu et al., Nezha, "
         "ESEC/FSE 2023"
     ),
+    by_hand=(
+        "build a table like it from the published sources: python -m memeval data make incidents "
+        "FILE FROM… (folders of OpenRCA and Nezha, a faults.csv of DejaVu), then "
+        "dataset.path=FILE dataset.allow_unpinned=true"
+    ),
     counts={"cases": 9, "sessions": 1_414, "turns": 2_482, "questions": 637},
 )
 

@@ -4,13 +4,15 @@ of row.
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.fields import Fields, parse_json, quoted
@@ -90,6 +92,26 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
         )
 
     return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
+
+
+def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
+    """Writes incidents in the normalized schema; returns how many.
+
+    It names one root cause per incident: those with several are left out.
+    """
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(NORMALIZED)
+    written = 0
+    for incident in incidents:
+        if len(incident.components) != 1:
+            continue
+
+        duration = "" if incident.duration_s is None else incident.duration_s
+        row = [incident.system, "", incident.time.isoformat(sep=" "), *incident.components]
+        writer.writerow([*row, incident.level, incident.fault, duration])
+        written += 1
+
+    return written
 
 
 def _files(folder: Path) -> list[Path]:

@@ -46,6 +46,7 @@ class LongMemEval(Dataset):
         "keyword",
         "longmemeval",
         "exact_match",
+        "contains",
         "token_f1",
         "llm",
         "mem0",

@@ -4,16 +4,18 @@ asked about it.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import IO, ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.parquet import parquet_rows
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import check_pin, missing
 from memeval.datasets.memory_agent_bench.metrics import JUDGED, RULES, SUBSTRING, SUMMARY, metric_of
@@ -59,6 +61,7 @@ class MemoryAgentBench(Dataset):
         "memory_agent_bench",
         "keyword",
         "exact_match",
+        "contains",
         "token_f1",
         "llm",
         "mem0",
@@ -127,6 +130,13 @@ class MemoryAgentBench(Dataset):
                 f"dataset.subset={self.settings.subset} is not one of "
                 f"dataset.categories={list(categories)}: no questions are left"
             )
+
+    def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
+        """Writes a split as a JSON list, from its Parquet files in their order."""
+        rows = [row for source in sources for row in parquet_rows(source)]
+        # Indented by two, as the registered file is: its sha256 depends on it.
+        json.dump(rows, file, ensure_ascii=False, indent=2)
+        return (f"{len(rows):,} rows of {len(sources)} files",)
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """The set's own judge asks a model for some sub-data sets only."""

@@ -26,10 +26,10 @@ MEMORY_AGENT_BENCH = DatasetInfo(
         ),
     ),
     by_hand=(
-        "take huggingface.co/datasets/ai-hyz/MemoryAgentBench, which offers Parquet, and save "
-        "each split as a JSON list or JSON lines: "
-        "<data folder>/memoryagentbench/{Accurate_Retrieval,Test_Time_Learning,"
-        "Long_Range_Understanding,Conflict_Resolution}.json"
+        "download the Parquet file of a split from "
+        "huggingface.co/datasets/ai-hyz/MemoryAgentBench, then: python -m memeval data make "
+        "memory_agent_bench <data folder>/memoryagentbench/Conflict_Resolution.json FILE.parquet "
+        "(so for Accurate_Retrieval, Test_Time_Learning and Long_Range_Understanding)"
     ),
 )
 

@@ -60,7 +60,14 @@ class OpsEval(Dataset):
     """Reads the four files of a split. A question's id is its row's."""
 
     settings_type = OpsEvalSettings
-    judges: ClassVar[tuple[str, ...]] = ("token_f1", "keyword", "exact_match", "llm", "mem0")
+    judges: ClassVar[tuple[str, ...]] = (
+        "token_f1",
+        "keyword",
+        "exact_match",
+        "contains",
+        "llm",
+        "mem0",
+    )
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
     chooses: ClassVar[bool] = True
     settings: OpsEvalSettings

@@ -84,7 +84,14 @@ class Synthetic(Dataset):
 
     settings_type = SyntheticSettings
     settings: SyntheticSettings
-    judges: ClassVar[tuple[str, ...]] = ("exact_match", "keyword", "token_f1", "llm", "mem0")
+    judges: ClassVar[tuple[str, ...]] = (
+        "exact_match",
+        "contains",
+        "keyword",
+        "token_f1",
+        "llm",
+        "mem0",
+    )
     """Golds are exact, and half of them are dates and figures, with which overlap of words is
     forgiving.
     """

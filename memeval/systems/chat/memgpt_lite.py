@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from memeval.records import Answer, MemoryChunk, Query
 from memeval.retrieval.fusion import FusedIndex
@@ -21,6 +22,8 @@ class MemGptLite(IndexedSystem[FusedIndex]):
     is shown to the reader, but was not retrieved. Before any compression the archive is empty, and
     the answer shows no retrieval.
     """
+
+    ranks_part: ClassVar[bool] = True
 
     def reset(self) -> None:
         super().reset()

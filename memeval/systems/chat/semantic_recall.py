@@ -1,9 +1,12 @@
-"""Chat memory: the messages that are nearest to the question, each with its neighbours."""
+"""Chat memory: the chunks that are nearest to the question, each with its neighbours, and the last
+chunks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from memeval.errors import UserError
 from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 
@@ -14,15 +17,25 @@ class Settings(SystemSettings):
 
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
     """What is recalled."""
+    last_messages: int = field(default=10, metadata=ANSWER)
+    """Newest chunks of all sessions that are shown besides; top_k does not limit them. 0 shows
+    none. The default is that of Mastra's own run of LongMemEval.
+    """
+
+    def __post_init__(self) -> None:
+        if self.last_messages < 0:
+            raise UserError(f"system.last_messages must be at least 0, but is {self.last_messages}")
 
 
 class SemanticRecall(ChatMemory):
-    """Recalls chunks by the cosine of their embeddings.
+    """Recalls chunks by the cosine of their embeddings, and shows the last chunks beside them.
 
-    Its retrieval is the hits; neighbours are context.
+    Its retrieval is the hits; neighbours and last chunks are context.
     """
 
     settings_type = Settings
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(settings, parts, recall=settings.recall)
+        super().__init__(
+            settings, parts, last_messages=settings.last_messages, recall=settings.recall
+        )

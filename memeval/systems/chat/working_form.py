@@ -14,6 +14,7 @@ from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk
+from memeval.shown import one_line
 from memeval.systems.asking import ask_for
 from memeval.systems.base import INGEST, DumpItem, SystemContext
 
@@ -29,21 +30,44 @@ class WorkingMemorySettings:
     """Settings `working_memory.*`."""
 
     template: str | None = field(default=None, metadata=INGEST)
-    """Headings and lines `- Name:`, one below the other. None uses the built-in form
-    (memeval/prompts/working_memory_template.txt).
+    """Headings and lines `- Name:`, one below the other, or the path of a file that holds them.
+    None uses the built-in form (memeval/prompts/working_memory_template.txt).
+
+    It becomes the form's text, whichever was given: the text is what a memory is identified by.
     """
 
     def __post_init__(self) -> None:
         if self.template is None:
             return
 
-        names = field_names(self.template)
+        template = _template_text(self.template)
+        names = field_names(template)
         if not names or len(names) != len(set(names)):
             raise UserError(
                 "system.working_memory.template needs lines `- Name:`, each name once",
                 "for example:  "
                 "'system.working_memory.template=\"# People\\n- Names:\\n# Ahead\\n- Plans:\"'",
+                "or a file:    system.working_memory.template=my_form.txt",
             )
+
+        object.__setattr__(self, "template", template)
+
+
+def _template_text(given: str) -> str:
+    """The text of a form that is given as text or as the path of a file."""
+    # Hydra keeps a `\n` of the command line as two characters.
+    text = given if "\n" in given else given.replace("\\n", "\n")
+    if field_names(text) or "\n" in text:
+        return text
+
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return text
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise UserError(
+            f"system.working_memory.template: {one_line(given, 80)} can't be read: {error}"
+        ) from error
 
 
 class WorkingForm:

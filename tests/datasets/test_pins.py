@@ -1,0 +1,44 @@
+"""A hash is pinned, or the set is unpinned: no row of the registry passes without one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.io.parts import part_info
+from memeval.datasets.locate import check_pin, shipped_digest
+from memeval.datasets.registry import DATASETS
+
+SHA256 = re.compile("[0-9a-f]{64}")
+OTHER = "0" * 64
+"""The digest of a file that nobody registered."""
+
+
+def pinned(info: DatasetInfo, path: Path) -> bool:
+    return check_pin(info, path, OTHER, allow_unpinned=True)
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_a_file_without_a_registered_digest_is_never_pinned(name: str, tmp_path: Path) -> None:
+    info = DATASETS[name]
+    path = tmp_path / (info.file or "generated")
+
+    assert not pinned(info, path)
+    assert info.sha256 is None or SHA256.fullmatch(info.sha256)
+    for file in info.files:
+        assert SHA256.fullmatch(file.sha256), f"{file.name} of {name}"
+        assert not pinned(part_info(info, file), path / file.name)
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_what_is_pinned_without_a_digest_ships_with_memeval(name: str, tmp_path: Path) -> None:
+    info = DATASETS[name]
+    is_file = bool(Path(info.file).suffix)
+    if info.sha256 or info.files or not is_file:
+        return
+
+    shipped = shipped_digest(info, tmp_path / info.file)
+    assert (shipped is None) == (info.url is not None)
