@@ -166,8 +166,8 @@ class CellRun:
                 cases = await self._all(repeats)
                 if not any(case.questions for case in cases):
                     raise UserError(
-                        f"dataset={self.cell.config.dataset['name']}: no questions are left under these "
-                        "settings"
+                        f"dataset={self.cell.config.dataset['name']}: no questions are left under "
+                        "these settings"
                     )
 
                 return finish(
