@@ -27,7 +27,7 @@ from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 LAYERS = 3
 MARK = "Notes that are taken already:"
-"""First line of the templates `extract` and `glean`: it marks a request of the extraction."""
+"""What tells a request of the extraction from others: the first line of its templates."""
 
 
 def main() -> None:

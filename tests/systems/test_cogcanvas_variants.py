@@ -260,3 +260,11 @@ def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Pa
         assert run("system=cogcanvas_nogleaning") == calls * 3 // 2, (
             "another ingest: the first pass alone"
         )
+
+
+def test_cot_and_short_differ_in_the_thinking_alone() -> None:
+    cot, short = load_builtin("answer_cot"), load_builtin("answer_short")
+    head, thinking, *rules = cot.system.split("\n\n")
+    assert thinking.startswith("First think step by step")
+    assert "\n\n".join([head, *rules]) == short.system
+    assert f"{cot.user}\nAnswer:" == short.user
