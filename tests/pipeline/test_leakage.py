@@ -21,7 +21,8 @@ OUTSIDE = {"letta", "oracle"}
 without its ids).
 """
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
-"""Systems that work dates out by rule: "yesterday" gives a date that nobody said, and may be gold."""
+"""Systems that work dates out by rule: what they make of "yesterday" nobody said, and may be gold.
+"""
 SYSTEMS = ",".join(sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES))
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
