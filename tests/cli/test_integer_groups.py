@@ -60,7 +60,9 @@ def test_joblib_workers(tmp_path: Path) -> None:
     two = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     done = completed(tmp_path, "-m", *two, "system=no_memory", "top_k=choice(3,wide,012)", *SMALL)
     assert resolved(tmp_path) == {(3, "never"), (20, "never"), (12, "never")}
-    order = [line.split()[0] for line in done.out.splitlines()[2:5]]
+    lines = done.out.splitlines()
+    header = next(number for number, line in enumerate(lines) if line.startswith("top_k"))
+    order = [line.split()[0] for line in lines[header + 1 : header + 4]]
     assert order == ["3", "20", "12"], done.out
 
 

@@ -12,7 +12,8 @@ from memeval.llm.memory_prompts import ExtractPrompt
 
 
 def extracted(*units: str, known: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(extract(ExtractPrompt(units, known, "", "")))
+    prompt = ExtractPrompt(units=units, known=known, system_text="", user_template="", quotes=known)
+    found: list[dict[str, Any]] = json.loads(extract(prompt))
     return found
 
 

@@ -95,7 +95,7 @@ def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
     assert summary.metrics["ingest_lost"] == 0.0
     assert summary.params["system.infer"] is True
     assert "verbatim" not in flags(summary)
-    saved = json.loads(next(home.glob("data/prepared/*/*/memories.json")).read_text("utf-8"))
+    saved = json.loads(next(home.glob("data/prepared/*/*/*/memories.json")).read_text("utf-8"))
     texts = [row["payload"]["data"] for row in saved["memories"]]
     assert len(texts) == extractions(endpoint) > 1
     assert all(text.startswith("It is known that") for text in texts)

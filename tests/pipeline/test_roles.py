@@ -50,7 +50,7 @@ def bodies(endpoint: ScriptedEndpoint, model: str) -> list[dict[str, Any]]:
 def test_a_sweep_over_answer_models_extracts_once(
     memeval: Command, tmp_path: Path, system: tuple[str, ...]
 ) -> None:
-    roles = ("llm.ingest.model=ingest", "max_ingest_loss=1")
+    roles = ("llm.ingest.model=ingest", "max_ingest_loss=1", "judge=keyword")
     with ScriptedEndpoint(reply) as endpoint:
         memeval(*at(endpoint, *system, *roles, "llm.model=small"))
         first = calls(endpoint)
@@ -61,7 +61,7 @@ def test_a_sweep_over_answer_models_extracts_once(
     assert first["ingest"] > 0 and first["small"] == 3
     assert both == first + Counter(large=3)
     assert calls(endpoint)["other"] > 0
-    assert len([path for path in (tmp_path / "data" / "prepared").iterdir() if path.is_dir()]) == 2
+    assert len([path for path in tmp_path.glob("data/prepared/*/*") if path.is_dir()]) == 2
 
 
 def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path: Path) -> None:

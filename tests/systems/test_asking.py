@@ -100,7 +100,7 @@ def quoting(prompt: Prompt) -> str:
     """Quotes every line of every chunk, one word per artifact."""
     assert isinstance(prompt, ExtractPrompt)
     items = [
-        {"type": "fact", "quote": line.removeprefix("Ann: "), "unit": number}
+        {"type": "key_fact", "quote": line.removeprefix("Ann: "), "unit": number}
         for number, text in enumerate(prompt.units, start=1)
         for line in text.splitlines()
         if line.startswith("Ann: ")

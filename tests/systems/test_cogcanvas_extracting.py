@@ -56,6 +56,7 @@ def play(endpoint: ScriptedEndpoint, *words: str) -> memeval.Run:
         "llm.model=scripted",
         f"llm.base_url={endpoint.base_url}",
         "llm.max_tokens=2048",
+        "judge=keyword",
         progress=False,
     )
 

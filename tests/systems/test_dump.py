@@ -21,6 +21,7 @@ SILENT = [
     "hybrid",
     "last_k",
     "long_context",
+    "mem0_verbatim",
     "mem0",
     "memgpt_lite",
     "native",
