@@ -4,6 +4,7 @@ that show damage.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
+
+from memeval.errors import StorageError
 
 DUMP_SUFFIX = ".dump.jsonl"
 SEAL = "digest"
@@ -99,6 +102,23 @@ def dump_file(folder: Path) -> Path:
     it is saved.
     """
     return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
+
+
+def append_whole(descriptor: int, line: bytes, path: Path) -> int:
+    """Appends a whole line to an open file, or nothing of it; returns where the line begins.
+
+    Raises `StorageError` where the disk refuses; `path` is for its message.
+    """
+    before = os.fstat(descriptor).st_size
+    try:
+        written = os.write(descriptor, line)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        os.ftruncate(descriptor, before)
+        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+
+    return before
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from memeval.errors import StorageError
 from memeval.private import FILE_MODE, make_folder, open_private
 from memeval.redaction import redacted_in, without_known_in
-from memeval.results.files import json_line
+from memeval.results.files import append_whole, json_line
 
 Json = Mapping[str, Any]
 
@@ -226,17 +226,7 @@ class RowStore(Generic[R]):
     def _write(self, row: Json) -> str:
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
-        before = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, line)
-            if written < len(line):
-                raise OSError(28, "No space left on device")
-        except OSError as error:
-            os.ftruncate(self._file, before)
-            raise StorageError(
-                f"{self.path} can't be written: {error.strerror or error}"
-            ) from error
-
+        append_whole(self._file, line, self.path)
         return line[-19:-3].decode()
 
     def __exit__(

@@ -22,7 +22,7 @@ from typing import Any, Self
 from memeval.errors import StorageError
 from memeval.private import open_private
 from memeval.redaction import without_known
-from memeval.results.files import json_line, without_halves
+from memeval.results.files import append_whole, json_line, without_halves
 
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
@@ -191,17 +191,7 @@ class TextStore(Texts):
     def _write(self, entry: dict[str, Any], ref: str) -> None:
         assert self._file is not None, "the store is not open"
         line = json_line(entry, (",", ":")).encode()
-        before = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, line)
-            if written < len(line):
-                raise OSError(28, "No space left on device")
-        except OSError as error:
-            os.ftruncate(self._file, before)
-            raise StorageError(
-                f"{self.path} can't be written: {error.strerror or error}"
-            ) from error
-
+        before = append_whole(self._file, line, self.path)
         self._lines[ref] = (before, len(line))
 
     def __exit__(
