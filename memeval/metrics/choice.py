@@ -45,7 +45,7 @@ _LEAD = re.compile(
     r"|number|label)\b)*",
     re.IGNORECASE,
 )
-"""What may stand between `answer`, or the start, and the index."""
+"""Characters that may be between `answer`, or the start, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
 _INDEX = re.compile(
     rf"(?P<index>[0-9])(?!\w){_SHUT}"
@@ -63,11 +63,11 @@ _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*"
 _PASSED_OVER = re.compile(
     r"(?:is|was|would be|should be|must be|the|option|choice|index|number|label)\b", re.IGNORECASE
 )
-"""Words that may stand between `answer` and the text of a choice."""
+"""Words that may be between `answer` and the text of a choice."""
 _AROUND = " \t\n.\"'“”‘’*_`"
 _BRACKETS = "()[]{}<>"
 _SLACK = 40
-"""Marks and spaces that a text may have around it."""
+"""Marks and spaces that may surround a text."""
 
 
 class _Choices:
@@ -144,8 +144,9 @@ def _named(text: str, start: int, choices: _Choices) -> int | None:
 
 
 def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
-    """The line after a mark as it stands, then without the words that may be passed over."""
-    start = _BEFORE_TEXT.match(text, mark).end()  # type: ignore[union-attr]  # it matches nothing, too
+    """The line after a mark, as it is and then without the words that may be skipped."""
+    # The pattern also matches nothing, so there is always a match.
+    start = _BEFORE_TEXT.match(text, mark).end()  # type: ignore[union-attr]
     newline = text.find("\n", start)
     end = newline if newline >= 0 else len(text)
 

@@ -31,10 +31,11 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s:*_`\"'“”‘’(\[【<=-]"
-    r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b|应该|选项|选择|应|为|是|选)*",
+    r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b"
+    r"|应该|选项|选择|应|为|是|选)*",
     re.IGNORECASE,
 )
-"""What may stand between a mark, or the start of the reply, and the list."""
+"""Words that may be between a mark, or the start of the reply, and the list."""
 _OPEN, _SHUT = r"[(\[*_`\"']*", r"[)\]*_`\"']*"
 _ITEM = rf"{_OPEN}(?:[A-Z]{{1,26}}|[a-z])(?![A-Za-z]){_SHUT}"
 _AND = "[aA][nN][dD]"
@@ -111,8 +112,9 @@ def _after_lead(part: str) -> str:
 
 
 def _labels_of_list(text: str) -> list[str]:
-    """The labels, or runs of them, of the list that a text begins with; a run that can't be read
-    where part of the list can't.
+    """The labels, or runs of labels, of the list at the start of a text.
+
+    An unreadable run replaces a list of which a part can't be read.
     """
     match = _LIST.match(text)
     if match is None:
@@ -123,21 +125,22 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions of a line that is nothing but labels, at least one of them with the text of its
-    choice beside it.
-    """
+    """Positions on a line of labels alone, at least one of them with the text of its choice."""
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
         return None
 
-    found = list(_items(line, texts))
-    whole = found and None not in found and any(beside for _, beside in filter(None, found))
-    return tuple(sorted({position for position, _ in filter(None, found)})) if whole else None
+    items = list(_items(line, texts))
+    known = [item for item in items if item is not None]
+    if len(known) < len(items) or not any(has_text for _, has_text in known):
+        return None
+
+    return tuple(sorted({position for position, _ in known}))
 
 
 def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]:
-    """Each label's position and whether its text is beside it; None where something else is."""
+    """Each label's position, and whether its text follows; None for anything else on the line."""
     at = 0
     while at < len(line):
         label = _LABEL.match(line, at)
@@ -146,7 +149,8 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
             yield None
             return
 
-        start = _BESIDE.match(line, label.end()).end()  # type: ignore[union-attr]  # it matches nothing, too
+        # The pattern also matches nothing, so there is always a match.
+        start = _BESIDE.match(line, label.end()).end()  # type: ignore[union-attr]
         beside = bool(texts[position]) and line.startswith(texts[position], start)
         divided = _NEXT.match(line, start + len(texts[position]) if beside else label.end())
         if divided is None or (divided.end() == at):
@@ -158,8 +162,9 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
 
 
 def _labels_of_lines(text: str) -> list[str]:
-    """The label of each line where all of two or more lines begin with one in the same form: alone,
-    or before punctuation.
+    """The labels of two or more lines that all begin with one in the same form.
+
+    The forms are a label alone, and one before punctuation.
     """
     lines = [_LINE.match(line) for line in text.splitlines() if line.strip()]
     labels = [match[1] for match in lines if match]

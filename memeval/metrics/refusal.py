@@ -82,26 +82,32 @@ class _Kind(Enum):
 _REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
 
 
-@lru_cache(maxsize=4096)  # an answer is asked about when it is judged and when it is counted
+# Cached: an answer is looked at when it is judged, and again when refusals are counted.
+@lru_cache(maxsize=4096)
 def is_refusal(text: str) -> bool:
-    """Whether an answer says, as a whole, that it can't be given; in English, or by the common
-    phrases of a few other languages.
+    """Whether an answer as a whole says that it can't be given.
+
+    It knows English, and the common phrases of a few other languages.
     """
-    plain = _answer_part(_shortened(text))
+    plain = _answer_part(_shorten(text))
     if _REPORTED.match(plain.lstrip()):
         return False
 
-    told = [(sentence, _kind(sentence)) for sentence in _ends(list(_sentences(plain)))]
-    told = [each for each in told if not _is_neutral(*each)] or told
-    if not told:
+    pairs = [(sentence, _kind(sentence)) for sentence in _ends(list(_sentences(plain)))]
+    pairs = [pair for pair in pairs if not _is_neutral(*pair)] or pairs
+    if not pairs:
         return False
 
-    telling = told if len(told) <= 3 else [told[0], *told[-2:]]
-    return _refuses([sentence for sentence, _ in telling], [kind for _, kind in telling])
+    # A refusal comes first or last; what is between them explains it.
+    if len(pairs) > 3:
+        pairs = [pairs[0], *pairs[-2:]]
+
+    return _refuses([sentence for sentence, _ in pairs], [kind for _, kind in pairs])
 
 
 def _ends(sentences: list[str]) -> list[str]:
-    """The sentences of both ends: in a long answer, what is between them is reasoning."""
+    """The first and last sentences."""
+    # In a long answer, the sentences between them are reasoning.
     if len(sentences) <= 2 * _SENTENCES:
         return sentences
 
@@ -242,20 +248,20 @@ def _sentences(plain: str) -> Iterator[str]:
         if len(sentence) > _CLAUSE:
             sentence = f"{sentence[: _CLAUSE // 2]} {sentence[-_CLAUSE // 2 :]}"
 
-        told = _ASIDE.sub("", sentence)
-        told = told if told.strip(_SPACE) else sentence
-        if told.strip(_SPACE):
-            yield told.strip(_SPACE)
+        # Where an aside is the whole sentence, it is kept.
+        without_asides = _ASIDE.sub("", sentence).strip(_SPACE)
+        if kept := without_asides or sentence.strip(_SPACE):
+            yield kept
 
 
 def _answer_part(plain: str) -> str:
-    """What stands after the last mark of the answer, where something does."""
+    """The text after the last mark of the answer; all of it if that text is blank."""
     marks = list(_ANSWER_MARK.finditer(plain))
     after = plain[marks[-1].end() :] if marks else ""
     return after if after.strip(_SPACE + "\n") else plain
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """The text's two ends, in plain letters."""
     if len(text) > 2 * _HALF:
         text = f"{text[:_HALF]}\n{text[-_HALF:]}"

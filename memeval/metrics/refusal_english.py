@@ -256,7 +256,7 @@ OPENER = re.compile(
     r"|as for|with)\b[^,]*(?=,))"
     r"(?:[, ]+|$)"
 )
-"""What may stand before a refusal."""
+"""Words that may precede a refusal."""
 
 OPENER_WITHOUT_COMMA = re.compile(
     rf"(?:based (?:only |solely )?on|according to|from|in|within|given|across) "
@@ -294,7 +294,7 @@ OTHER_MATTERS = re.compile(
     rf"|could)|perhaps you)\b|the question\b|this (?:question|may|might|does not)\b|(?:that"
     rf"|this) (?:is|was) (?:all|not))"
 )
-"""What is told beside a refusal without being the answer: what the source does mention."""
+"""Phrases beside a refusal that say what the source does mention; they are not an answer."""
 
 NEUTRAL = re.compile(
     r"(?:(?:here(?: is|'s)|below is) .*|to (?:answer|determine|find) .*|let (?:me|us) .*|"

@@ -15,8 +15,8 @@ from memeval.datasets.locomo.metrics import locomo_f1
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
 from memeval.metrics.retrieval import ranks_of, retrieval_metrics
-from memeval.metrics.statistics import clustered_interval, design_effect, mean, sample_std
 from memeval.records import EvalCase, EvalQuestion
+from memeval.statistics.means import clustered_interval, design_effect, mean, sample_std
 
 pytestmark = pytest.mark.real_data
 

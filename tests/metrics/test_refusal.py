@@ -14,23 +14,21 @@ SMALLEST_RECALL = 0.95
 MOST_FALSE_ALARMS = 0.01
 
 
-@pytest.mark.parametrize("text", REFUSALS)
-def test_refusals(text: str) -> None:
-    assert is_refusal(text)
+def test_refusals() -> None:
+    assert [text for text in REFUSALS if not is_refusal(text)] == []
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", *ANSWERS])
-def test_answers(text: str) -> None:
-    assert not is_refusal(text)
+def test_answers() -> None:
+    assert [text for text in ["", " ", "...", *ANSWERS] if is_refusal(text)] == []
 
 
-@pytest.mark.parametrize("text", REFUSALS[::7])
 @pytest.mark.parametrize(
     "frame", ["Answer: {}", "**{}**", "> {}", '"{}"', "  {}\n", "I looked.\n\n**Final answer:** {}"]
 )
-def test_marks_around_a_refusal_change_nothing(text: str, frame: str) -> None:
-    assert is_refusal(frame.format(text))
-    assert is_refusal(frame.format(text).replace("'", "’"))
+def test_marks_around_a_refusal_change_nothing(frame: str) -> None:
+    framed = [frame.format(text) for text in REFUSALS]
+    curled = [text.replace("'", "’") for text in framed]
+    assert [text for text in framed + curled if not is_refusal(text)] == []
 
 
 def test_the_last_answer_counts() -> None:

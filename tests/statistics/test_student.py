@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.special import stdtrit
 
-from memeval.metrics.student import two_sided_quantile, within
+from memeval.statistics.student import two_sided_quantile, within
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10, 30, 99, 100, 499, 1998])

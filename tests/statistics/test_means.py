@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
+from memeval.statistics.means import bounds, clustered_interval, design_effect, mean, sample_std
 
 SCORES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=2, max_size=30
@@ -99,7 +99,7 @@ def test_bounds_count_the_unscored_as_wrong_and_as_right() -> None:
 
 def test_scipy_stats_is_not_loaded() -> None:
     code = (
-        "import sys; from memeval.metrics.statistics import clustered_interval; assert 'scipy' "
+        "import sys; from memeval.statistics.means import clustered_interval; assert 'scipy' "
         "not in sys.modules;"
         "clustered_interval([1, 0], 'ab'); assert 'scipy.stats' not in sys.modules"
     )

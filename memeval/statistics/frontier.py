@@ -1,0 +1,47 @@
+"""Accuracy against what it costs: dollars, tokens of context or seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log
+
+Point = tuple[float, float]
+"""What a cell costs, and its accuracy."""
+
+
+def pareto_frontier(points: Sequence[Point]) -> list[int]:
+    """Positions of the points that no other dominates, from the cheapest on.
+
+    A point is dominated where another one costs no more and is no less accurate, and is better in
+    one of the two. Of equal points all stay.
+    """
+    order = sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1]))
+    kept: list[int] = []
+    for index in order:
+        cost, accuracy = points[index]
+        if not kept or accuracy > points[kept[-1]][1] or points[kept[-1]] == (cost, accuracy):
+            kept.append(index)
+
+    return kept
+
+
+def frontier_area(points: Sequence[Point], low: float, high: float) -> float:
+    """Mean accuracy that can be had over all budgets from `low` to `high`, on a logarithmic scale.
+
+    (1/ln(high/low)) · Σ best accuracy up to the left end · ln(right/left), over the pieces into
+    which the points cut [low, high]; 0 where nothing can be had yet. Raises `ValueError` unless 0 <
+    low < high.
+
+    Source: the form of LAFS, the latency-accuracy frontier score.
+    """
+    if not 0 < low < high:
+        raise ValueError(f"{low} to {high} is not a range of budgets")
+
+    ends = sorted({low, high, *(cost for cost, _ in points if low < cost < high)})
+    area = 0.0
+    for left, right in pairwise(ends):
+        best = max((accuracy for cost, accuracy in points if cost <= left), default=0.0)
+        area += best * log(right / left)
+
+    return area / log(high / low)

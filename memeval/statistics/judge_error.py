@@ -1,0 +1,159 @@
+"""Accuracies that allow for the judge's own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from memeval.statistics.clusters import clustered_se
+from memeval.statistics.proportions import Z95
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedMean:
+    """A share of right answers, corrected by labels that people gave to some of them."""
+
+    mean: float
+    se: float
+    power: float
+    """λ: how far the judge is trusted, from 0 (labels alone count) to 1."""
+
+
+def prediction_powered_mean(
+    labels: Sequence[float],
+    judged: Sequence[float],
+    judged_unlabelled: Sequence[float],
+    power: float | None = None,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    unlabelled_clusters: Sequence[Hashable] | None = None,
+) -> CorrectedMean:
+    """The share of right answers, from few labels and many verdicts (PPI++).
+
+    θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
+    Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
+    pooled Var(Ŷ) by one less. λ depends on the data only, so that the worst judge costs nothing but
+    its help. The labels must be drawn from the cell itself. With clusters both variances are
+    clustered (CR1). Raises `ValueError` where there are no labels, no further verdicts, or fewer
+    than two clusters.
+
+    Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
+    """
+    if len(labels) != len(judged) or not labels or not judged_unlabelled:
+        raise ValueError("labels, their verdicts and further verdicts are needed")
+
+    if power is None:
+        power = _best_power(labels, judged, judged_unlabelled)
+
+    rectifier = [label - power * guess for label, guess in zip(labels, judged, strict=True)]
+    scaled = [power * guess for guess in judged_unlabelled]
+    mean = _mean(scaled) + _mean(rectifier)
+
+    if clusters is None or unlabelled_clusters is None:
+        variance = _variance(scaled) / len(scaled) + _variance(rectifier) / len(rectifier)
+        return CorrectedMean(mean=mean, se=sqrt(variance), power=power)
+
+    errors = [clustered_se(scaled, unlabelled_clusters), clustered_se(rectifier, clusters)]
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
+        raise ValueError("both labelled and further answers must come from two clusters or more")
+
+    return CorrectedMean(mean=mean, se=sqrt(sum(error**2 for error in known)), power=power)
+
+
+def _best_power(
+    labels: Sequence[float], judged: Sequence[float], judged_unlabelled: Sequence[float]
+) -> float:
+    """The λ with the least variance."""
+    pooled = [*judged, *judged_unlabelled]
+    spread = _variance(pooled) * len(pooled) / (len(pooled) - 1)
+    if spread == 0:  # a judge that always says the same tells nothing
+        return 0.0
+
+    centre, centre_judged = _mean(labels), _mean(judged)
+    products = [
+        (label - centre) * (guess - centre_judged)
+        for label, guess in zip(labels, judged, strict=True)
+    ]
+    power = _mean(products) / ((1 + len(labels) / len(judged_unlabelled)) * spread)
+
+    return min(max(power, 0.0), 1.0)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _variance(values: Sequence[float]) -> float:
+    """With 1/n."""
+    centre = _mean(values)
+    return sum((value - centre) ** 2 for value in values) / len(values)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRates:
+    """How often a judge is right, from labels of some other answers."""
+
+    right_kept: float
+    """q1: P(says right | right)."""
+    right_labels: int
+    """Right answers that it was tried on."""
+    wrong_caught: float
+    """q0: P(says wrong | wrong). It depends on the kind of wrong answers."""
+    wrong_labels: int
+    """Wrong answers that it was tried on."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedShare:
+    """A share that a judge's verdicts imply, with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+def rogan_gladen(called_right: float, count: int, judge: JudgeRates) -> CorrectedShare:
+    """The true share of right answers where a judge calls `called_right` of `count` right.
+
+    θ = (p + q0 - 1)/(q0 + q1 - 1), clipped to [0, 1]. The interval of Lee et al.: p̃ = (np +
+    z²/2)/(n + z²) and q̃ = (mq + 1)/(m + 2), θ̃ from them, shifted by 2z²(-(1 - θ̃)q̃0(1 - q̃0)/m̃0 +
+    θ̃ q̃1(1 - q̃1)/m̃1), ± z·SE. As q0 depends on what the wrong answers are like, give a range over
+    kinds of wrong answer, never one figure. Raises `ValueError` where the judge is no better than
+    chance (q0 + q1 <= 1).
+
+    Source: Rogan & Gladen, American Journal of Epidemiology 107 (1978); Lee et al., arXiv
+    2511.21140.
+    """
+    sharpness = judge.wrong_caught + judge.right_kept - 1
+    if sharpness <= 0:
+        raise ValueError("the judge is no better than chance: q0 + q1 must exceed 1")
+
+    share = (called_right + judge.wrong_caught - 1) / sharpness
+
+    # Estimates drawn towards one half, so that a rate of 0 or 1 has an error, too.
+    square = Z95**2
+    n = count + square
+    m0, m1 = judge.wrong_labels + 2, judge.right_labels + 2
+    p = (count * called_right + square / 2) / n
+    q0 = (judge.wrong_labels * judge.wrong_caught + 1) / m0
+    q1 = (judge.right_labels * judge.right_kept + 1) / m1
+    if q0 + q1 <= 1:
+        raise ValueError("too few labels to tell the judge from chance")
+
+    drawn = (p + q0 - 1) / (q0 + q1 - 1)
+    var0, var1 = q0 * (1 - q0) / m0, q1 * (1 - q1) / m1
+    shift = 2 * square * (-(1 - drawn) * var0 + drawn * var1)
+    variance = p * (1 - p) / n + (1 - drawn) ** 2 * var0 + drawn**2 * var1
+    reach = Z95 * sqrt(variance) / (q0 + q1 - 1)
+
+    return CorrectedShare(
+        share=_clipped(share),
+        low=_clipped(drawn + shift - reach),
+        high=_clipped(drawn + shift + reach),
+    )
+
+
+def _clipped(share: float) -> float:
+    return min(max(share, 0.0), 1.0)

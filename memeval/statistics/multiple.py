@@ -1,0 +1,60 @@
+"""Many comparisons at once: false discoveries, and letters for what can't be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """p adjusted so that a chosen share of what is called different is expected to be chance.
+
+    Sorted upwards, p_(i) becomes min over j >= i of p_(j) · m/j, at most 1.
+
+    Source: Benjamini & Hochberg, JRSS B 57 (1995).
+    """
+    adjusted = [0.0] * len(ps)
+    smallest = 1.0
+    order = sorted(range(len(ps)), key=lambda index: ps[index], reverse=True)
+    for place, index in enumerate(order):
+        rank = len(ps) - place
+        smallest = min(smallest, ps[index] * len(ps) / rank)
+        adjusted[index] = smallest
+
+    return adjusted
+
+
+def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[str]:
+    """Letters for `count` items in their order: two share one iff they are not told apart.
+
+    `different` holds the pairs that are. It begins with one letter for all; each pair that shares a
+    letter splits it in two; a set within another one is dropped (insert and absorb).
+
+    Source: Piepho, Journal of Computational and Graphical Statistics 13 (2004).
+    """
+    groups: list[frozenset[int]] = [frozenset(range(count))] if count else []
+    for first, second in different:
+        split: list[frozenset[int]] = []
+        for group in groups:
+            if first in group and second in group:
+                split += [group - {first}, group - {second}]
+            else:
+                split.append(group)
+
+        groups = _without_subsets(split)
+
+    groups.sort(key=sorted)
+    return [
+        "".join(_letter(place) for place, group in enumerate(groups) if item in group)
+        for item in range(count)
+    ]
+
+
+def _without_subsets(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    unique = list(dict.fromkeys(groups))
+    return [group for group in unique if not any(group < other for other in unique)]
+
+
+def _letter(place: int) -> str:
+    """a … z, then A … Z, then numbers in brackets."""
+    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return alphabet[place] if place < len(alphabet) else f"({place})"

@@ -1,0 +1,42 @@
+"""Shares and counts: Wilson's interval, and McNemar's test."""
+
+from __future__ import annotations
+
+from math import comb, sqrt
+
+Z95 = 1.959963984540054
+"""The normal distribution's .975 quantile."""
+
+
+def wilson_interval(successes: int, count: int) -> tuple[float, float]:
+    """95 % interval of a share of independent trials.
+
+    (p + z²/2n ± z·sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n). Unlike p ± z·SE it stays within [0, 1]
+    and has a width also for 0 of n. Raises `ValueError` for no trials.
+
+    Source: Wilson, JASA 22 (1927).
+    """
+    if count < 1 or not 0 <= successes <= count:
+        raise ValueError(f"{successes} of {count} is not a share")
+
+    share, square = successes / count, Z95**2
+    centre = share + square / (2 * count)
+    reach = Z95 * sqrt(share * (1 - share) / count + square / (4 * count**2))
+    scale = 1 + square / count
+
+    return max((centre - reach) / scale, 0.0), min((centre + reach) / scale, 1.0)
+
+
+def mcnemar_p(first_alone: int, second_alone: int) -> float:
+    """Exact two-sided p of McNemar's test: are both cells right alone equally often?
+
+    p = min(1, 2 · P(X <= min(b, c))) with X binomial(b + c, 1/2). It takes questions for
+    independent, which those of one conversation are not: a description, not the test.
+
+    Source: McNemar, Psychometrika 12 (1947); the exact form is the sign test.
+    """
+    total, fewer = first_alone + second_alone, min(first_alone, second_alone)
+    tail = sum(comb(total, count) for count in range(fewer + 1))
+
+    # Whole numbers until the end: 2**total may be too large for a float.
+    return min(1.0, 2 * tail / (1 << total))

@@ -1,0 +1,44 @@
+"""The simulation of docs/statistics.md keeps within the bounds that the page promises."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def coverage() -> ModuleType:
+    """`perf/coverage.py`."""
+    spec = importlib.util.spec_from_file_location("perf_coverage", ROOT / "perf" / "coverage.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", [1.0, 2.0, 4.0])
+def test_intervals_tests_and_mde_keep_what_they_promise(
+    coverage: ModuleType, effect: float
+) -> None:
+    kept = coverage.simulate(effect, 4000, np.random.default_rng(7))
+    assert kept.covered == pytest.approx(95, abs=1.5)
+    assert kept.rejected == pytest.approx(5, abs=1.5)
+    assert kept.power == pytest.approx(80, abs=3)
+    assert kept.power_flips == pytest.approx(80, abs=3)
+    if effect >= 2:
+        assert kept.covered_naive < 87
+
+
+def test_the_design_effect_is_the_one_that_is_asked_for(coverage: ModuleType) -> None:
+    sizes = np.array(coverage.SIZES)
+    extra = coverage.between_variance(3.0, coverage.SIZES) * (sizes**2).sum() / sizes.sum() ** 2
+    assert 1 + extra / (coverage.SPREAD**2 / sizes.sum()) == pytest.approx(3.0)

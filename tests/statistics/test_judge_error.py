@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vectors import answers
+
+from memeval.statistics.agreement import krippendorff_alpha
+from memeval.statistics.clusters import clustered_se
+from memeval.statistics.judge_error import JudgeRates, prediction_powered_mean, rogan_gladen
+
+Y, GUESSED = answers("1011010110"), answers("1011110111")
+UNLABELLED = [1.0] * 30 + [0.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("power", "used", "mean", "se"),
+    [
+        (None, 0.5157894736842105, 0.5742105263157895, 0.1308614913444651),
+        (1.0, 1.0, 0.55, 0.14383149863642528),
+        (0.0, 0.0, 0.60, 0.15491933384829668),
+    ],
+)
+def test_ppi(power: float | None, used: float, mean: float, se: float) -> None:
+    found = prediction_powered_mean(Y, GUESSED, UNLABELLED, power)
+    assert (found.power, found.mean, found.se) == pytest.approx((used, mean, se), rel=1e-14)
+
+
+def test_ppi_with_conversations_clusters_both_variances() -> None:
+    own, others = [index // 2 for index in range(10)], [index // 8 for index in range(40)]
+    found = prediction_powered_mean(
+        Y, GUESSED, UNLABELLED, clusters=own, unlabelled_clusters=others
+    )
+    plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
+    assert (found.mean, found.power) == (plain.mean, plain.power)
+    rectifier = [y - plain.power * guess for y, guess in zip(Y, GUESSED, strict=True)]
+    errors = [
+        clustered_se([plain.power * guess for guess in UNLABELLED], others),
+        clustered_se(rectifier, own),
+    ]
+    assert found.se == pytest.approx(sqrt(sum((error or 0.0) ** 2 for error in errors)))
+
+
+def test_ppi_of_what_can_not_be_corrected() -> None:
+    with pytest.raises(ValueError, match="labels"):
+        prediction_powered_mean([], [], [1.0])
+    with pytest.raises(ValueError, match="two clusters"):
+        prediction_powered_mean(
+            [1.0, 0.0], [1.0, 1.0], [1.0], clusters=[0, 1], unlabelled_clusters=[0]
+        )
+
+
+def test_a_judge_that_always_says_the_same_is_not_trusted() -> None:
+    found = prediction_powered_mean(Y, [1.0] * 10, [1.0] * 40)
+    assert (found.power, found.mean) == (0.0, pytest.approx(0.6))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
+def test_the_power_stays_between_0_and_1_and_helps(pairs: list[tuple[bool, bool]]) -> None:
+    labels = [float(label) for label, _ in pairs]
+    judged = [float(guess) for _, guess in pairs]
+    found = prediction_powered_mean(labels, judged, [0.0, 1.0] * 30)
+    assert 0 <= found.power <= 1
+    unaided = prediction_powered_mean(labels, judged, [0.0, 1.0] * 30, 0.0)
+    assert found.se <= unaided.se + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("p", "count", "judge", "share", "low", "high"),
+    [
+        (
+            0.4,
+            1000,
+            JudgeRates(right_kept=0.9, right_labels=200, wrong_caught=0.7, wrong_labels=200),
+            0.1666666666666668,
+            0.05635072484160894,
+            0.2627330257859588,
+        ),
+        (
+            0.62,
+            2000,
+            JudgeRates(right_kept=0.93, right_labels=350, wrong_caught=0.85, wrong_labels=150),
+            0.6025641025641025,
+            0.5544774781496563,
+            0.6456327845409667,
+        ),
+    ],
+)
+def test_rogan_gladen(
+    p: float, count: int, judge: JudgeRates, share: float, low: float, high: float
+) -> None:
+    found = rogan_gladen(p, count, judge)
+    assert (found.share, found.low, found.high) == pytest.approx((share, low, high), rel=1e-12)
+
+
+def test_a_judge_no_better_than_chance_is_refused() -> None:
+    with pytest.raises(ValueError, match="no better than chance"):
+        rogan_gladen(0.5, 100, JudgeRates(0.5, 100, 0.5, 100))
+    with pytest.raises(ValueError, match="too few labels"):
+        rogan_gladen(0.5, 100, JudgeRates(0.51, 0, 0.51, 0))
+
+
+@pytest.mark.parametrize(
+    ("units", "alpha"),
+    [
+        ([[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 1]], 1 - 132 / 420),
+        ([[0, 1], [0, 1], [1, 0], [1, 0]], -0.75),
+        ([[1, 1], [0, 0]], 1.0),
+        ([[1, 1], [1, 1]], None),
+        ([[1], [None, 0]], None),
+        ([], None),
+    ],
+)
+def test_krippendorff(units: list[list[int | None]], alpha: float | None) -> None:
+    found = krippendorff_alpha(units)
+    assert found == (None if alpha is None else pytest.approx(alpha, rel=1e-14))
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, 2, None]), min_size=3, max_size=3), max_size=12))
+def test_alpha_by_the_matrix_of_coincidences(units: list[list[int | None]]) -> None:
+    matrix = np.zeros((3, 3))
+    for unit in units:
+        labels = [label for label in unit if label is not None]
+        for first, one in enumerate(labels):
+            for second, other in enumerate(labels):
+                if first != second:
+                    matrix[one, other] += 1 / (len(labels) - 1)
+
+    totals, n = matrix.sum(axis=1), matrix.sum()
+    expected = n * n - (totals**2).sum()
+    found = krippendorff_alpha(units)
+    if expected < 1e-9:
+        assert found is None
+    else:
+        alpha = 1 - (n - 1) * (n - np.trace(matrix)) / expected
+        assert found == pytest.approx(alpha)
