@@ -25,6 +25,7 @@ def make_folder(folder: Path) -> Path:
 
     Raises `OSError` as `mkdir` does.
     """
+    # `mkdir(parents=True)` would give the parents the mode that the umask leaves.
     missing = []
     for path in (folder, *folder.parents):
         if path.exists():

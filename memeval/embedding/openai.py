@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from memeval.config.roles import EMBEDDER_LIMIT
 from memeval.config.schema import EmbedderConfig
 from memeval.embedding.contract import Embedder
 from memeval.errors import ModelError, UserError
-from memeval.llm.cache import Cache, CachedEntry, content_key
+from memeval.llm.cache import content_key
+from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cached_call import CachedBatches
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
@@ -27,31 +29,28 @@ if TYPE_CHECKING:
 BATCH = 128
 """Texts sent in one request."""
 AGREEING = 5
-"""After so many replies in a row of another width than the first one's, theirs is the model's."""
+"""Replies in a row of another width than the first one, after which theirs counts."""
 WIDEST, BYTES_PER_NUMBER = 16_384, 32
 """Limits of a reply's size: numbers per vector, and bytes that a number takes in JSON."""
 
 BATCHES_AT_ONCE = 8
-"""Batches that a process claims ahead, where the endpoint has fewer places: locks are searched one
-by one."""
+"""Least batches that a process claims ahead, even at an endpoint with fewer places."""
 
 UNREADABLE = -1
-"""Stored in place of a text's tokens where what the endpoint reported is not a count."""
+"""Stored in place of a text's tokens where the endpoint did not report a number."""
 
 
 class OpenAIEmbedder(Embedder):
-    """Embeds texts at an endpoint; a text embedded before by the same model is read from the cache.
-    Vectors are brought to length 1.
+    """Embeds texts at an endpoint, with vectors of length 1.
 
-    A text that another caller of this embedder has asked for is waited for, and not sent twice. A
-    blank text gets the zero vector: most endpoints refuse it.
+    A text that the same model embedded before is read from the cache. A text that another caller
+    has requested is waited for, and not sent twice. A blank text gets the zero vector.
     """
 
     def __init__(
-        self, endpoint: Endpoint, model: str, width: int | None, cache: Cache, origin: str
+        self, endpoint: Endpoint, model: str, width: int | None, cache: ReplyCache, origin: str
     ) -> None:
-        """`width` asks the endpoint for shorter vectors (`dimensions`); None takes the model's own
-        width."""
+        """`width` requests shorter vectors (`dimensions`); None keeps the model's own width."""
         self.name = f"{model}/{width}" if width else model
         self.width = width or 0
         self._endpoint, self._model, self._origin = endpoint, model, origin
@@ -76,7 +75,7 @@ class OpenAIEmbedder(Embedder):
             api_key=key_for(
                 settings.api_key_env, settings.base_url, "embedder=openai", settings.headers
             ),
-            max_concurrency=settings.max_concurrency,
+            max_concurrency=settings.max_concurrency or EMBEDDER_LIMIT,
             timeout_s=settings.timeout_s,
             patience_s=settings.patience_s,
             max_retries=settings.max_retries,
@@ -93,6 +92,7 @@ class OpenAIEmbedder(Embedder):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
+        # Most endpoints refuse a blank text.
         keys = {text: self._key(text) for text in texts if text.strip()}
         entries = await self._calls.entries(keys)
         self._meter(entries)

@@ -67,7 +67,7 @@ class CharTfidfEmbedder(Embedder):
         idf = ln((1 + n) / (1 + df)) + 1
         """
         per_text = [np.unique(self._ngrams(text)) for text in texts]
-        hashes, frequency = np.unique(_joined(per_text), return_counts=True)
+        hashes, frequency = np.unique(_join(per_text), return_counts=True)
         idf = np.log((1 + len(texts)) / (1 + frequency)) + 1
         return self._with(hashes, idf.astype(np.float32))
 
@@ -117,7 +117,7 @@ class CharTfidfEmbedder(Embedder):
         return f"{base}/idf-{learnt[:16]}"
 
     def _ngrams(self, text: str) -> Hashes:
-        return _joined(
+        return _join(
             _word_ngrams(word, self.shortest, self.longest) for word in text.lower().split()
         )
 
@@ -125,7 +125,7 @@ class CharTfidfEmbedder(Embedder):
         hashes, counts = np.unique(self._ngrams(text), return_counts=True)
         weights = 1 + np.log(counts)
         if self._hashes is not None and self._idf is not None:
-            hashes, weights = _weighted(hashes, weights, self._hashes, self._idf)
+            hashes, weights = _weigh(hashes, weights, self._hashes, self._idf)
 
         spread = hashes * np.uint32(_SPREAD)
         signs = np.where(spread >> np.uint32(31), -1.0, 1.0)
@@ -137,7 +137,7 @@ class CharTfidfEmbedder(Embedder):
             row[:] = summed / length
 
 
-def _weighted(
+def _weigh(
     hashes: Hashes, weights: NDArray[np.float64], known: Hashes, idf: NDArray[np.float32]
 ) -> tuple[Hashes, NDArray[np.float64]]:
     """The known ones among `hashes` with their weights times idf; `known` is sorted."""
@@ -149,7 +149,7 @@ def _weighted(
     return hashes[found], weights[found] * idf[places[found]]
 
 
-def _joined(parts: Iterable[Hashes]) -> Hashes:
+def _join(parts: Iterable[Hashes]) -> Hashes:
     return np.concatenate([np.empty(0, dtype=np.uint32), *parts])
 
 

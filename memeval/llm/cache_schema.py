@@ -23,25 +23,28 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 class WrongSchema(sqlite3.DatabaseError):
-    """A sound database that is no cache of memeval."""
+    """A sound database that is not a cache of memeval."""
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Makes the tables where there are none. Raises `WrongSchema` for the database of another
-    program, or of another version's making."""
-    kinds = dict(connection.execute("SELECT name, type FROM sqlite_master"))
-    if kinds and "entries" not in kinds:
+    """Makes the missing tables.
+
+    Raises `WrongSchema` for the database of another program or of another version.
+    """
+    types = dict(connection.execute("SELECT name, type FROM sqlite_master"))
+    if types and "entries" not in types:
         raise WrongSchema("it is another program's database")
 
     for name, statement in _TABLES.items():
-        if name not in kinds:
+        if name not in types:
             connection.execute(statement)
-        elif kinds[name] != "table" or not _fits(connection, name):
+        elif types[name] != "table" or not _fits(connection, name):
             raise WrongSchema(f"its table {name} has other columns")
 
 
 def _fits(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether a table has our columns, under one key; further ones need no value."""
+    """Whether a table has our columns and our key."""
+    # A later version may add columns, as long as a row of ours can leave them out.
     columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
     own, further = columns[: len(_COLUMNS[name])], columns[len(_COLUMNS[name]) :]
     if tuple(column[1] for column in own) != _COLUMNS[name]:
@@ -53,7 +56,7 @@ def _fits(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def checksum(key: str, value: bytes, origin: str, tokens: int | None) -> int:
-    """Of an entry as it is stored: finds a flipped bit, not a forger."""
+    """The checksum of a stored entry. It detects a flipped bit, but not a forger."""
     return zlib.crc32(value, zlib.crc32(f"{key}\n{origin}\n{tokens}\n".encode(errors="replace")))
 
 

@@ -1,5 +1,7 @@
-"""One way for models, embedders and rerankers to call an endpoint: look in the cache, else let one
-caller call for all who want the same, and store what comes.
+"""How models, embedders and rerankers call an endpoint through the cache.
+
+Of all callers that want the same reply, one sends the request and stores the reply. The others
+wait.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from memeval.errors import MemevalError, ModelError
-from memeval.llm.cache import Cache, CachedEntry
-from memeval.llm.flight import Claims, Flights, Pace
+from memeval.llm.cache_contract import CachedEntry, ReplyCache
+from memeval.llm.flight import Flights, Pace
 from memeval.llm.metering import current_ledger
 
 Entry = dict[str, Any]
@@ -20,12 +22,12 @@ Entry = dict[str, Any]
 
 
 class CachedCalls:
-    """Calls of which each has a reply of its own."""
+    """Calls with one reply each."""
 
-    def __init__(self, cache: Cache, origin: str) -> None:
+    def __init__(self, cache: ReplyCache, origin: str) -> None:
         """`origin` names the run: replies that this run paid for before a crash are its own."""
         self._cache, self._origin = cache, origin
-        self._flights = Flights[tuple[Entry, bool]](Claims.beside(cache.path))
+        self._flights = Flights[tuple[Entry, bool]](cache.claims())
 
     async def once(
         self,
@@ -37,14 +39,14 @@ class CachedCalls:
     ) -> tuple[Entry, bool]:
         """The reply under `key`, and whether another run paid for it.
 
-        `read` brings an entry of the cache, None for an unsound one; `call` makes the call, and
-        `is_kept` says whether its reply is stored. Waits are metered in the ledger in force.
+        `read` decodes a value of the cache, and returns None for an unsound one. `call` makes the
+        call, and `is_kept` says whether its reply is stored. Waits count in the current ledger.
         """
         with current_ledger().calling():
             entry, cached = await self._flights.once(
                 key,
-                look=lambda: self._stored(key, read),
-                ask=lambda: self._called(key, call, is_kept),
+                look=lambda: self._read_stored(key, read),
+                ask=lambda: self._call(key, call, is_kept),
             )
 
         current_ledger().wait_s += 0.0 if cached else entry["wait_s"]
@@ -54,7 +56,9 @@ class CachedCalls:
         """Drops a reply from the cache."""
         self._cache.delete(key)
 
-    def _stored(self, key: str, read: Callable[[bytes], Entry | None]) -> tuple[Entry, bool] | None:
+    def _read_stored(
+        self, key: str, read: Callable[[bytes], Entry | None]
+    ) -> tuple[Entry, bool] | None:
         stored = self._cache.get(key)
         entry = read(stored.value) if stored is not None else None
         if stored is None or entry is None:
@@ -63,12 +67,12 @@ class CachedCalls:
         current_ledger().replayed_s += entry["latency_s"]
         return entry, stored.origin != self._origin
 
-    async def _called(
+    async def _call(
         self, key: str, call: Callable[[], Awaitable[Entry]], is_kept: Callable[[Entry], bool]
     ) -> tuple[Entry, bool]:
         entry = await call()
         if is_kept(entry):
-            # What is stored there already is unsound, else it would have been used.
+            # A value that is stored already is unsound, or it would have been used.
             put = self._cache.put if self._cache.get(key) is None else self._cache.replace
             put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
 
@@ -76,15 +80,15 @@ class CachedCalls:
 
 
 Values = Mapping[str, tuple[bytes, int | None]]
-"""What a request brought, by text: the value, and its part of the tokens that were reported."""
+"""The results of a request by text: a value, and its part of the reported tokens."""
 
 
 class CachedBatches:
-    """Calls that carry many texts, each with an entry of its own in the cache."""
+    """Calls that carry many texts, each with its own entry in the cache."""
 
     def __init__(
         self,
-        cache: Cache,
+        cache: ReplyCache,
         origin: str,
         *,
         size: int,
@@ -92,14 +96,13 @@ class CachedBatches:
         is_sound: Callable[[bytes], bool],
         call: Callable[[Sequence[str]], Awaitable[Values]],
     ) -> None:
-        """`size` texts are sent in one request at most.
+        """At most `size` texts are sent in one request, and `at_once` batches are claimed ahead.
 
-        `at_once` batches are claimed ahead: locks are searched one by one. `is_sound` says whether
-        a stored value may be used; `call` makes one request.
+        `is_sound` says whether a stored value may be used; `call` makes one request.
         """
         self._cache, self._origin = cache, origin
         self._size, self._is_sound, self._call = size, is_sound, call
-        self._claims = Claims.beside(cache.path)
+        self._claims = cache.claims()
         self._flights = Flights[CachedEntry](self._claims)
         self._turns = asyncio.Semaphore(at_once)
         self._unsound: set[str] = set()
@@ -108,8 +111,7 @@ class CachedBatches:
     async def entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
         """The entry of each text, in the order of the texts.
 
-        What the cache holds, or will hold once the requests under way have come back. A text that
-        another caller has asked for is waited for, and not sent twice.
+        A text that another caller has requested is waited for, and not sent twice.
         """
         with current_ledger().calling():
             return await self._entries(keys)
@@ -117,7 +119,7 @@ class CachedBatches:
     async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
         entries: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in entries]:
-            stored = self._stored(keys[text] for text in missing)
+            stored = self._read_stored(keys[text] for text in missing)
             entries |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
 
             fresh: dict[str, str] = {}
@@ -132,6 +134,7 @@ class CachedBatches:
                 else:
                     others.append(flight)
 
+            # Own requests first: those of others go on meanwhile.
             entries |= await self._call_all(fresh)
 
             began = time.perf_counter()
@@ -143,17 +146,18 @@ class CachedBatches:
         return {text: entries[text] for text in keys}
 
     async def _call_all(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """The entries of texts that nobody here has asked for yet.
+        """Requests the texts that no other caller of this process has requested.
 
-        Whoever wants one of them meanwhile waits, and shares a failure. The batches depend on the
-        texts alone, and each is stored completely or not at all: after a crash the rest falls into
-        the same batches.
+        A caller that wants one of them meanwhile waits, and shares a failure.
         """
+        # Batches depend on the texts alone, and each is stored completely or not at all. So after a
+        # crash the rest falls into the same batches.
         texts = list(keys)
-        batches = [
-            {text: keys[text] for text in texts[start : start + self._size]}
-            for start in range(0, len(texts), self._size)
-        ]
+        batches: list[dict[str, str]] = []
+        for start in range(0, len(texts), self._size):
+            batch = texts[start : start + self._size]
+            batches.append({text: keys[text] for text in batch})
+
         own = [self._flights.begin(batch.values()) for batch in batches]
         outcomes = await asyncio.gather(*map(self._fly, batches, own), return_exceptions=True)
 
@@ -182,7 +186,7 @@ class CachedBatches:
     async def _claim(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
         """The entries of a batch.
 
-        Texts that another process asks for are waited for, and asked for where it fails.
+        Texts that another process has claimed are waited for, and requested here if it fails.
         """
         entries: dict[str, CachedEntry] = {}
         pace = Pace()
@@ -190,13 +194,13 @@ class CachedBatches:
             claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
             try:
                 # Another process may have stored them before it gave up its claim.
-                stored = self._stored(missing.values())
+                stored = self._read_stored(missing.values())
                 entries |= {text: stored[key] for text, key in missing.items() if key in stored}
 
                 wanted = missing if pace.over else claimed
                 to_call = {text: key for text, key in wanted.items() if text not in entries}
                 if to_call:
-                    entries |= await self._called(to_call)
+                    entries |= await self._call_and_store(to_call)
             finally:
                 self._claims.give(claimed.values())
 
@@ -207,11 +211,11 @@ class CachedBatches:
 
         return entries
 
-    async def _called(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """What one request brings, stored."""
-        brought = await self._call(list(batch))
-        values = {batch[text]: value for text, (value, _) in brought.items()}
-        tokens = {batch[text]: part for text, (_, part) in brought.items() if part is not None}
+    async def _call_and_store(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
+        """Makes one request and stores its results."""
+        results = await self._call(list(batch))
+        values = {batch[text]: value for text, (value, _) in results.items()}
+        tokens = {batch[text]: part for text, (_, part) in results.items() if part is not None}
 
         for key in self._unsound & values.keys():
             self._cache.delete(key)
@@ -220,11 +224,11 @@ class CachedBatches:
         self._cache.put_all(values, self._origin, tokens)
         return {
             text: CachedEntry(value=value, origin=self._origin, tokens=part)
-            for text, (value, part) in brought.items()
+            for text, (value, part) in results.items()
         }
 
-    def _stored(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
-        """What the cache holds that may be used."""
+    def _read_stored(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        """The sound entries of the cache under `keys`."""
         stored = self._cache.get_all(keys)
         sound = {key: entry for key, entry in stored.items() if self._is_sound(entry.value)}
         self._unsound |= stored.keys() - sound.keys()

@@ -1,7 +1,7 @@
 """The model contract: a typed `Prompt` goes in, a `Completion` comes out.
 
-An endpoint is sent `prompt.messages()`; the offline reader answers the typed request itself. That
-is the one place where offline differs.
+`prompt.messages()` is sent to an endpoint. The offline reader answers the typed request itself; it
+differs from a model only there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Prompt(ABC):
     """One typed request to a model."""
 
     room: int = field(default=1, kw_only=True)
-    """Times the tokens that such a reply may have otherwise; 2 after a reply that was cut."""
+    """Factor on the limit of tokens: 1, or 2 after a reply that was cut."""
 
     @abstractmethod
     def messages(self) -> list[Message]:
@@ -44,9 +44,7 @@ class Prompt(ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether the protocol bounds the reply so tightly that one which ends at its limit is none
-        the worse.
-        """
+        """Whether the protocol sets so low a limit that a reply which ends at it is still whole."""
         return False
 
 
@@ -68,18 +66,21 @@ class AnswerPrompt(Prompt):
     system_text: str = ""
     """The template's instructions, resolved by the cell's prompt."""
     user_template: str = ""
-    """The template's template with `{context}`, `{question}` and `{asked_at}`."""
+    """The template's user message with `{context}`, `{question}` and `{asked_at}`."""
     instruction: str = ""
-    """What the data set's task asks for, shown below the question; the offline reader leaves it
-    unread, as it does the template.
+    """What the data set's task asks for, shown below the question.
+
+    The offline reader ignores it, as it ignores the template.
     """
 
     def messages(self) -> list[Message]:
+        question = self.question
+        if self.instruction:
+            question = f"{question}\n{self.instruction}"
+
         values = {
             "asked_at": asked_line(self.asked_at),
-            "question": f"{self.question}\n{self.instruction}"
-            if self.instruction
-            else self.question,
+            "question": question,
             "context": "\n".join(self.context) or "(nothing)",
         }
         return [
@@ -92,7 +93,7 @@ class AnswerPrompt(Prompt):
 class ChoosePrompt(Prompt):
     """Choose among labelled answers, from a context.
 
-    The reply is the label alone, or several where `several` says so.
+    The reply is the label alone, or several labels with `multi_select`.
     """
 
     question: str
@@ -133,7 +134,7 @@ class ChoosePrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt(Prompt):
-    """Messages that a third-party system wrote itself. The offline reader refuses them."""
+    """Messages that a third-party library wrote. The offline reader refuses them."""
 
     chat: tuple[Message, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -154,11 +155,9 @@ class JudgePrompt(Prompt):
     user_template: str
     """With `{question}`, `{gold}` and `{answer}`."""
     max_tokens: int | None = None
-    """Tokens that the protocol gives the reply; None leaves it to the config."""
+    """The protocol's limit of tokens for the reply; None leaves it to the config."""
     fence: str = ""
-    """Name of the marks that the answer is sent between, see `memeval.judges.fence`; empty sends it
-    bare.
-    """
+    """Name of the marks around the answer, see `memeval.judges.fence`; empty for no marks."""
 
     def messages(self) -> list[Message]:
         answer = f"<{self.fence}>\n{self.answer}\n</{self.fence}>" if self.fence else self.answer
@@ -192,11 +191,11 @@ class Completion:
     the endpoint does not say, and offline.
     """
     raw: str | None = None
-    """The whole reply where `text` is less of it: a model's thinking is left out there."""
+    """The whole reply where `text` is only a part of it, without the model's thinking."""
     notes: tuple[str, ...] = ()
-    """What was mended in the reply: keys of `memeval.llm.reply.NOTES`."""
+    """Repairs of the reply: keys of `memeval.llm.reply.NOTES`."""
     key: str = ""
-    """Under which the reply is cached; empty where it is not."""
+    """The key under which the reply is cached; empty where it is not cached."""
 
     @property
     def cut(self) -> bool:
@@ -227,10 +226,9 @@ class LanguageModel(ABC):
         """
 
     def forget(self, completion: Completion) -> None:
-        """Drops a reply of no use to its caller from the cache, so that the next call under the
-        same words asks again.
+        """Drops a useless reply from the cache, so that the next call with this prompt asks again.
 
-        Default: nothing.
+        The default does nothing.
         """
 
     async def aclose(self) -> None:
@@ -238,6 +236,7 @@ class LanguageModel(ABC):
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """`template` with each `{name}` of `values` put in once over, values themselves left unread."""
+    """`template` with each `{name}` replaced by its value."""
+    # In one pass, so that a `{name}` inside a value is not replaced.
     pattern = "|".join(re.escape("{" + name + "}") for name in values)
     return re.sub(pattern, lambda match: values[match.group()[1:-1]], template)

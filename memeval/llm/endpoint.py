@@ -1,43 +1,40 @@
-"""One OpenAI-compatible endpoint: one client, one limit, one way to retry, shared by every model
-and embedder behind the same address.
-"""
+"""One OpenAI-compatible endpoint: one limit and one way to retry for all models behind it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from memeval.errors import ModelError
+from memeval.llm.budget import Amount, Budget, amount_of, most_of
 from memeval.llm.faults import Setback, of_connection, of_status
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.places import Places
+from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
-
-if TYPE_CHECKING:
-    import httpx2
+from memeval.llm.transport import Transport, encode, is_cancelled, is_timeout
 
 T = TypeVar("T")
 
 UNSOUND_TRIES = 6
-"""Tries of a call whose replies under status 200 are unsound: they may never become sound."""
+"""Tries of a call whose replies are unsound under status 200: they may never become sound."""
+NOTHING = Amount()
 LEAST_TRIES = 3
-"""A call that fails while others are answered is tried as often, however slow the tries are."""
+"""Least tries of a call that fails while others are answered, however slow they are."""
 MOST_BYTES = 64 * 2**20
-"""A larger body is not a reply."""
-MOST_ERROR_BYTES = 2**20
-"""More of the body of a refusal is not read."""
+"""Bytes of a body; a larger one counts as unsound."""
 
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How an address is reached."""
+    """How the requests to an address are sent."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -45,11 +42,11 @@ class EndpointSettings:
     timeout_s: float
     """Limit of one whole try, in seconds: from the connection to the last byte."""
     patience_s: float
-    """How long is tried again while nothing is answered, in seconds."""
+    """How long calls are tried again while nothing is answered, in seconds."""
     max_retries: int | None = None
-    """Tries after the first, at most; None leaves it to the patience."""
+    """Most tries after the first; None leaves it to the patience."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further headers of each request; they replace those of the same name."""
+    """Further headers of each request. They replace memeval's own of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class Reply(Generic[T]):
     """A sound reply of an endpoint."""
 
     value: T
-    """What was read from it."""
+    """The result of `read`."""
     latency_s: float
     """Of the try that succeeded."""
     wait_s: float
@@ -65,17 +62,47 @@ class Reply(Generic[T]):
 
 
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """For `post`: any JSON object is taken for sound."""
+    """A `read` for `post` that accepts any JSON object."""
     return reply
 
 
+@dataclass
+class Load:
+    """How much an endpoint was used, for people to look at."""
+
+    under_way: int = 0
+    """Requests at this moment."""
+    calls: int = 0
+    """Tries that ended."""
+    waits: int = 0
+    """Tries after which the endpoint asked for fewer calls."""
+    busy_s: float = 0.0
+    """Sum of the time that each try took."""
+    began: float | None = None
+    """When the first try was sent, as `time.perf_counter` counts."""
+    ended: float = 0.0
+    """When the last one ended."""
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Counts a try."""
+        started = time.perf_counter()
+        self.began = started if self.began is None else self.began
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            self.calls += 1
+            self.ended = time.perf_counter()
+            self.busy_s += self.ended - started
+
+
 class Endpoint:
-    """Posts JSON.
+    """Posts JSON, with at most `max_concurrency` requests under way at once.
 
-    At most `max_concurrency` requests are under way at once; a wait between tries holds no place.
-
-    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and one
-    after the other tries.
+    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and they
+    try one after the other.
     """
 
     def __init__(
@@ -87,14 +114,17 @@ class Endpoint:
         seed: int = 0,
         say: Say | None = None,
         places: Places | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """`say` gets what is waited for.
+        """`say` gets a message about each long wait. `budget` bounds what the calls take.
 
-        `places` are those of the home, shared with other processes; without them the limit is this
-        object's own.
+        `places` are shared with the other processes of the home. Without them the limit holds for
+        this object alone.
         """
         self.settings = settings
+        self.load = Load()
         self._shared_places = places
+        self._budget, self._provider = budget, provider_of(settings.base_url)
         self._sleep, self._clock = sleep, clock
         self._backoff = Backoff(seed)
         self._outage = Outage(
@@ -106,7 +136,7 @@ class Endpoint:
             say=say,
         )
         self._places = places or asyncio.Semaphore(settings.max_concurrency)
-        self._client: httpx2.AsyncClient | None = None
+        self._transport: Transport | None = None
 
     async def post(
         self,
@@ -116,14 +146,37 @@ class Endpoint:
         *,
         most_bytes: int = MOST_BYTES,
     ) -> Reply[T]:
-        """What `read` makes of the reply to `body`.
+        """Posts `body` and returns the result of `read` on the reply.
 
-        Where it raises `UnsoundReplyError`, the call is made again.
+        The call is made again where `read` raises `UnsoundReplyError`.
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
-        content, call, ledger = _encode(body), _Call(), current_ledger()
+        content = encode(body)
+        if self._budget is None:
+            return await self._post(path, content, read, most_bytes, _Call())
+
+        most = most_of(body, len(content), self._provider)
+        call = _Call(budget=self._budget, most=most)
+        try:
+            reply = await self._post(path, content, read, most_bytes, call)
+            call.end_try(amount_of(body, reply.value, self._provider, most))
+        finally:
+            call.end_try(most)
+
+        return reply
+
+    async def _post(
+        self,
+        path: str,
+        content: bytes,
+        read: Callable[[Mapping[str, Any]], T],
+        most_bytes: int,
+        call: _Call,
+    ) -> Reply[T]:
+        ledger = current_ledger()
         while True:
+            await call.begin_try()
             entered = self._clock()
             probe = await self._outage.enter()
             paused = self._clock() - entered
@@ -136,18 +189,24 @@ class Endpoint:
                     started = time.perf_counter()
                     ledger.idle_s += started - queued
                     ledger.place_s += started - queued
-                    if self._outage.shut and not probe:  # since it queued for a place
+                    # The outage may have begun while this call queued for a place.
+                    if self._outage.shut and not probe:
                         continue
 
                     sent_at = self._clock()
-                    outcome = await self._try(path, content, read, most_bytes)
+                    with self.load.calling():
+                        outcome = await self._try(path, content, read, most_bytes)
+
                     latency = time.perf_counter() - started
 
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
                     return Reply(outcome, latency, call.waited_s)
 
-                wait = self._after(outcome, call, sent_at=sent_at, probe=probe)
+                # What the endpoint declined is not billed; whatever else failed may be.
+                declined = outcome.limited or outcome.refused or not outcome.passing
+                call.end_try(Amount(calls=1) if declined else call.most)
+                wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
             except (CutReplyError, FilteredReplyError):
                 self._outage.succeeded()
                 raise
@@ -155,28 +214,31 @@ class Endpoint:
                 if probe:
                     self._outage.leave()
 
+            # Outside of the block above: a wait between tries must not hold a place.
             if wait:
                 await self._sleep(wait)
                 call.waited_s += wait
                 ledger.idle_s += wait
 
-    def _after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
-        """Seconds to wait before the next try, beside what the outage asks for.
+    def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
+        """Seconds to wait before the next try, besides the wait of an outage.
 
-        Raises `ModelError` where there is none.
+        Raises `ModelError` where the call is not tried again.
         """
         call.tries += 1
         call.since = sent_at if call.since is None else call.since
         call.unsound += setback.unsound
+        self.load.waits += setback.limited
         passing = setback.passing and not (setback.only_at_start and not self._outage.answered)
         if not passing:
-            raise self._given_up(setback, call)
+            raise self._final_error(setback, call)
 
         if probe or not setback.unsound:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
 
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
+        # Without any patience, the first failure is final.
         over = (
             self._outage.exhausted
             or (elapsed >= patience and (call.tries >= LEAST_TRIES or not patience))
@@ -184,7 +246,7 @@ class Endpoint:
             or (most is not None and call.tries > most)
         )
         if over:
-            raise self._given_up(setback, call)
+            raise self._final_error(setback, call)
 
         left = max(patience - elapsed, 0.0)
         if setback.unsound:
@@ -194,21 +256,21 @@ class Endpoint:
 
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
 
-    def _given_up(self, setback: Setback, call: _Call) -> ModelError:
+    def _final_error(self, setback: Setback, call: _Call) -> ModelError:
         since = call.since
         if setback.passing and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
 
         waited = 0.0 if since is None else self._clock() - since
-        lasted = f" over {waited:.0f} s" if waited >= 1 else ""
+        duration = f" over {waited:.0f} s" if waited >= 1 else ""
 
-        tried = ""
+        tries = ""
         if call.tries > 1:
-            tried = f" (tried {call.tries} times{lasted})"
-        elif lasted and setback.passing:
-            tried = f" (for {waited:.0f} s)"
+            tries = f" (tried {call.tries} times{duration})"
+        elif duration and setback.passing:
+            tries = f" (for {waited:.0f} s)"
 
-        message = f"{setback.what}{tried}"
+        message = f"{setback.what}{tries}"
         if setback.filtered:
             return FilteredReplyError(message)
         if setback.refused:
@@ -220,18 +282,21 @@ class Endpoint:
         self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int
     ) -> T | Setback:
         """One try, from the connection to the last byte."""
-        client = self.client()  # made before the time begins to count: its imports take a second
+        # Made before the time begins to count: its imports take a second.
+        transport = self._open()
         deadline = asyncio.timeout(self.settings.timeout_s)
 
         try:
             async with deadline:
-                status, headers, body = await self._send(client, path, content, most_bytes)
+                status, headers, body = await transport.send(
+                    self._address(path), content, most_bytes
+                )
         except Exception as error:
             # The transport turns a cancellation into an error of its own: it may come from our
             # deadline, or from the caller.
-            if _is_cancelled() and not deadline.expired():
+            if is_cancelled() and not deadline.expired():
                 raise asyncio.CancelledError from error
-            if deadline.expired() or _is_timeout(error):
+            if deadline.expired() or is_timeout(error):
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
 
             return of_connection(
@@ -249,108 +314,63 @@ class Endpoint:
         except UnsoundReplyError as error:
             return Setback(str(error), passing=True, unsound=True)
 
-    async def _send(
-        self, client: httpx2.AsyncClient, path: str, content: bytes, most_bytes: int
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of a reply.
-
-        Of a body that is too large, no more than the first byte too many.
-        """
-        request = client.build_request("POST", self._address(path), content=content)
-        response = await client.send(request, stream=True)
-
-        try:
-            most = most_bytes if response.status_code < 300 else MOST_ERROR_BYTES
-            chunks: list[bytes] = []
-            size = 0
-
-            async for chunk in response.aiter_bytes():
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > most:
-                    break
-
-            return response.status_code, response.headers, b"".join(chunks)
-        finally:
-            await response.aclose()
-
     def _address(self, path: str) -> str:
         return self.settings.base_url.rstrip("/") + path
 
     def limit(self, max_concurrency: int) -> None:
-        """Lowers the number of requests that may be under way at once.
-
-        Called before the first of them.
-        """
+        """Lowers the limit of requests under way; to be called before the first request."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
         if self._shared_places is not None:
             self._shared_places.lower(max_concurrency)
         else:
             self._places = asyncio.Semaphore(max_concurrency)
 
-    def client(self) -> httpx2.AsyncClient:
-        """The client, made when it is first asked for.
-
-        It follows no redirect: prompts go to the address that was given.
-        """
-        if self._client is None:
-            from httpx2 import Limits
-            from openai import DefaultAioHttpClient
-
-            connections = self.settings.max_concurrency
-            self._client = DefaultAioHttpClient(
-                headers={
-                    "Authorization": f"Bearer {self.settings.api_key}",
-                    "Content-Type": "application/json",
-                    "Accept": "application/json",
-                    "User-Agent": "memeval",
-                    **self.settings.headers,
-                },
-                timeout=self.settings.timeout_s,
-                limits=Limits(max_connections=connections, max_keepalive_connections=connections),
-                follow_redirects=False,
+    def _open(self) -> Transport:
+        """The transport, opened for the first request and then kept."""
+        if self._transport is None:
+            self._transport = Transport(
+                api_key=self.settings.api_key,
+                headers=self.settings.headers,
+                connections=self.settings.max_concurrency,
+                timeout_s=self.settings.timeout_s,
             )
 
-        return self._client
+        return self._transport
 
     async def aclose(self) -> None:
         if self._shared_places is not None:
             self._shared_places.close()
 
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        if self._transport is not None:
+            await self._transport.aclose()
+            self._transport = None
 
 
 @dataclass(slots=True)
 class _Call:
-    """What became of a call's tries."""
+    """The tries of one call so far."""
 
     tries: int = 0
     unsound: int = 0
     since: float | None = None
     """When the first try that failed was sent."""
     waited_s: float = 0.0
+    budget: Budget | None = None
+    most: Amount = NOTHING
+    """What a try may take at most."""
+    holds: bool = False
+    """Whether the budget holds that for a try."""
 
+    async def begin_try(self) -> None:
+        """Waits until the budget holds what a try may take."""
+        if self.budget is not None and not self.holds:
+            began = time.perf_counter()
+            await self.budget.enter(self.most)
+            self.holds = True
+            current_ledger().idle_s += time.perf_counter() - began
 
-def _encode(body: Mapping[str, Any]) -> bytes:
-    """JSON in UTF-8; a half of a character, which UTF-8 can't hold, as U+FFFD."""
-    text = json.dumps(dict(body), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
-
-
-def _is_cancelled() -> bool:
-    """Whether the task under way was asked to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _is_timeout(error: BaseException) -> bool:
-    """Whether the time was over; the transport calls any broken connection a timeout, too."""
-    return any(
-        isinstance(cause, TimeoutError) and cause.errno is None
-        for cause in (error, error.__cause__)
-    )
+    def end_try(self, spent: Amount) -> None:
+        """Says what a try took, unless it is said already."""
+        if self.budget is not None and self.holds:
+            self.holds = False
+            self.budget.leave(self.most, spent)

@@ -1,24 +1,22 @@
-"""What went wrong with one try of a call, in words of its own, and whether it may pass."""
+"""What went wrong with one try of a call, as a message, and whether another try may succeed."""
 
 from __future__ import annotations
 
 import json
-import math
-import re
 import socket
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memeval.llm.retry_after import retry_after
 from memeval.redaction import place_of, redacted
 from memeval.shown import one_line
 
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A try that brought nothing."""
+    """A try that failed."""
 
     what: str
     passing: bool
@@ -29,15 +27,16 @@ class Setback:
     unsound: bool = False
     """Whether it answered, but with something that is not a reply; such a thing may last."""
     only_at_start: bool = False
-    """Whether it is final as long as the endpoint never answered: a slip in the address, and not an
-    outage.
+    """Whether it is final as long as the endpoint never answered.
+
+    Then it is a mistake in the address, and not an outage.
     """
     filtered: bool = False
     """Whether the provider's filter refused the prompt."""
     refused: bool = False
     """Whether the endpoint refused the request itself, such as a parameter of it."""
     parameter: str | None = None
-    """The parameter that it names as the cause."""
+    """The parameter that the endpoint names as the cause."""
 
 
 _SLOW_DOWN = 429
@@ -60,20 +59,19 @@ _MEANINGS = {
 
 
 def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setback:
-    """What an HTTP status other than 2xx says."""
+    """The setback that an HTTP status other than 2xx means."""
     if 300 <= status < 400:
-        place = one_line(place_of(headers.get("location") or "") or "another path")
+        target = one_line(place_of(headers.get("location") or "") or "another path")
         return Setback(
-            f"HTTP {status}: the endpoint redirects to {place}; prompts are not sent there",
+            f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there",
             passing=False,
         )
 
     error = _error_of(content)
     message = _message_of(error, content)
     code = error.get("code") or error.get("type")
-    out_of_quota = (
-        bool({error.get("code"), error.get("type")} & _QUOTA) if _hashable(error) else False
-    )
+    names = {error.get("code"), error.get("type")} if _hashable(error) else set()
+    out_of_quota = bool(names & _QUOTA)
     passing = (status in _PASSING or status >= 500) and not out_of_quota
     what = f"HTTP {status}"
 
@@ -116,8 +114,10 @@ def _error_of(content: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
 
-    if isinstance(body, list) and body:  # as Gemini wraps it
+    # Gemini wraps its errors in a list.
+    if isinstance(body, list) and body:
         body = body[0]
+
     if not isinstance(body, dict):
         return {}
 
@@ -127,18 +127,15 @@ def _error_of(content: bytes) -> Mapping[str, Any]:
 
 
 def _message_of(error: Mapping[str, Any], content: bytes) -> str:
-    said = error.get("message") or error.get("detail") or error.get("msg")
-    if not isinstance(said, str) or not said.strip():
+    message = error.get("message") or error.get("detail") or error.get("msg")
+    if not isinstance(message, str) or not message.strip():
         text = content[:2000].decode("utf-8", "replace").strip()
         if "<html" in text.lower() or "<!doctype" in text.lower():
             return "an HTML page"
 
-        said = text
+        message = text
 
-    return one_line(redacted(said), 300)
-
-
-# Connections
+    return one_line(redacted(message), 300)
 
 
 _RESET = "connection reset"
@@ -171,12 +168,13 @@ _BY_NAME = {
         Setback("the address can't be requested", passing=False),
     ),
 }
-"""By the name of a class: the libraries below are not imported for it."""
+"""By the name of an exception's class, so that the HTTP libraries need not be imported."""
 
 
 def of_connection(error: BaseException, host: str) -> Setback:
-    """What broke a connection, found among the causes of an error."""
+    """The setback behind a connection's error, looked for among the causes of the error."""
     causes = list(_causes(error))
+    # TLS and names of hosts come first: their errors are also errors of the socket.
     for classify in (_of_tls_or_name, _of_socket, _of_name):
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
@@ -225,7 +223,7 @@ def _of_name(cause: BaseException, _host: str) -> Setback | None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it, first the outermost, each once."""
+    """An error and its causes, each once, the outermost first."""
     seen: set[int] = set()
     waiting = [error]
 
@@ -236,76 +234,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
         seen.add(id(current))
         yield current
+        # aiohttp keeps the error of the system in an attribute, and not as a cause.
         inner = [getattr(current, name, None) for name in ("os_error", "certificate_error")]
         waiting += [cause for cause in inner if isinstance(cause, BaseException)]
         waiting += [current.__cause__, current.__context__]
-
-
-# Retry-After
-
-_DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
-)
-_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-_EPOCH_FROM = 1_000_000_000
-
-
-def retry_after(
-    headers: Mapping[str, str], content: bytes = b"", now: float | None = None
-) -> float | None:
-    """Seconds that an endpoint asks to wait: a number, a date, a duration as in `6m0s`.
-
-    None where it says nothing that can be read.
-    """
-    now = time.time() if now is None else now
-    forms = (
-        ("retry-after-ms", 0.001),
-        ("retry-after", 1.0),
-        ("x-ratelimit-reset-after", 1.0),
-    )
-
-    for name, scale in forms:
-        value = (headers.get(name) or "").strip()
-        seconds = _seconds(value, scale, now)
-        if seconds is not None:
-            return max(0.0, seconds)
-
-    delay = _RETRY_DELAY.search(content[:100_000])
-
-    return float(delay[1]) if delay else None
-
-
-def _seconds(value: str, scale: float, now: float) -> float | None:
-    if not value or len(value) > 100:
-        return None
-
-    try:
-        number = float(value)
-    except ValueError:
-        return _duration_of(value) if value[0].isdigit() else _until(value, now)
-
-    if not math.isfinite(number):
-        return None
-
-    return number - now if scale == 1.0 and number > _EPOCH_FROM else number * scale
-
-
-def _duration_of(value: str) -> float | None:
-    match = _DURATION.fullmatch(value.lower().replace(" ", ""))
-    if not match or not any(match.groups()):
-        return None
-
-    hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
-    return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
-
-
-def _until(stamp: str, now: float) -> float | None:
-    from datetime import UTC
-    from email.utils import parsedate_to_datetime
-
-    try:
-        moment = parsedate_to_datetime(stamp)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return moment.timestamp() - now
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

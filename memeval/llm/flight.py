@@ -1,9 +1,8 @@
-"""One flight per home: what two ask for at once, in one process or in several, is asked for and
-paid once.
+"""Sends a request once for all callers that want the same reply at the same time.
 
-Within a process whoever comes second waits for the first one's outcome. Between processes the one
-that asks holds a lock on the request's key; the kernel drops it when the process dies, and a waiter
-takes over. What a flight brings, the others find in the cache.
+Within a process, the second caller waits for the outcome of the first one. Between processes, the
+one that sends holds a lock on the request's key. The kernel drops the lock when the process dies,
+and a waiting process takes over. The others find the reply in the cache.
 """
 
 from __future__ import annotations
@@ -15,48 +14,50 @@ from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from memeval.errors import MemevalError
-from memeval.llm.locks import ByteLocks
+from memeval.llm.locks import Locks, LocksByName, locks_in
 from memeval.llm.metering import current_ledger
 
 T = TypeVar("T")
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
-"""Between two looks whether another process is done with a request."""
+"""Seconds between two looks whether another process is done with a request."""
 PATIENCE_S = 900.0
-"""How long another process is waited for. One that was stopped and never goes on must not hold up
-the others for ever."""
+"""Seconds for which a process waits for another one, which may be stopped and never go on."""
 
 
 def lock_folder(cache: Path) -> Path:
-    """Where the locks of those who use a cache lie."""
+    """The folder with the locks of a cache's users."""
     return cache.parent / "locks"
 
 
 class Claims:
-    """The keys that are being asked for. A claim is a lock, spread over sixteen files: the kernel
-    searches a file's locks one by one."""
+    """The keys of the requests under way. A claim is a lock, by default on a byte of a file."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` holds the lock files of a home."""
-        self._folder = folder
+    # The locks are spread over sixteen files: the kernel searches a file's locks one by one.
+
+    def __init__(self, where: Path | LocksByName) -> None:
+        """`where` is the folder with the lock files of a home, or what gives locks by name."""
+        self._locks_by_name = locks_in(where)
 
     @classmethod
     def beside(cls, cache: Path) -> Self:
-        """The claims of all who use the cache at that path."""
+        """The claims of all users of the cache at that path."""
         return cls(lock_folder(cache))
 
     def take(self, key: str) -> bool:
-        """Claims a sha256 in hexadecimal unless somebody else has; says whether it did. Raises
-        `StorageError` where the disk refuses."""
+        """Claims a sha256 in hexadecimal unless another process has; returns whether it did.
+
+        Raises `StorageError` where the disk refuses.
+        """
         return self._locks(key).take(self._offset(key))
 
     def give(self, keys: Iterable[str]) -> None:
-        """Ends claims of one's own."""
+        """Ends claims of this process."""
         for key in keys:
             self._locks(key).give(self._offset(key))
 
-    def _locks(self, key: str) -> ByteLocks:
-        return ByteLocks.at(self._folder / f"claims-{key[0]}")
+    def _locks(self, key: str) -> Locks:
+        return self._locks_by_name(f"claims-{key[0]}")
 
     @staticmethod
     def _offset(key: str) -> int:
@@ -64,7 +65,7 @@ class Claims:
 
 
 class Pace:
-    """The waits of one who waits for another process: short at first, and bounded in all."""
+    """The waits for another process: short at first, and bounded in total."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._next_s = FIRST_POLL_S
@@ -76,12 +77,12 @@ class Pace:
 
     @property
     def over(self) -> bool:
-        """Whether it was waited long enough."""
+        """Whether the time to wait is over."""
         return time.monotonic() >= self._until
 
 
 class Flights(Generic[T]):
-    """The requests that are under way on one event loop, by their keys."""
+    """The requests under way on one event loop, by key."""
 
     def __init__(self, claims: Claims, patience_s: float = PATIENCE_S) -> None:
         self._claims, self._patience_s = claims, patience_s
@@ -90,24 +91,24 @@ class Flights(Generic[T]):
     async def once(
         self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
     ) -> T:
-        """What `look` finds in the cache, else what `ask` brings and stores there.
+        """The reply that `look` reads from the cache, or that `ask` fetches and stores there.
 
-        Who waits for somebody else of this process shares a failure; where the other was cancelled,
-        or was another process, the next one asks. The time spent waiting for others is idle time of
-        the ledger in force.
+        A caller that waits for another one of this process shares its failure. Where the other one
+        was cancelled, or belongs to another process, the next caller asks. The wait counts as idle
+        time of the current ledger.
         """
-        found = look()
-        if found is not None:
-            return found
+        reply = look()
+        if reply is not None:
+            return reply
 
         began, waited = time.perf_counter(), False
         while (others := self._under_way.get(key)) is not None:
             waited = True
             await asyncio.shield(others)
-            found = look()
-            if found is not None:
+            reply = look()
+            if reply is not None:
                 current_ledger().idle_s += time.perf_counter() - began
-                return found
+                return reply
 
         if waited:
             current_ledger().idle_s += time.perf_counter() - began
@@ -126,21 +127,22 @@ class Flights(Generic[T]):
     async def _alone(
         self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
     ) -> T:
-        """As `once`, for the first one of this process."""
+        """Does the work of `once` for the first caller of this process."""
         began, pace = time.perf_counter(), Pace(self._patience_s)
         while not (claimed := self._claims.take(key)) and not pace.over:
             await pace.wait()
 
         try:
             current_ledger().idle_s += time.perf_counter() - began
-            found = look()  # another process may have stored it before it let go
-            return found if found is not None else await ask()
+            # Another process may have stored the reply before it gave up its claim.
+            reply = look()
+            return reply if reply is not None else await ask()
         finally:
             if claimed:
                 self._claims.give([key])
 
     def begin(self, keys: Iterable[str]) -> Mapping[str, asyncio.Future[None]]:
-        """Notes that the keys, of which none is under way, are being asked for."""
+        """Notes that requests for the keys begin; none of them may be under way."""
         loop = asyncio.get_running_loop()
         own = {key: loop.create_future() for key in keys}
         self._under_way |= own
@@ -149,7 +151,7 @@ class Flights(Generic[T]):
     def end(
         self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None
     ) -> None:
-        """Tells those who wait that the flights are over, and how they failed."""
+        """Ends the requests, and wakes the callers that wait, with the error if there is one."""
         for key, future in own.items():
             if future.done():
                 continue
@@ -159,7 +161,8 @@ class Flights(Generic[T]):
                 future.set_result(None)
             else:
                 future.set_exception(error)
-                future.exception()  # looked at here: nobody need be waiting
+                # Without a waiting caller, asyncio would warn of an exception that is never read.
+                future.exception()
 
     def others(self, key: str) -> asyncio.Future[None] | None:
         """The flight of a key that is under way on this loop."""

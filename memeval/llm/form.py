@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 _FIELD = re.compile(r"\s*[-*]\s*(?:\*\*)?(?P<name>[^:*\n]+?)(?:\*\*)?:(?:\*\*)?(?P<rest>.*)")
 
 Filled = Mapping[str, Sequence[str]]
-"""What stands below each field, by the field's name in lower case."""
+"""The lines below each field, by the field's name in lower case."""
 
 
 def field_names(template: str) -> list[str]:
@@ -19,9 +19,9 @@ def field_names(template: str) -> list[str]:
 
 
 def read_form(template: str, text: str) -> dict[str, list[str]]:
-    """What a text fills in.
+    """The lines that a text has below each field.
 
-    Fields that it does not hold are missing, and lines that belong to no field are left out.
+    Fields that the text lacks are missing, and lines outside of all fields are left out.
     """
     known = set(field_names(template))
     filled: dict[str, list[str]] = {}
@@ -31,7 +31,8 @@ def read_form(template: str, text: str) -> dict[str, list[str]]:
         name = _name(line)
         if name in known:
             below = filled.setdefault(name, [])
-            line = _FIELD.sub(r"\g<rest>", line)  # noqa: PLW2901 - what stands beside the name
+            # Models often fill a field in on its own line.
+            line = _FIELD.sub(r"\g<rest>", line)  # noqa: PLW2901
         elif line.lstrip().startswith("#"):
             below = None
 
@@ -42,7 +43,7 @@ def read_form(template: str, text: str) -> dict[str, list[str]]:
 
 
 def write_form(template: str, filled: Filled) -> str:
-    """The template with what was filled in below its fields."""
+    """The template with the filled-in lines below its fields."""
     lines: list[str] = []
     for line in template.splitlines():
         lines += [line, *filled.get(_name(line), ())]
@@ -51,6 +52,6 @@ def write_form(template: str, filled: Filled) -> str:
 
 
 def _name(line: str) -> str:
-    """The field's name that a line holds, in lower case; empty where it holds none."""
-    found = _FIELD.fullmatch(line) if ":" in line else None
-    return found["name"].strip().lower() if found else ""
+    """The name of the field on a line, in lower case; empty without a field."""
+    field = _FIELD.fullmatch(line) if ":" in line else None
+    return field["name"].strip().lower() if field else ""

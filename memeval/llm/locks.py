@@ -1,8 +1,8 @@
-"""Locks on single bytes of a file: they tell the processes of one home apart, and the kernel drops
-them when a process dies.
+"""Locks on single bytes of a file, which the processes of one home share.
 
-No lease runs out and no clock is read. A lock holds no data, so that a full disk takes nothing
-away. Where the system or the file system has no such locks, only this process is bounded.
+The kernel drops them when a process dies, so there are no leases, and no clock is read. A lock does
+not hold data, so a full disk does not matter. Where the system or the file system lacks such locks,
+the limits hold within this process only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from memeval.errors import StorageError
 
@@ -24,9 +26,52 @@ _open: dict[Path, ByteLocks] = {}
 _opening = threading.Lock()
 
 
+class Locks(Protocol):
+    """Numbered locks, and notes beside them, that processes share: those of a file, or of a
+    database.
+    """
+
+    poll_s: float
+    """Seconds between two looks of a process that waits for another one's lock."""
+
+    def take(self, offset: int) -> bool:
+        """Takes a lock unless this or another process holds it; returns whether it did."""
+
+    def take_first(self, offsets: Iterable[int]) -> int | None:
+        """Takes the first lock that nobody holds, if there is one."""
+
+    def give(self, offset: int) -> None:
+        """Gives back a lock that this process holds."""
+
+    def free(self, start: int, length: int) -> bool:
+        """Whether no other process holds any of these locks; none may be held by this one."""
+
+    def read(self, length: int) -> bytes:
+        """The notes, from their beginning."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Writes a note for other processes."""
+
+
+LocksByName = Callable[[str], Locks]
+"""The locks of a name. The same name gives the same object within a process."""
+
+
+def locks_in(where: Path | LocksByName) -> LocksByName:
+    """The locks that a folder holds as files; what gives locks already stays as it is."""
+    if isinstance(where, Path):
+        folder = where
+        return lambda name: ByteLocks.at(folder / name)
+
+    return where
+
+
 class ByteLocks:
-    """The locks of one file. There is one object per file in a process, never closed: to close any
-    descriptor of a file drops all its locks."""
+    """The locks of one file. Use `at`: a process has one object per file."""
+
+    poll_s = 0.01
+
+    # Never closed: to close any descriptor of a file drops all the process's locks on it.
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,8 +86,10 @@ class ByteLocks:
 
     @classmethod
     def at(cls, path: Path) -> ByteLocks:
-        """The process's locks of the file at `path`. Raises `StorageError` where the file can't be
-        made."""
+        """The process's locks on the file at `path`.
+
+        Raises `StorageError` where the file can't be made.
+        """
         path = path.absolute()
 
         with _opening:
@@ -52,13 +99,17 @@ class ByteLocks:
             return _open[path]
 
     def take(self, offset: int) -> bool:
-        """Locks a byte unless this or another process holds it; says whether it did."""
+        """Locks a byte unless this or another process holds it; returns whether it did."""
         with self._guard:
             if offset in self._held or not self._lock(offset, 1, exclusive=True):
                 return False
 
             self._held.add(offset)
             return True
+
+    def take_first(self, offsets: Iterable[int]) -> int | None:
+        """Locks the first byte that nobody holds, if there is one."""
+        return next((offset for offset in offsets if self.take(offset)), None)
 
     def give(self, offset: int) -> None:
         """Unlocks a byte that this process holds."""
@@ -80,14 +131,14 @@ class ByteLocks:
             return True
 
     def read(self, length: int) -> bytes:
-        """What lies in the file; nothing where it can't be read."""
+        """The file's content; empty where it can't be read."""
         try:
             return os.pread(self._file, length, 0)
         except OSError:
             return b""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Leaves a note for others in the file; on a full disk there is none."""
+        """Writes a note for other processes into the file; does nothing on a full disk."""
         try:
             os.pwrite(self._file, data, offset)
         except OSError:
@@ -97,10 +148,11 @@ class ByteLocks:
         if fcntl is None:
             return True
 
-        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        mode = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:
-            fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, start)
+            fcntl.lockf(self._file, mode | fcntl.LOCK_NB, length, start)
         except OSError as error:
+            # Any other error means that the file system lacks such locks: then all are free.
             return error.errno not in _TAKEN
 
         return True
@@ -116,4 +168,5 @@ class ByteLocks:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open.clear)  # a child inherits no lock
+    # A child does not inherit locks, so it must not reuse the objects of its parent.
+    os.register_at_fork(after_in_child=_open.clear)

@@ -1,8 +1,7 @@
-"""Who is being served right now: model calls find here the ledger that they are metered into and
-the scope of their cache key.
+"""The ledger of the question or ingest that is being served: its calls are metered into it.
 
-A context variable carries it, so that parts need no extra argument; `asyncio.to_thread` copies it
-into worker threads.
+A context variable carries the ledger, so that parts don't need an extra argument.
+`asyncio.to_thread` copies the variable into worker threads.
 """
 
 from __future__ import annotations
@@ -35,22 +34,19 @@ class Ledger:
     """The calls made for one question or one ingest."""
 
     scope: str = ""
-    """Part of the cache key: a question's id, so that two questions that happen to render alike are
-    two samples; empty at ingest.
+    """Part of the cache key: a question's id, or empty at ingest.
+
+    With it, two questions with the same prompt are two samples.
     """
     usages: list[Usage] = field(default_factory=list)
     idle_s: float = 0.0
     """Time spent in this process waiting for a place at the endpoint or between retries."""
     wait_s: float = 0.0
-    """Sum of the waits between retries, those of replies that this run paid for before a crash
-    included.
-    """
+    """Sum of the waits between retries, also for replies that this run paid for before a crash."""
     failed: int = 0
-    """Calls that failed for good, whatever the caller made of it; those whose reply was cut or
-    filtered are in `ended`.
-    """
+    """Calls that failed for good. Those whose reply was cut or filtered are in `ended`."""
     replayed_s: float = 0.0
-    """Wall time that replies read back from the cache took when they were made."""
+    """Wall time that the replies from the cache took when they were made."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
     """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where
     the endpoint does not say.
@@ -58,17 +54,15 @@ class Ledger:
     place_s: float = 0.0
     """The part of `idle_s` that was spent waiting for a place at the endpoint."""
     model_s: float = 0.0
-    """Wall time in calls of models and endpoints, waits included; calls at the same time count
-    once.
-    """
+    """Wall time in calls of models and endpoints, with waits. Simultaneous calls count once."""
     answered: Answered | None = None
-    """The last request for an answer and its reply: what the answer rests on."""
+    """The last request for an answer, and its reply."""
     mended: Counter[str] = field(default_factory=Counter)
-    """What was mended in replies: keys of `memeval.llm.reply.NOTES`."""
+    """Repairs of replies: counts by the keys of `memeval.llm.reply.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
-    """What kind of answer the question asks for: the reader's prompt goes by it."""
+    """What kind of answer the question asks for; it decides the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)
-    """What else a reader of the figures should know of the calls, by name."""
+    """Further remarks on the calls for a reader of the figures, by name."""
 
     _open_calls: int = 0
     _calls_began: float = 0.0
@@ -88,17 +82,17 @@ class Ledger:
                 self.model_s += time.perf_counter() - self._calls_began
 
     def note_end(self, role: Role, finish_reason: str | None) -> None:
-        """Counts a reply by why it ended."""
+        """Counts a reply by the reason for its end."""
         self.ended[role, finish_reason or "unknown"] += 1
 
     def drop_cut(self, role: Role) -> None:
-        """No longer counts a reply as cut: it was asked for again, or holds all that was asked."""
+        """No longer counts a reply as cut: it was requested again, or is complete all the same."""
         if self.ended[role, "length"]:
             self.ended[role, "length"] -= 1
             self.ended[role, "asked_on"] += 1
 
     def replies(self, finish_reason: str | None = None, role: Role | None = None) -> int:
-        """Replies so far, of a role and by a reason where they are named."""
+        """Counts the replies so far, optionally of one role or with one reason."""
         return sum(
             count
             for (own_role, reason), count in self.ended.items()
@@ -112,7 +106,7 @@ class Ledger:
 
     @property
     def cut_calls(self) -> int:
-        """Replies that ended at their limit of tokens, those whose protocol bounds them aside."""
+        """Replies that ended at their limit of tokens, without those that a protocol bounds."""
         return self.replies("length")
 
     @property
@@ -136,7 +130,7 @@ _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
 
 
 def current_ledger() -> Ledger:
-    """The ledger in force; a throw-away one outside of any."""
+    """The current ledger; a throw-away one outside of any."""
     return _current.get() or Ledger()
 
 
@@ -151,7 +145,7 @@ def metered(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def totals(usages: Iterable[Usage]) -> tuple[Usage, ...]:
-    """Usages added up per role, model and kind of cell that they fall into, in a fixed order."""
+    """Sums of usages by role, model, provider, and by whether they are estimated or cached."""
     sums: dict[tuple[str, str, str, bool, bool], Usage] = {}
     for usage in usages:
         key = (usage.role.value, usage.model, usage.provider, usage.estimated, usage.cached)
@@ -175,7 +169,7 @@ def _plus(a: int | None, b: int | None) -> int | None:
 
 
 class MeteredModel(LanguageModel):
-    """A model whose calls land in the ledger in force."""
+    """A model whose calls are counted in the current ledger."""
 
     def __init__(self, inner: LanguageModel) -> None:
         self._inner = inner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memeval.llm.cache import Cache
+from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 
 
@@ -18,5 +18,5 @@ class Network(Protocol):
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address; the lowest limit that any caller asks for holds for all."""
 
-    def cache(self, name: str) -> Cache:
+    def cache(self, name: str) -> ReplyCache:
         """The cache of that name: `responses` or `embeddings`."""

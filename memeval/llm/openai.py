@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memeval.llm.cache import Cache, content_key
+from memeval.llm.cache import content_key
+from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.llm.endpoint import Endpoint
@@ -46,7 +47,9 @@ class OpenAIModel(LanguageModel):
     """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed
     and scope) is answered from the cache."""
 
-    def __init__(self, endpoint: Endpoint, sampling: Sampling, cache: Cache, origin: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, sampling: Sampling, cache: ReplyCache, origin: str
+    ) -> None:
         """`origin` names the run: replies that this very run paid for earlier, before a crash,
         still count as billed to it."""
         self.name = sampling.model

@@ -1,5 +1,6 @@
-"""What all callers of an endpoint know of its health: they pause together, and one asks whether it
-is back.
+"""The health of an endpoint, shared by all its callers.
+
+In an outage they pause together, and one of them tries whether the endpoint is back.
 """
 
 from __future__ import annotations
@@ -12,22 +13,20 @@ from typing import Any
 from memeval.llm.faults import Setback
 
 LONGEST_WAIT_S = 60.0
-"""No single wait between two tries is longer, unless Retry-After asks for it and it fits into the
-patience.
-"""
+"""Longest wait between two tries, unless Retry-After asks for more and that fits the patience."""
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""Five waits that double from here on last for 23 s at least: a short outage that looks like a page
-under status 200 costs nothing.
+"""The first of five waits that double. They last for 23 s at least, so that a short outage that
+looks like a page under status 200 costs nothing.
 """
 FAILURES_OF_AN_OUTAGE = 5
-"""Failures in a row, over all callers, from which on the endpoint is taken to be out."""
+"""Failures in a row, over all callers, that make an outage."""
 PROBE_STEPS = 5
-"""The waits of the one caller that tries stop growing here, at 16 s: it costs the endpoint little.
-"""
+"""Steps after which the waits of the caller that tries no longer grow: they stay at 16 s."""
 QUIET_S = 2.0
 """A shorter outage is not reported."""
-TOLD_EVERY_S = 10.0
+REPORT_EVERY_S = 10.0
+"""Seconds between two messages about one outage."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
@@ -35,14 +34,15 @@ Say = Callable[[str], None]
 
 
 class Backoff:
-    """How long is waited between two tries."""
+    """The waits between two tries."""
 
     def __init__(self, seed: int = 0) -> None:
         self._jitter = random.Random(seed)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """Full jitter over a span that doubles with each try, never below what the endpoint asks
-        for, never beyond what is left.
+        """A random wait within a span that doubles with each try.
+
+        It is never shorter than the endpoint asks for, and never longer than what is left.
         """
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         drawn = self._jitter.uniform(0, span)
@@ -55,9 +55,8 @@ class Backoff:
         return min(asked + 0.1 * drawn, left_s)
 
     def unsound_s(self, tries: int, left_s: float) -> float:
-        """After an unsound reply under status 200: longer, and jittered less, as the number of
-        tries is bounded.
-        """
+        """The wait after an unsound reply under status 200."""
+        # Longer and less random than other waits, because the number of these tries is bounded.
         span = min(LONGEST_WAIT_S, FIRST_UNSOUND_WAIT_S * 2.0 ** min(tries, 16))
         return min(self._jitter.uniform(span, 2 * span), max(0.0, left_s))
 
@@ -65,7 +64,7 @@ class Backoff:
 class Outage:
     """A gate that is open while an endpoint answers.
 
-    While it is shut all wait, and one after the other may try.
+    While it is shut, all callers wait, and one after the other may try.
     """
 
     def __init__(
@@ -81,20 +80,20 @@ class Outage:
         self._address, self._patience_s = address, patience_s
         self._clock, self._sleep, self._backoff, self._say = clock, sleep, backoff, say
         self.answered = False
-        """Whether the endpoint ever did."""
+        """Whether the endpoint has ever answered."""
         self.since: float | None = None
-        """When the first call failed after which none succeeded."""
+        """Time of the first failure since the last success."""
         self._failures = self._probes = 0
         self._opened_at = 0.0
         self._until: float | None = None
         self._open = asyncio.Event()
         self._open.set()
         self._probing = False
-        self._told: float | None = None
+        self._reported: float | None = None
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing was answered for as long as the patience lasts."""
+        """Whether the endpoint has not answered for as long as the patience lasts."""
         return self.since is not None and self._clock() - self.since >= self._patience_s
 
     @property
@@ -103,9 +102,9 @@ class Outage:
         return not self._open.is_set()
 
     async def enter(self) -> bool:
-        """Waits until a try may be made.
+        """Waits until this caller may send.
 
-        True where this caller is the one that tries for all; it must then `leave`.
+        Returns True where it is the one that tries for all; it must then call `leave`.
         """
         while self.shut:
             if self._probing:
@@ -132,9 +131,8 @@ class Outage:
         return False
 
     async def _pause(self, seconds: float) -> None:
-        """Waits, but no longer than until the gate opens: a call that was under way may be answered
-        meanwhile.
-        """
+        """Waits for `seconds`, or until the gate opens."""
+        # A call that was under way before the outage may still be answered, which ends it.
         waits = {
             asyncio.ensure_future(self._sleep(seconds)),
             asyncio.ensure_future(self._open.wait()),
@@ -148,35 +146,38 @@ class Outage:
             await asyncio.gather(*waits, return_exceptions=True)
 
     def leave(self) -> None:
-        """The caller that tried for all is done: if the gate is still shut, the next one tries."""
+        """Ends the turn of the caller that tried for all. At a shut gate, the next one tries."""
         self._probing = False
-        if self.shut:  # wakes those who wait, one of whom becomes the next to try
+        if self.shut:
+            # Wakes the waiting callers, one of which becomes the next to try.
             self._open.set()
             self._open = asyncio.Event()
 
     def succeeded(self) -> None:
-        """A call was answered soundly: all go on."""
-        if self._say and self._told is not None and self.since is not None:
+        """Notes a sound answer: all callers go on."""
+        if self._say and self._reported is not None and self.since is not None:
             self._say(f"{self._address} answers again after {self._clock() - self.since:.0f} s")
 
-        self.answered, self.since, self._told = True, None, None
+        self.answered, self.since, self._reported = True, None, None
         self._failures = self._probes = 0
         if self.shut:
             self._opened_at = self._clock()
             self._open.set()
 
     def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
-        """A call failed in passing. Shuts the gate where that is due."""
+        """Notes a failure that may pass, and shuts the gate where that is due."""
         now = self._clock()
         if self.since is None:
             self.since = now
 
         self._failures += 1
-        if self.exhausted:  # each caller finds out for itself, at once
+        if self.exhausted:
+            # Every caller is to find out for itself, at once.
             self._open.set()
             return
 
-        stale = not probe and sent_at < self._opened_at  # sent before the last pause was over
+        # A call that was sent before the last pause was over says nothing about the time after.
+        stale = not probe and sent_at < self._opened_at
         due = probe or (
             not self.shut
             and not stale
@@ -192,10 +193,10 @@ class Outage:
             if not self.shut:
                 self._open.clear()
 
-        self.tell(setback.what)
+        self._report(setback.what)
 
-    def tell(self, what: str) -> None:
-        """Shows that is waited, when it has lasted a while, and now and then from there on."""
+    def _report(self, what: str) -> None:
+        """Says that the callers wait: after a while, and then every few seconds."""
         now = self._clock()
         if (
             self._say is None
@@ -204,8 +205,8 @@ class Outage:
         ):
             return
 
-        if self._told is None or now - self._told >= TOLD_EVERY_S:
-            self._told = now
+        if self._reported is None or now - self._reported >= REPORT_EVERY_S:
+            self._reported = now
             self._say(
                 f"waiting for {self._address}: {what} for {now - self.since:.0f} s of "
                 f"{self._patience_s:g} s"

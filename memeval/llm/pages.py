@@ -1,9 +1,8 @@
-"""Rows of a SQLite file read page by page, whatever of it is damaged: what `sqlite3`'s `.recover`
-does, which Python's module lacks.
+"""Reads the rows of a damaged SQLite file page by page, as `.recover` of the `sqlite3` shell does.
 
-The layout is that of https://www.sqlite.org/fileformat2.html. Every page that looks like a leaf or
-a node of a tree is read, whether or not the tree still leads there; pages that were not yet moved
-over from the write-ahead log are read from there.
+Python's own module can't do that. The layout is that of https://www.sqlite.org/fileformat2.html.
+Every page that looks like a leaf or a node of a tree is read, whether or not the tree still leads
+there. The newer copies of pages in the write-ahead log are read in place of those in the file.
 """
 
 from __future__ import annotations
@@ -18,22 +17,23 @@ Row = list[Any]
 
 USUAL_PAGE = 4096
 LARGEST_ROW = 64_000_000
-"""Bytes; what claims to be larger is damaged."""
+"""Bytes; a row that claims to be larger is damaged."""
 _NODES = {0x02: 4, 0x0A: 0, 0x0D: 0}
-"""Kinds of pages that hold rows (nodes and leaves of an index, which a table without row ids is,
-and leaves of a table), and the bytes before each cell's size."""
+"""Bytes before the size of each cell, by the types of pages that hold rows.
+
+These are nodes and leaves of an index, which a table without row ids is, and leaves of a table.
+"""
 _TABLE_LEAF = 0x0D
 _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
-"""Bytes of a value by its serial type; texts and blobs say their own length."""
+"""Bytes of a value by its serial type; the types of texts and blobs give their own length."""
 
 
 class NoRowError(Exception):
-    """Bytes that are no row."""
+    """The bytes are not a row."""
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """The rows of all tables of the file, those of the schema and of free pages included, in the
-    order of the pages."""
+    """The rows of all tables in the order of the pages, with those of the schema and free pages."""
     pages = _Pages(path)
     for number in range(1, pages.count + 1):
         yield from _rows_of(pages, number)
@@ -43,14 +43,14 @@ class _Pages:
     """The pages of a file, the newer ones of its log first."""
 
     def __init__(self, path: Path) -> None:
-        self._data = _mapped(path)
-        self._log = _mapped(path.with_name(f"{path.name}-wal"))
+        self._data = _map_file(path)
+        self._log = _map_file(path.with_name(f"{path.name}-wal"))
         self._newer: dict[int, int] = {}
 
-        told = int.from_bytes(self._data[16:18], "big")
-        self.size = (
-            _page_size(told) or _page_size(int.from_bytes(self._log[8:12], "big")) or USUAL_PAGE
-        )
+        # The file's header may be damaged; the log's header gives the size as well.
+        in_file = _page_size(int.from_bytes(self._data[16:18], "big"))
+        in_log = _page_size(int.from_bytes(self._log[8:12], "big"))
+        self.size = in_file or in_log or USUAL_PAGE
         self._read_log()
         self.count = max([-(-len(self._data) // self.size), *self._newer])
 
@@ -65,6 +65,7 @@ class _Pages:
         salt, pending = self._log[16:24], {}
         for start in range(32, len(self._log) - 24 - self.size + 1, 24 + self.size):
             number, committed = struct.unpack(">II", self._log[start : start + 8])
+            # Another salt marks the rest of an older log, which SQLite overwrites from the start.
             if self._log[start + 8 : start + 16] != salt:
                 break
 
@@ -82,8 +83,8 @@ class _Pages:
         return self._data[(number - 1) * self.size : number * self.size]
 
 
-def _mapped(path: Path) -> bytes | mmap.mmap:
-    """A file's bytes; none where it is not there, is empty or is no file."""
+def _map_file(path: Path) -> bytes | mmap.mmap:
+    """A file's bytes; empty for a missing file, an empty one, or a folder."""
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -91,30 +92,33 @@ def _mapped(path: Path) -> bytes | mmap.mmap:
         return b""
 
 
-def _page_size(told: int) -> int | None:
-    """A page size as a header tells it; None for what is no size."""
-    size = 65536 if told == 1 else told
+def _page_size(field: int) -> int | None:
+    """The page size in a header's field; None for an impossible one."""
+    # The field has two bytes, so the largest size is written as 1.
+    size = 65536 if field == 1 else field
     return size if 512 <= size <= 65536 and size & (size - 1) == 0 else None
 
 
 def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
     page = pages.page(number)
+    # The first page begins with the file's header.
     head = 100 if number == 1 else 0
     if len(page) < head + 8 or page[head] not in _NODES:
         return
 
-    kind = page[head]
-    first = head + (12 if kind == 0x02 else 8)
+    page_type = page[head]
+    first = head + (12 if page_type == 0x02 else 8)
 
     for cell in range(int.from_bytes(page[head + 3 : head + 5], "big")):
         at = int.from_bytes(page[first + 2 * cell : first + 2 * cell + 2], "big")
         try:
-            yield _record(_payload(pages, page, at + _NODES[kind], kind == _TABLE_LEAF))
+            start = at + _NODES[page_type]
+            yield _record(_payload(pages, page, start, of_table=page_type == _TABLE_LEAF))
         except (NoRowError, IndexError, UnicodeDecodeError):
             continue
 
 
-def _payload(pages: _Pages, page: bytes, at: int, of_table: bool) -> bytes:
+def _payload(pages: _Pages, page: bytes, at: int, *, of_table: bool) -> bytes:
     """The bytes of a row, those on overflow pages included."""
     size, at = _varint(page, at)
     if of_table:
@@ -122,6 +126,8 @@ def _payload(pages: _Pages, page: bytes, at: int, of_table: bool) -> bytes:
     if size > LARGEST_ROW:
         raise NoRowError
 
+    # A large row keeps `local` bytes here and goes on in a chain of overflow pages; the formulas
+    # are those of the file format.
     usable = pages.size
     most = usable - 35 if of_table else (usable - 12) * 64 // 255 - 23
     if size <= most:

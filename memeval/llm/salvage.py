@@ -1,8 +1,8 @@
-"""Carries over what is sound in a damaged cache.
+"""Copies the sound entries of a damaged cache into a new file.
 
-The damaged file is renamed and stays. A note beside says which file is being read, so that a repair
-that was killed is done again; the new file takes its place whole. The caller holds the cache's
-lock.
+The damaged file is renamed and kept. A note beside it names the file that is being read, so that a
+repair that was killed is done again. The new file replaces the old one in one step. The caller
+holds the cache's lock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_ONCE = 1000
 
 
 def put_aside(path: Path) -> None:
-    """Renames what lies at `path` to `….damaged-<time>`, with the files that belong to it."""
+    """Renames the file at `path` to `….damaged-<time>`, with the files that belong to it."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     names = [
         f"{path.name}.damaged-{stamp}",
@@ -32,6 +32,7 @@ def put_aside(path: Path) -> None:
     ]
     target = next(free for free in map(path.with_name, names) if not free.exists())
 
+    # The note comes first: a process that is killed after the renaming still finds the file.
     write_atomically(_note(path), json.dumps({"damaged": target.name}))
     if path.exists():
         path.rename(target)
@@ -42,13 +43,16 @@ def put_aside(path: Path) -> None:
 
 
 def finish(path: Path) -> str | None:
-    """Reads the file that was put aside into a new one at `path`; says what was kept, or None where
-    nothing was put aside."""
-    damaged = _noted(path)
+    """Copies the file that was put aside into a new one at `path`.
+
+    Returns a message about it, or None where no file was put aside.
+    """
+    damaged = _read_note(path)
     if damaged is None:
         return None
 
-    if not damaged.exists() or path.exists():  # killed before the first step, or after the last one
+    # A process was killed before the first step, or after the last one.
+    if not damaged.exists() or path.exists():
         _note(path).unlink()
         return None
 
@@ -74,8 +78,8 @@ def _note(path: Path) -> Path:
     return path.with_name(f"{path.name}.salvage")
 
 
-def _noted(path: Path) -> Path | None:
-    """The file that a note says is being read."""
+def _read_note(path: Path) -> Path | None:
+    """The file that the note names."""
     try:
         name = json.loads(_note(path).read_text(encoding="utf-8"))["damaged"]
     except FileNotFoundError:
@@ -97,7 +101,7 @@ def _noted(path: Path) -> Path | None:
 
 
 def _move_companions(path: Path, target: Path) -> None:
-    """A log left behind would be taken for the new file's."""
+    # SQLite would take a log that is left here for the new file's.
     for source, goal in zip(companions(path), companions(target), strict=True):
         if not goal.exists():
             with suppress(FileNotFoundError):
@@ -105,7 +109,7 @@ def _move_companions(path: Path, target: Path) -> None:
 
 
 def _build(damaged: Path, fresh: Path) -> int:
-    """Writes what is sound into a new file; returns the number of entries."""
+    """Writes the sound entries into a new file; returns their number."""
     with closing(sqlite3.connect(fresh, isolation_level=None)) as target:
         target.execute("PRAGMA journal_mode=OFF")
         target.execute("PRAGMA synchronous=OFF")
@@ -125,7 +129,7 @@ def _build(damaged: Path, fresh: Path) -> int:
 
 
 def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
-    """Copies what SQLite itself still reads; says whether that was all."""
+    """Copies the rows that SQLite still reads; returns whether it read to the end."""
     whole = True
     for insert, select in (
         (_insert_entries, "SELECT key, value, origin FROM entries"),
@@ -148,11 +152,10 @@ def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
 
 
 def _read(reader: sqlite3.Connection, select: str) -> Iterator[list[Any] | None]:
-    """The rows as far as SQLite reads them, then None where that was not to the end."""
+    """The rows that SQLite reads, then None if it failed before the end."""
     try:
-        reader.execute(
-            "PRAGMA writable_schema=ON"
-        )  # else a file that is too short is not opened at all
+        # Without it, SQLite does not open a file that is too short.
+        reader.execute("PRAGMA writable_schema=ON")
         cursor = reader.execute(select)
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
@@ -161,7 +164,7 @@ def _read(reader: sqlite3.Connection, select: str) -> Iterator[list[Any] | None]
 
 
 def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
-    """Copies what single pages hold."""
+    """Copies the rows of single pages."""
     some: list[pages.Row] = []
     for row in pages.rows(damaged):
         some.append(row)
@@ -173,7 +176,7 @@ def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
 
 
 def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
-    """Rows of any table: the types of their values distinguish entries from seals."""
+    # A page does not say which table it belongs to: the types of the values tell entries and seals.
     of_entries = ([str, bytes, str], [str, str, str])
     entries = [row for row in rows if list(map(type, row)) in of_entries]
     for row in entries:
@@ -184,7 +187,7 @@ def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
 
 
 def _insert_entries(target: sqlite3.Connection, rows: Iterable[Any]) -> int:
-    """Inserts what has the shape of an entry; returns how many of them are new."""
+    """Inserts the rows that have the form of an entry; returns how many are new."""
     sound = [
         (key, value.encode(errors="replace") if isinstance(value, str) else value, origin)
         for key, value, origin in rows
@@ -210,20 +213,23 @@ def _insert_seals(target: sqlite3.Connection, rows: Iterable[Any]) -> None:
 
 
 def _drop_unsound(target: sqlite3.Connection) -> None:
-    """Drops entries whose checksum does not fit, those read from single pages that have none and
-    are no JSON, and seals of nothing."""
-    unsound = [
-        (key,)
-        for key, value, origin, crc, tokens, torn in target.execute(
-            "SELECT e.key, e.value, e.origin, s.crc, s.tokens, t.key IS NOT NULL FROM entries e"
-            " LEFT JOIN seals s ON s.key = e.key LEFT JOIN torn t ON t.key = e.key"
-        )
-        if (
-            torn and not _is_json(value)
-            if crc is None
-            else crc != checksum(key, value, origin, tokens)
-        )
-    ]
+    """Drops entries that don't match their checksum, and seals without an entry.
+
+    An entry from a single page may have lost its checksum; then it must at least be JSON.
+    """
+    unsound = []
+    for key, value, origin, crc, tokens, torn in target.execute(
+        "SELECT e.key, e.value, e.origin, s.crc, s.tokens, t.key IS NOT NULL FROM entries e"
+        " LEFT JOIN seals s ON s.key = e.key LEFT JOIN torn t ON t.key = e.key"
+    ):
+        if crc is None:
+            is_sound = not torn or _is_json(value)
+        else:
+            is_sound = crc == checksum(key, value, origin, tokens)
+
+        if not is_sound:
+            unsound.append((key,))
+
     target.executemany("DELETE FROM entries WHERE key = ?", unsound)
     target.execute("DELETE FROM seals WHERE key NOT IN (SELECT key FROM entries)")
 

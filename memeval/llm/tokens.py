@@ -11,14 +11,14 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 @lru_cache(maxsize=65536)
 def count_tokens(text: str) -> int:
-    """Number of words and punctuation marks in `text`: within 4 % of o200k in total, 7 % per turn.
+    """Number of words and punctuation marks in `text`, as an estimate of its tokens.
 
-    An estimate, and marked as one.
+    It is within 4 % of o200k in total, and within 7 % per turn.
     """
     return len(_PIECE.findall(text))
 
 
 def start_of_token(text: str, number: int) -> int:
-    """Where a token starts, counted from 0; the text's length where it has no more than so many."""
+    """Where the token with a number, from 0, starts; the text's length if it has fewer tokens."""
     token = next(islice(_PIECE.finditer(text), number, None), None)
     return token.start() if token else len(text)

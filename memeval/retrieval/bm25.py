@@ -73,13 +73,13 @@ class Bm25Index:
             ]
             if counted:
                 rows, frequency = map(np.array, zip(*counted, strict=True))
-                self._columns[term] = self._weighted(term, rows, frequency)
+                self._columns[term] = self._weigh(term, rows, frequency)
             else:
                 self._columns[term] = None
 
         return self._columns[term]
 
-    def _weighted(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
+    def _weigh(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
         return rows, (self._idf.get(term) or 0) * (
             frequency * (self._k1 + 1) / (frequency + self._length[rows])
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VECTORS_FILE = "vectors.npy"
 
 
-async def _fitted(embedder: Embedder, texts: Sequence[str]) -> Embedder:
+async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     """The embedder fitted on the texts, in a thread where it learns from them.
 
     An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
@@ -46,7 +46,7 @@ class DenseIndex:
     @classmethod
     async def build(cls, embedder: Embedder, texts: Sequence[str]) -> Self:
         """Fits the embedder on the texts, embeds them and indexes the vectors."""
-        fitted = await _fitted(embedder, texts)
+        fitted = await _fit(embedder, texts)
         vectors = await fitted.embed(texts)
         return cls(fitted, await asyncio.to_thread(ChromaIndex, vectors))
 
@@ -56,7 +56,7 @@ class DenseIndex:
 
         The embedder is fitted again, but embeds nothing. Raises where the folder is damaged.
         """
-        fitted = await _fitted(embedder, texts)
+        fitted = await _fit(embedder, texts)
         index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
         if index.size != len(texts):
             index.close()

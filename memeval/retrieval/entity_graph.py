@@ -81,9 +81,13 @@ class EntityGraph:
         names that are everywhere say little.
         """
         rarity = {key: math.log(1 + self._lines / len(self._graph[key])) for key in weights}
-        scores = [
-            sum(weights[key] * rarity[key] for key in sorted(held & weights.keys()))
-            for held in self._chunks
-        ]
-        ranked = [(position, score) for position, score in enumerate(scores) if score > 0]
+
+        ranked = []
+        for position, held in enumerate(self._chunks):
+            # Sorted: sums of floats depend on their order, and that of a set changes by process.
+            shared = sorted(held & weights.keys())
+            score = sum(weights[key] * rarity[key] for key in shared)
+            if score > 0:
+                ranked.append((position, score))
+
         return sorted(ranked, key=lambda pair: -pair[1])

@@ -5,44 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from memeval.config.classes import class_at
+from memeval.config.options import available, path_of
+from memeval.config.schema import RerankerConfig
 from memeval.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from memeval.llm.network import Network
 
+DEFAULT = "default"
+"""The name that takes what the system itself is set to."""
 NONE = "none"
 """The name that leaves the first ranking as it is."""
-BUILT_IN = {
-    "lexical": "memeval.retrieval.rerank_lexical:LexicalReranker",
-    "endpoint": "memeval.retrieval.rerank_endpoint:EndpointReranker",
-}
-"""Name -> `module:Class`, imported when it is chosen."""
-GROUP = "memeval.rerankers"
-"""The entry points by which a package adds rerankers of its own; a built-in name wins."""
-
-
-class RerankSettings(Protocol):
-    """The settings of a system that offers the choice."""
-
-    @property
-    def rerank(self) -> str:
-        """`none`, the name of a reranker, or the class path of one."""
-
-    @property
-    def rerank_url(self) -> str | None:
-        """Address whose `/rerank` is called, for example https://api.jina.ai/v1."""
-
-    @property
-    def rerank_model(self) -> str | None:
-        """The cross-encoder there."""
-
-    @property
-    def rerank_key_env(self) -> str:
-        """Environment variable that holds the key."""
+ENDPOINT = "endpoint"
+OPTIONS = "reranker"
+"""The group in conf/. Packages add rerankers by the entry points `memeval.rerankers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +39,8 @@ class Reranker(ABC):
     """Scores the candidates of a first ranking again."""
 
     @classmethod
-    def from_settings(cls, settings: RerankSettings, network: Network | None) -> Self:
-        """The reranker that a system's settings ask for. Raises `UserError` for unusable ones.
+    def from_settings(cls, settings: RerankerConfig, network: Network | None) -> Self:
+        """The reranker that the group `reranker` asks for. Raises `UserError` for unusable ones.
 
         `network` is for rerankers that call an endpoint; None outside of a run. Default: built
         without arguments.
@@ -80,48 +59,60 @@ class Reranker(ABC):
         """A score for each candidate; higher is better. Raises `ModelError` where a call failed."""
 
 
-def check_rerank(settings: RerankSettings) -> None:
+def named(name: str) -> RerankerConfig:
+    """The settings of a reranker of which only the name, or the class path, is known."""
+    if ":" in name:
+        return RerankerConfig(name=name.rpartition(":")[2], class_=name)
+
+    return RerankerConfig(name=name)
+
+
+def check_name(option: str, name: str) -> None:
+    """Raises `UserError` for a name of no reranker; `option` is the setting that holds it."""
+    names = set(available(OPTIONS)) - {DEFAULT}
+    if name not in names:
+        raise unknown(f"value of {option}" if "." in option else option, name, names)
+
+
+def check_reranker(settings: RerankerConfig) -> None:
     """Raises `UserError` for an unknown reranker, and where a setting that it needs is missing."""
-    if settings.rerank != NONE:
-        path_of(settings.rerank)
-    if settings.rerank != "endpoint":
+    if settings.name == NONE:
         return
 
-    for name, value, example in (
-        ("rerank_url", settings.rerank_url, "https://api.jina.ai/v1"),
-        ("rerank_model", settings.rerank_model, "jina-reranker-v2-base-multilingual"),
+    if settings.class_ is not None:
+        return
+
+    check_name("reranker", settings.name)
+    if settings.name != ENDPOINT:
+        return
+
+    for field, value, example in (
+        ("base_url", settings.base_url, "https://api.jina.ai/v1"),
+        ("model", settings.model, "jina-reranker-v2-base-multilingual"),
     ):
         if not value:
             raise UserError(
-                f"system.rerank=endpoint needs system.{name}",
-                f"for example:  system.{name}={example}",
+                f"reranker=endpoint needs reranker.{field}",
+                f"for example:  reranker.{field}={example}",
             )
 
 
-def path_of(name: str) -> str:
-    """The class path behind the name of a reranker; a class path is one already."""
-    if ":" in name:
-        return name
-    if path := BUILT_IN.get(name):
-        return path
-
-    added = {point.name: point.value for point in entry_points(group=GROUP)}
-    if name not in added:
-        raise unknown("value of system.rerank", name, {NONE, *BUILT_IN, *added})
-
-    return added[name]
-
-
-def reranker_class(name: str) -> type[Reranker]:
+def reranker_class(settings: RerankerConfig) -> type[Reranker]:
     """The class of a reranker other than `none`. Raises `UserError` where there is none."""
-    what = f"reranker '{name}'"
-    return class_at(path_of(name), Reranker, "system", what)  # type: ignore[type-abstract]
+    path = settings.class_ or path_of(OPTIONS, settings.name)
+    what = f"reranker '{settings.name}'"
+    return class_at(path, Reranker, OPTIONS, what)  # type: ignore[type-abstract]
 
 
-def build_reranker(settings: RerankSettings, network: Network | None = None) -> Reranker | None:
+def build_reranker(settings: RerankerConfig, network: Network | None = None) -> Reranker | None:
     """The reranker that the settings choose; None for `none`."""
-    check_rerank(settings)
-    if settings.rerank == NONE:
+    check_reranker(settings)
+    if settings.name == NONE:
         return None
 
-    return reranker_class(settings.rerank).from_settings(settings, network)
+    return reranker_class(settings).from_settings(settings, network)
+
+
+def build_named(name: str) -> Reranker | None:
+    """The reranker of that name or class path, with its default settings."""
+    return build_reranker(named(name))

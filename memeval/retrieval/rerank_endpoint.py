@@ -4,28 +4,30 @@ the response cache before it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.config.checks import check_address
+from memeval.config.roles import RERANKER_LIMIT
+from memeval.config.schema import RerankerConfig
 from memeval.errors import UserError
-from memeval.llm.cache import Cache, content_key
+from memeval.llm.cache import content_key
+from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import key_of
+from memeval.llm.keys import NO_KEY, headers_of, key_of
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
 from memeval.llm.reply import NOTES, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
-from memeval.retrieval.rerank import Candidate, Reranker, RerankSettings
+from memeval.retrieval.rerank import Candidate, Reranker
 
 if TYPE_CHECKING:
     from memeval.llm.network import Network
 
 PATH = "/rerank"
-MAX_CONCURRENCY, TIMEOUT_S, PATIENCE_S = 16, 60.0, 300.0
-"""How an address is reached: requests at once, seconds per try, seconds of trying again."""
 BY_KEY = "the key comes from the environment:  export RERANK_API_KEY=..."
 
 
@@ -41,39 +43,34 @@ class EndpointReranker(Reranker):
     query with each document. A blank query and an empty list are not sent: the first ranking stays.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str, cache: Cache, origin: str) -> None:
+    def __init__(self, endpoint: Endpoint, model: str, cache: ReplyCache, origin: str) -> None:
         """`origin` names the run: what it paid for before a crash still counts as billed to it."""
         self._endpoint, self._model = endpoint, model
         self._address = endpoint.settings.base_url
         self._calls = CachedCalls(cache, origin)
 
     @classmethod
-    def from_settings(cls, settings: RerankSettings, network: Network | None) -> Self:
-        address = str(settings.rerank_url)
-        check_address("system.rerank_url", address, BY_KEY)
-        address = address.rstrip("/").removesuffix(PATH)
-        key = key_of(
-            settings.rerank_key_env,
-            address,
-            "system.rerank=endpoint",
-            "or offline:  system.rerank=lexical",
-        )
+    def from_settings(cls, settings: RerankerConfig, network: Network | None) -> Self:
         if network is None:
             raise UserError(
-                "system.rerank=endpoint needs the endpoints of a run",
+                "reranker=endpoint needs the endpoints of a run",
                 "pass them:  SystemContext(..., reranker=models.reranker)",
             )
 
+        address = str(settings.base_url)
+        check_address("reranker.base_url", address, BY_KEY)
+        address = address.rstrip("/").removesuffix(PATH)
         reach = EndpointSettings(
             base_url=address,
-            api_key=key,
-            max_concurrency=MAX_CONCURRENCY,
-            timeout_s=TIMEOUT_S,
-            patience_s=PATIENCE_S,
+            api_key=_key(settings, address),
+            max_concurrency=settings.max_concurrency or RERANKER_LIMIT,
+            timeout_s=settings.timeout_s,
+            patience_s=settings.patience_s,
+            headers=headers_of(settings.headers, "reranker.headers"),
         )
         return cls(
             network.endpoint(reach),
-            str(settings.rerank_model),
+            str(settings.model),
             network.cache("responses"),
             network.origin,
         )
@@ -132,3 +129,12 @@ class EndpointReranker(Reranker):
             "wait_s": reply.wait_s,
             "notes": list(ranking.notes),
         }
+
+
+def _key(settings: RerankerConfig, address: str) -> str:
+    """The key that is sent; where headers are, one of them may hold the gateway's."""
+    if settings.headers and not os.environ.get(settings.api_key_env):
+        return NO_KEY
+
+    offline = "or offline:  reranker=lexical"
+    return key_of(settings.api_key_env, address, "reranker=endpoint", offline)

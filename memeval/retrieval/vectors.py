@@ -81,7 +81,7 @@ class ChromaIndex:
         self._chroma = OwnChroma() if self.size else None
         self._collection: Collection | None = None
         if self._chroma is not None:
-            self._collection = _filled(self._chroma.client, vectors)
+            self._collection = _fill(self._chroma.client, vectors)
 
         self._bytes = int(vectors.nbytes)
         self._width = vectors.shape[1] if self.size else 0
@@ -190,7 +190,7 @@ def _trimmer() -> Callable[[int], int] | None:
     return trim
 
 
-def _filled(client: ClientAPI, vectors: Vectors) -> Collection:
+def _fill(client: ClientAPI, vectors: Vectors) -> Collection:
     whole = min(len(vectors), EXACT_UP_TO)
     hnsw: Any = {
         "space": "ip",

@@ -78,8 +78,8 @@ def test_an_edit_of_its_file_builds_memories_again(
 
 def test_a_reranker_of_ones_own_answers_again_and_builds_nothing() -> None:
     plain = cell("system=rag").keys(0)
-    own = cell("system=rag", "system.rerank=my_parts:SharedWords").keys(0)
-    assert plain.answer != own.answer
+    own = cell("system=rag", "reranker.class=my_parts:SharedWords").keys(0)
+    assert plain.answer != own.answer and plain.prepare == own.prepare
 
 
 def test_an_installed_package_brings_embedders(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,11 @@ import pytest
 
 from memeval.errors import ModelError
 from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointSettings, Reply, as_object
-from memeval.llm.faults import of_connection, retry_after
+from memeval.llm.faults import of_connection
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
 from memeval.llm.reply import read_chat
+from memeval.llm.retry_after import retry_after
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 from memeval.testing.http import LoopbackServer, Request, reply_head
 

@@ -11,8 +11,10 @@ from memeval.llm.extractive.artifacts import extract
 from memeval.llm.memory_prompts import ExtractPrompt
 
 
-def extracted(*units: str, known: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    prompt = ExtractPrompt(units=units, known=known, system_text="", user_template="", quotes=known)
+def extracted(*chunks: str, known: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    prompt = ExtractPrompt(
+        chunks=chunks, known=known, system_text="", user_template="", quotes=known
+    )
     found: list[dict[str, Any]] = json.loads(extract(prompt))
     return found
 
@@ -34,10 +36,10 @@ def test_the_words_of_a_sentence_tell_its_type(sentence: str, kind: str) -> None
     (item,) = extracted(f"[1:56 pm on 8 May 2023] Ann: {sentence}")
     assert item["type"] == kind
     assert item["quote"] == sentence
-    assert item["unit"] == 1
+    assert item["chunk"] == 1
 
 
-def test_a_date_is_resolved_against_that_of_the_unit() -> None:
+def test_a_date_is_resolved_against_that_of_the_chunk() -> None:
     (item,) = extracted("[1:56 pm on 8 May 2023] Ann: I adopted a puppy called Biscuit yesterday")
     assert item["date"] == "7 May 2023"
     assert item["people"] == ["Biscuit"]
@@ -54,15 +56,15 @@ def test_a_reply_carries_the_question_that_it_answers() -> None:
     found = extracted(
         "Ann: What will the bakery sell?", "Bob: Cinnamon rolls and rye bread were ordered"
     )
-    assert [(item["unit"], item["content"]) for item in found] == [
+    assert [(item["chunk"], item["content"]) for item in found] == [
         (2, "asked: What will the bakery sell?")
     ]
 
 
 def test_the_second_pass_finds_what_the_first_one_missed() -> None:
-    units = ("Ann: The boat capsized near the bridge. Cold water everywhere, sheer panic.",)
-    first = extracted(*units)
-    second = extracted(*units, known=tuple(item["quote"] for item in first))
+    chunks = ("Ann: The boat capsized near the bridge. Cold water everywhere, sheer panic.",)
+    first = extracted(*chunks)
+    second = extracted(*chunks, known=tuple(item["quote"] for item in first))
     assert [item["quote"] for item in first] == ["The boat capsized near the bridge."]
     assert [item["quote"] for item in second] == ["Cold water everywhere, sheer panic."]
 

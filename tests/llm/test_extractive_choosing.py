@@ -131,7 +131,7 @@ def test_without_a_context_the_words_of_the_question_decide() -> None:
     st.text(max_size=60),
 )
 def test_any_prompt_gets_one_of_its_labels(question: str, choices: list[str], context: str) -> None:
-    for units in ((), (context,)):
-        label = chosen(question, tuple(choices), units)
+    for chunks in ((), (context,)):
+        label = chosen(question, tuple(choices), chunks)
         assert label in {str(place) for place in range(len(choices))}
-        assert chosen(question, tuple(choices), units) == label
+        assert chosen(question, tuple(choices), chunks) == label

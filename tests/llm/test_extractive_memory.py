@@ -40,12 +40,12 @@ def complete(prompt: Prompt) -> str:
     return asyncio.run(ExtractiveModel().complete(prompt, role=Role.INGEST)).text
 
 
-def summary(previous: str, units: tuple[str, ...], budget: int = 512) -> str:
-    return complete(SummarisePrompt(previous, units, budget, "", ""))
+def summary(previous: str, chunks: tuple[str, ...], budget: int = 512) -> str:
+    return complete(SummarisePrompt(previous, chunks, budget, "", ""))
 
 
-def form(previous: str, units: tuple[str, ...], template: str = TEMPLATE) -> str:
-    return complete(WorkingMemoryPrompt(template, previous, units, "", ""))
+def form(previous: str, chunks: tuple[str, ...], template: str = TEMPLATE) -> str:
+    return complete(WorkingMemoryPrompt(template, previous, chunks, "", ""))
 
 
 def test_a_sentence_keeps_its_date_and_its_speaker() -> None:
@@ -92,10 +92,10 @@ def test_greetings_give_way_to_what_tells_something() -> None:
     st.integers(1, 120),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(units: list[str], budget: int) -> None:
-    told = summary("", tuple(units), budget)
+def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(chunks: list[str], budget: int) -> None:
+    told = summary("", tuple(chunks), budget)
     assert count_tokens(told) <= budget
-    assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(units)}
+    assert {entry.line for entry in entries([told])} <= {entry.line for entry in entries(chunks)}
     again = summary(told, (), budget)  # a caption may move behind the sentences that stand with it
     assert Counter(entry.line for entry in entries([again])) == Counter(
         entry.line for entry in entries([told])
@@ -103,13 +103,13 @@ def test_a_summary_keeps_to_its_budget_and_makes_nothing_up(units: list[str], bu
 
 
 def test_a_long_window_is_summarised_quickly() -> None:
-    units = tuple(
+    chunks = tuple(
         f"[9:10 am on {1 + n % 28} June 2023] Bob: Fact {n} is about topic{n % 37} and "
         f"place{n % 53}."
         for n in range(600)
     )
     start = time.perf_counter()
-    assert 400 < count_tokens(summary("", units)) <= 512
+    assert 400 < count_tokens(summary("", chunks)) <= 512
     assert time.perf_counter() - start < 5
 
 
@@ -132,10 +132,10 @@ def test_a_form_is_brought_up_to_date() -> None:
 
 
 def test_a_field_keeps_a_few_sentences() -> None:
-    units = tuple(
+    chunks = tuple(
         f"[9:10 am on 9 June 2023] Bob: My sister met friend number {n}." for n in range(30)
     )
-    assert len(read_form(TEMPLATE, form("", units))["family"]) == 5
+    assert len(read_form(TEMPLATE, form("", chunks))["family"]) == 5
 
 
 def test_a_field_of_unknown_kind_goes_by_its_name() -> None:

@@ -3,17 +3,17 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 import pytest
 
+from memeval.config import options
 from memeval.errors import ModelError, UserError
-from memeval.retrieval import rerank
 from memeval.retrieval.reordering import Ranked, Reordering
-from memeval.retrieval.rerank import Candidate, Reranker, build_reranker
+from memeval.retrieval.rerank import Candidate, Reranker, build_named
 from memeval.retrieval.rerank_lexical import LexicalReranker
 
+GROUP = "memeval.rerankers"
 CORPUS = ["Ann went to Norway", "Ann likes tea", "Ann likes coffee", "Bob likes tea"]
 
 
@@ -52,14 +52,6 @@ def test_similarities_outside_the_unit_range_are_cut() -> None:
     assert lexical("zebra", [(0, 1.7), (1, -0.2)]) == [(0, 0.5), (1, 0.0)]
 
 
-@dataclass(frozen=True)
-class Choice:
-    rerank: str
-    rerank_url: str | None = None
-    rerank_model: str | None = None
-    rerank_key_env: str = "RERANK_API_KEY"
-
-
 class Shortest(Reranker):
     """A reranker of a user's own: the shorter, the better."""
 
@@ -80,16 +72,16 @@ class Broken(Reranker):
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that adds the reranker `shortest`, and one under a built-in name."""
     points = [
-        EntryPoint("shortest", f"{__name__}:Shortest", rerank.GROUP),
-        EntryPoint("lexical", f"{__name__}:Shortest", rerank.GROUP),
+        EntryPoint("shortest", f"{__name__}:Shortest", GROUP),
+        EntryPoint("lexical", f"{__name__}:Shortest", GROUP),
     ]
-    monkeypatch.setattr(rerank, "entry_points", lambda group: points)
+    monkeypatch.setattr(options, "entry_points", lambda group: points if group == GROUP else [])
 
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", [f"{__name__}:Shortest", "shortest"])
 def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
-    reranker = build_reranker(Choice(name))
+    reranker = build_named(name)
     assert isinstance(reranker, Shortest)
     ranked = [(0, 0.9), (1, 0.5), (3, 0.1)]
     reordered = asyncio.run(Reordering(reranker, CORPUS).reorder("tea", ranked))
@@ -98,23 +90,23 @@ def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_built_in_name_wins() -> None:
-    assert isinstance(build_reranker(Choice("lexical")), LexicalReranker)
-    assert build_reranker(Choice("none")) is None
+    assert isinstance(build_named("lexical"), LexicalReranker)
+    assert build_named("none") is None
 
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("lexicol", r"unknown value of system\.rerank 'lexicol'\. Did you mean: lexical\?"),
+        ("lexicol", r"unknown reranker 'lexicol'\. Did you mean: lexical\?"),
         ("shortes", "Did you mean: shortest"),
-        (f"{__name__}:Choice", "Choice"),
+        (f"{__name__}:CORPUS", "CORPUS"),
         ("nowhere.to_be_found:Thing", "no module named 'nowhere'"),
     ],
 )
 def test_a_wrong_reranker_is_named(name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        build_reranker(Choice(name))
+        build_named(name)
 
 
 @pytest.mark.parametrize("said", [(), (1.0,), (1.0, float("nan")), (1.0, float("inf"))])

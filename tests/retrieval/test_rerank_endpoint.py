@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +13,8 @@ import pytest
 
 from memeval.cli.compose import compose_config
 from memeval.config.paths import cache_dir
+from memeval.config.roles import RERANKER_LIMIT
+from memeval.config.schema import RerankerConfig, RunConfig
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.llm.cache import Cache
@@ -21,10 +22,9 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
-from memeval.retrieval import rerank_endpoint
 from memeval.retrieval.reordering import Reordering
-from memeval.retrieval.rerank import RerankSettings, build_reranker
-from memeval.retrieval.rerank_endpoint import MAX_CONCURRENCY
+from memeval.retrieval.rerank import build_reranker
+from memeval.retrieval.rerank_lexical import LexicalReranker
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
 from memeval.systems.retrieval.rag import Rag
@@ -36,12 +36,9 @@ CORPUS = ["Ann went to Norway", "Bob likes green tea", "Ann likes tea"]
 CANDIDATES = [(0, 0.9), (1, 0.5), (2, 0.4)]
 
 
-@dataclass(frozen=True)
-class Choice:
-    rerank: str = "endpoint"
-    rerank_url: str | None = None
-    rerank_model: str | None = "cross-encoder"
-    rerank_key_env: str = "RERANK_API_KEY"
+def at_endpoint(base_url: str | None, **more: Any) -> RerankerConfig:
+    """The settings of a cross-encoder at an address."""
+    return RerankerConfig(name="endpoint", base_url=base_url, **{"model": "cross-encoder", **more})
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +76,7 @@ class RunNetwork:
 
 
 def run(
-    settings: RerankSettings,
+    settings: RerankerConfig,
     work: Callable[[Reordering], Coroutine[Any, Any, T]],
     ledger: Ledger | None = None,
     origin: str = "run",
@@ -103,8 +100,9 @@ def ask(
     ledger: Ledger | None = None,
     candidates: Any = CANDIDATES,
     origin: str = "run",
+    **settings: Any,
 ) -> list[Any]:
-    choice = Choice(rerank_url=server.base_url)
+    choice = at_endpoint(server.base_url, **settings)
     return run(choice, lambda fitted: fitted.reorder(query, candidates), ledger, origin)
 
 
@@ -126,7 +124,7 @@ def test_only_the_candidates_are_sent_and_ties_keep_their_order(server: RerankDo
 
 
 def test_the_address_may_name_the_path(server: RerankDouble) -> None:
-    choice = Choice(rerank_url=server.base_url + "/rerank/")
+    choice = at_endpoint(server.base_url + "/rerank/")
     run(choice, lambda fitted: fitted.reorder("green tea", CANDIDATES))
     assert server.requests[0].path == "/v1/rerank"
 
@@ -230,12 +228,11 @@ def test_a_refusal_is_a_fault_of_the_world_and_is_not_kept(server: RerankDouble)
     ],
 )
 def test_a_reply_without_a_whole_ranking_is_a_fault(
-    server: RerankDouble, monkeypatch: pytest.MonkeyPatch, reply: dict[str, Any], told: str
+    server: RerankDouble, reply: dict[str, Any], told: str
 ) -> None:
-    monkeypatch.setattr(rerank_endpoint, "PATIENCE_S", 0.0)
     server.reply = reply
     with pytest.raises(ModelError, match=told):
-        ask(server)
+        ask(server, patience_s=0.0)
     server.reply = None
     assert ask(server)[0] == (1, 1.0)
 
@@ -243,7 +240,7 @@ def test_a_reply_without_a_whole_ranking_is_a_fault(
 def test_rerankers_of_one_run_share_the_limit_of_their_address() -> None:
     async def work(server: RerankDouble) -> list[Any]:
         network = RunNetwork()
-        rerankers = [build_reranker(Choice(rerank_url=server.base_url), network) for _ in range(3)]
+        rerankers = [build_reranker(at_endpoint(server.base_url), network) for _ in range(3)]
         fitted = [Reordering(reranker, CORPUS) for reranker in rerankers if reranker]
         try:
             queries = [f"tea {number}" for number in range(60)]
@@ -257,25 +254,25 @@ def test_rerankers_of_one_run_share_the_limit_of_their_address() -> None:
 
     with RerankDouble() as server:
         assert len(asyncio.run(work(server))) == 60
-        assert server.connections <= MAX_CONCURRENCY
+        assert server.connections <= RERANKER_LIMIT
 
 
 @pytest.mark.parametrize(
     ("choice", "told"),
     [
-        (Choice(), r"system\.rerank=endpoint needs system\.rerank_url"),
+        (at_endpoint(None), r"reranker=endpoint needs reranker\.base_url"),
         (
-            Choice(rerank_url="https://x.test/v1", rerank_model=None),
-            r"system\.rerank=endpoint needs system\.rerank_model",
+            at_endpoint("https://x.test/v1", model=None),
+            r"reranker=endpoint needs reranker\.model",
         ),
         (
-            Choice(rerank_url="https://x.test/v1"),
+            at_endpoint("https://x.test/v1"),
             r"needs a key for https://x\.test/v1: .* RERANK_API_KEY is not set",
         ),
     ],
 )
 def test_what_is_missing_is_named(
-    choice: Choice, told: str, monkeypatch: pytest.MonkeyPatch
+    choice: RerankerConfig, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RERANK_API_KEY", raising=False)
     with pytest.raises(UserError, match=told):
@@ -290,7 +287,7 @@ def test_the_key_is_sent(monkeypatch: pytest.MonkeyPatch, server: RerankDouble) 
 
 def test_outside_of_a_run_there_is_no_endpoint() -> None:
     with pytest.raises(UserError, match="needs the endpoints of a run"):
-        build_reranker(Choice(rerank_url="http://localhost:9/v1"))
+        build_reranker(at_endpoint("http://localhost:9/v1"))
 
 
 class ContextReader:
@@ -298,7 +295,7 @@ class ContextReader:
         return ReaderReply(" | ".join(context), None, 0)
 
 
-def context(network: RunNetwork, top_k: int) -> SystemContext:
+def context(network: RunNetwork, top_k: int, address: str) -> SystemContext:
     return SystemContext(
         reader=ContextReader(),
         model=None,  # type: ignore[arg-type]
@@ -307,7 +304,7 @@ def context(network: RunNetwork, top_k: int) -> SystemContext:
         seed=0,
         case_id="case",
         run_sync=lambda _: None,
-        reranker=lambda settings: build_reranker(settings, network),
+        reranker=lambda _: build_reranker(at_endpoint(address), network),
     )
 
 
@@ -318,10 +315,8 @@ def answered(
 
     async def inside() -> Answer:
         network = RunNetwork()
-        settings = system_class.settings_type(
-            rerank="endpoint", rerank_url=server.base_url, rerank_model="cross-encoder"
-        )
-        system = system_class(settings, context(network, top_k))
+        parts = context(network, top_k, server.base_url)
+        system = system_class(system_class.settings_type(), parts)
         try:
             for number, text in enumerate([*CORPUS, "Bob plays chess", "Ann sings"]):
                 system.ingest(
@@ -352,28 +347,45 @@ def test_a_failing_endpoint_fails_the_question(server: RerankDouble) -> None:
         answered(Rag, server, 2, "likes green tea")
 
 
-def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
-    config = compose_config(
+def composed(server: RerankDouble, *words: str) -> RunConfig:
+    """A config with a model and a reranker behind one address and key."""
+    return compose_config(
         [
-            "llm=openai",
-            f"llm.base_url={server.base_url}",
-            "llm.model=m",
-            "llm.max_concurrency=2",
-            "llm.api_key_env=RERANK_API_KEY",
+            *("llm=openai", f"llm.base_url={server.base_url}", "llm.model=m"),
+            *("llm.api_key_env=RERANK_API_KEY", "system=rag", "reranker=endpoint"),
+            *(f"reranker.base_url={server.base_url}", "reranker.model=m", *words),
         ]
     )
 
-    async def work() -> tuple[int, bool]:
+
+def test_a_run_shares_one_endpoint_among_model_and_reranker(server: RerankDouble) -> None:
+    config = composed(server, "llm.max_concurrency=2")
+
+    async def work() -> int:
         models = Models(config, "run")
-        choice = Choice(rerank_url=server.base_url)
         try:
-            reranker = models.reranker(choice)
-            assert reranker is not None and models.reranker(choice) is reranker
+            reranker = models.reranker("none")
+            assert reranker is not None and models.reranker("none") is reranker
             fitted = Reordering(reranker, CORPUS)
             await asyncio.gather(*(fitted.reorder(f"tea {n}", CANDIDATES) for n in range(20)))
-            return server.connections, models.reranker(Choice("none")) is None
+            return server.connections
         finally:
             await models.aclose()
 
-    connections, is_none = asyncio.run(work())
-    assert connections <= 2 and is_none
+    assert asyncio.run(work()) <= 2
+
+
+def test_what_the_system_is_set_to_counts_where_nothing_is_chosen() -> None:
+    models = Models(compose_config(["system=rag"]), "run")
+    assert models.reranker("none") is None
+    assert isinstance(models.reranker("lexical"), LexicalReranker)
+    models = Models(compose_config(["system=rag", "reranker=none"]), "run")
+    assert models.reranker("lexical") is None
+
+
+def test_headers_are_sent_instead_of_a_key(
+    server: RerankDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", "a-gateways-key")
+    ask(server, headers={"api-key": "GATEWAY_KEY"})
+    assert server.requests[0].headers["api-key"] == "a-gateways-key"

@@ -162,17 +162,14 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
     days = [event_day(option, context) for option in question.options]
     if None not in days and (order := _ORDER.search(question.text)):
         pick = max if order[0] in ("last", "most recent", "later") else min
-        return Reading(
-            pick(zip(days, question.options, strict=True), key=lambda dated: dated[0] or date.min)[
-                1
-            ],
-            best,
-        )
+        dated = zip(days, question.options, strict=True)
+        _, option = pick(dated, key=lambda pair: pair[0] or date.min)
+        return Reading(option, best)
 
-    support = [
-        sum(len(context.postings.get(stem(word), ())) for word in option.split())
-        for option in question.options
-    ]
+    support = []
+    for option in question.options:
+        mentions = [context.postings.get(stem(word), ()) for word in option.split()]
+        support.append(sum(map(len, mentions)))
 
     return Reading(question.options[int(np.argmax(support))], best)
 
@@ -204,7 +201,7 @@ def _quantity(
 
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
-    """How many turns speak of it: a lower bound that stands in for a number that nobody said."""
+    """How many turns mention it: a lower bound in place of a number that nobody said."""
     near = [
         number
         for number, score in zip(ranking.best, ranking.scores, strict=True)

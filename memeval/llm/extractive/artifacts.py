@@ -14,10 +14,11 @@ from memeval.llm.extractive.words import NUMBERS, TEMPORAL
 from memeval.llm.memory_prompts import ExtractPrompt
 
 LEAST_TERMS = 2
-"""Content words that a sentence must hold to tell anything."""
+"""Least content words of a sentence that is worth keeping."""
 
 _KIN = (
-    "wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|mom|mum|mother|dad|father|parents|son|daughter|kids?|children|brother|sister|"
+    "wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|mom|mum|mother|dad|father|parents|son|"
+    "daughter|kids?|children|brother|sister|"
     "cousin|aunt|uncle|niece|nephew|grand\\w+|friends?|neighbou?r|colleague|boss|teammates?"
 )
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -70,20 +71,22 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 def extract(prompt: ExtractPrompt) -> str:
     """The artifacts of the chunks as a JSON list.
 
-    The first pass (nothing is quoted yet) takes the sentences whose words tell a type; the second
-    one all others that say anything. The content of a reply is the question that the turn before
-    it asks: without it, it often tells nothing. At the second pass it is the sentence itself,
-    because contents that share most words count as one.
+    The first pass takes the sentences whose words show a type, the second one all other sentences
+    with content.
     """
     found = []
     asked = ""
     is_second = bool(prompt.quotes)
 
-    for number, chunk in enumerate(prompt.units, start=1):
+    for number, chunk in enumerate(prompt.chunks, start=1):
         sentences = read_chunk(chunk)
         for sentence, kind in _report(sentences, second=is_second):
             if not any(sentence.text in quote for quote in prompt.quotes):
-                found.append(_item(sentence, kind, number, "" if is_second else asked))
+                # A reply often says nothing without the question before it, so that becomes its
+                # content. At the second pass it is the sentence itself, because contents that
+                # share most words count as one.
+                question = "" if is_second else asked
+                found.append(_item(sentence, kind, number, question))
 
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
 
@@ -101,7 +104,7 @@ def _report(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[
 
 
 def kind_of(sentence: Sentence) -> str:
-    """The type that a sentence's words tell; empty where they tell none."""
+    """The type that a sentence's words show; empty if they show none."""
     if sentence.caption:
         return "key_fact"
 
@@ -120,13 +123,13 @@ def kind_of(sentence: Sentence) -> str:
     return "key_fact" if exact else ""
 
 
-def _item(sentence: Sentence, kind: str, chunk: int, asked: str) -> dict[str, object]:
+def _item(sentence: Sentence, kind: str, number: int, asked: str) -> dict[str, object]:
     said = sentence.time.date() if sentence.time else None
     return {
         "type": kind,
         "content": f"asked: {asked}" if asked else sentence.text,
         "quote": sentence.text,
-        "unit": chunk,
+        "chunk": number,
         "date": next((moment.text for moment in moments(sentence.text, said)), ""),
         "people": list(dict.fromkeys(_NAME.findall(sentence.text))),
     }

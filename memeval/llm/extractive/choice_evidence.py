@@ -33,7 +33,7 @@ words; dated: how near the choice's date is to the dates of the turns found.
 """
 
 DAYS = 10.0
-"""A date so many days off counts 1/e of the same one."""
+"""Days by which a date is off when it counts 1/e of an exact one."""
 
 _DIGITS = {
     word: str(value) for word, value in NUMBERS.items() if value > 1 or word in ("zero", "one")
@@ -80,9 +80,9 @@ def features_for(
 
 
 def terms(text: str) -> frozenset[str]:
-    """Stems of the content words, numbers as digits.
+    """Stems of the content words, with numbers as digits.
 
-    Of all words where there are none but stop words (`No`, `All of them`).
+    A text of stop words alone (`No`, `All of them`) keeps all its words.
     """
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(
@@ -156,12 +156,12 @@ def _date(
         return [0.0] * len(choices)
 
     found = list(_found_dates(context, ranking))
-    return [
-        max((bearing * _nearness(own, date) for bearing, date in found), default=0.0)
-        if own
-        else 0.0
-        for own in written
-    ]
+    evidence = []
+    for own in written:
+        nearness = [bearing * _nearness(own, date) for bearing, date in found] if own else []
+        evidence.append(max(nearness, default=0.0))
+
+    return evidence
 
 
 def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
@@ -175,16 +175,17 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
 
         sentence, bearing = context.sentences[number], score / ranking.scores[0]
         said = sentence.time.date() if sentence.time else None
-        told = [moment.text for moment in moments(sentence.text, said)]
-        dates += [(bearing, text) for text in told]
-        if said and not told:
+        named = [moment.text for moment in moments(sentence.text, said)]
+        dates += [(bearing, text) for text in named]
+        # Without a date of its own, a sentence tells of the day on which it was said, most likely.
+        if said and not named:
             dates.append((0.7 * bearing, day_text(said)))
 
     return dates
 
 
 def _spell(choice: str) -> str:
-    """A choice's date as `dates` writes it, words before it kept; empty where it has none."""
+    """A choice's date as `dates` writes it, with the words before it; empty without a date."""
     text = _ISO.sub(
         lambda match: f"{int(match[3])} {MONTHS[(int(match[2]) - 1) % 12]} {match[1]}", choice
     )

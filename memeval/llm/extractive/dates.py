@@ -124,7 +124,7 @@ def _year(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _offset_day(days: int) -> Resolver:
-    """A resolver for words that name a day so many days away."""
+    """A resolver for words that name a day a fixed number of days away."""
 
     def resolve(_: re.Match[str], said: date | None) -> Resolved:
         return (day_text(said + timedelta(days=days)), days > 0) if said else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from memeval.llm.extractive.dates import MONTHS, moments
+from memeval.llm.extractive.dates import MONTHS, Moment, moments
 from memeval.llm.extractive.words import AUXILIARIES, STOP_WORDS, TOKEN, stem
 
 
@@ -114,10 +115,7 @@ def analyse(text: str) -> Question:
     capitals = [word for word in tokens[1:] if word[0].isupper() and word not in MONTHS]
     names = frozenset(_bare(word.lower()) for word in capitals) - STOP_WORDS
     named = moments(text, None)
-    plain = "".join(
-        " " if any(m.start <= at < m.end for m in named) else letter
-        for at, letter in enumerate(text)
-    )
+    plain = _blank_out(text, named)
     words = [match.group().replace("’", "'").lower() for match in TOKEN.finditer(plain)]
     stems = [stem(word) for word in words if word not in STOP_WORDS and word[0].isalnum()]
     kind, several = _kind(lowered), _plural(lowered)
@@ -138,6 +136,15 @@ def analyse(text: str) -> Question:
         dates=tuple(moment.text for moment in named) or tuple(_BARE_MONTH.findall(text)),
         topic=_topic(lowered),
     )
+
+
+def _blank_out(text: str, spans: Sequence[Moment]) -> str:
+    """The text with blanks in place of the spans, so that positions stay the same."""
+    letters = list(text)
+    for span in spans:
+        letters[span.start : span.end] = " " * (span.end - span.start)
+
+    return "".join(letters)
 
 
 def _kind(lowered: str) -> Kind:

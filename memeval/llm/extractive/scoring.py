@@ -199,7 +199,7 @@ def _sums(values: Vector, part: Spans) -> Vector:
 def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     """Per token, 1 / distance to the nearest asked token on its left and on its right.
 
-    0 where there is none.
+    0 without one.
     """
     return _leftward(asked), _leftward(asked[::-1])[::-1]
 

@@ -52,13 +52,15 @@ class Sentence:
 
 
 _LONGEST_STAMP = 200
-"""Characters of a date with all that may stand beside it; brackets without end take the square of
-their number.
+"""Most characters of a date with its surroundings. Without a limit, brackets that never close would
+take the square of their number.
 """
 SHORT = 640
-"""Characters of a chunk that is worth keeping: an utterance or a passage, which many questions
-bring up. Sentences take some forty times the memory of their text, so long chunks are kept a few at
-a time.
+"""Longest chunk whose sentences are kept in memory, in characters: many questions retrieve such
+chunks.
+
+Sentences take some forty times the memory of their text, so only those of a few long chunks
+are kept at a time.
 """
 
 

@@ -31,10 +31,10 @@ def summarise(prompt: SummarisePrompt) -> str:
     Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
     the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
     chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
-    ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. Each
-    date keeps a voice that way, early ones included, and what is said again and again is told once.
+    ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. So
+    every date keeps some sentences, and a fact that is repeated is kept once.
     """
-    found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.units)]))
+    found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))
     chosen = _choose(found, prompt.budget_tokens)
     while chosen and count_tokens(_report(found, chosen)) > prompt.budget_tokens:
         chosen.pop()
@@ -43,31 +43,33 @@ def summarise(prompt: SummarisePrompt) -> str:
 
 
 def _report(found: Sequence[Entry], chosen: Sequence[int]) -> str:
-    """In order of time, which is the order in which they came."""
+    """The chosen sentences in order of time, which is the order of their numbers."""
     return block(found[number] for number in sorted(chosen))
 
 
 def _choose(found: Sequence[Entry], budget: int) -> list[int]:
-    """Numbers of the sentences to tell, best first."""
+    """Numbers of the chosen sentences, best first."""
     weights = _weights(found)
     costs = [count_tokens(entry.text) + 2 for entry in found]
     left, chosen, room = set(range(len(found))), [], budget
     covered: set[str] = set()
-    told: Counter[str] = Counter()
+    per_date: Counter[str] = Counter()
 
     def worth(number: int) -> float:
         entry = found[number]
-        gain = sum(weights[term] for term in entry.terms - covered) / math.sqrt(
-            1 + told[entry.stamp]
-        )
+        gain = sum(weights[term] for term in entry.terms - covered)
+        gain /= math.sqrt(1 + per_date[entry.stamp])
         return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
 
     while left:
         best = max(sorted(left), key=worth)
         left.discard(best)
-        cost = costs[best] + (
-            STAMP_TOKENS if found[best].stamp and not told[found[best].stamp] else 0
-        )
+        stamp = found[best].stamp
+        cost = costs[best]
+        # The date is written once, before its first sentence.
+        if stamp and not per_date[stamp]:
+            cost += STAMP_TOKENS
+
         if worth(best) <= 0 or room <= 0:
             break
 
@@ -75,7 +77,7 @@ def _choose(found: Sequence[Entry], budget: int) -> list[int]:
             chosen.append(best)
             room -= cost
             covered.update(found[best].terms)
-            told[found[best].stamp] += 1
+            per_date[stamp] += 1
 
     return chosen
 

@@ -65,20 +65,19 @@ _CUES = {
 
 
 def fill_form(prompt: WorkingMemoryPrompt) -> str:
-    """The form as it stood, brought up to date from the chunks.
+    """The form, updated from the chunks.
 
-    Each sentence that is no question goes to the field that most of its words speak for, the first
-    one among equals, and to none where no word does; a field whose name we don't know takes
-    sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most such
-    words, names, numbers and other content, newer ones before older ones among equals, in order of
-    time.
+    Each sentence that is not a question goes to the field that matches most of its words, the first
+    one among equals; a sentence without such a word is left out. A field with an unknown name takes
+    the sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most
+    such words, names, numbers and other content, in order of time. Among equals, newer ones win.
     """
     names = field_names(prompt.template)
     cues = {name: _cues(name) for name in names}
     before = read_form(prompt.template, prompt.previous)
     held = {name: list(entries(before.get(name, ()))) for name in names}
 
-    for entry in entries(prompt.units):
+    for entry in entries(prompt.chunks):
         name = max(names, key=lambda one: _spoken_for(entry, cues[one]), default=None)
         if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
             held[name].append(entry)

@@ -1,22 +1,21 @@
-"""The text of a reply, without what is not part of an answer: control characters and thinking."""
+"""Removes control characters and thinking from the text of a reply."""
 
 from __future__ import annotations
 
 import re
 
-# What a reader, a terminal or a database can't hold: control characters but for tab and line ends,
-# and halves of characters.
+# A reader, a terminal or a database can't hold control characters, except for tabs and line ends,
+# or halves of surrogate pairs.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_BREAKS = re.compile(r"[\x85\u2028\u2029]")  # what splits lines in some readers only
+# Only some readers split lines at these.
+_BREAKS = re.compile(r"[\x85\u2028\u2029]")
 _HALVES = re.compile(r"[\ud800-\udfff]")
 
 
 def without_controls(text: str) -> tuple[str, bool]:
-    """`text` without control characters, odd line ends as `\\n`, halves of characters as U+FFFD.
+    """`text` without control characters, and whether it changed.
 
-    And whether any were there.
-
-    Two halves that make one character are joined.
+    Odd line ends become `\\n`. Halves of a surrogate pair are joined; a single one becomes U+FFFD.
     """
     if text.isprintable():
         return text, False
@@ -48,11 +47,10 @@ _HARMONY_END = re.compile(r"<\|(?:end|return)\|>")
 
 
 def without_thinking(text: str) -> tuple[str, bool]:
-    """`text` without the thinking that a model wrote into it, stripped; and whether there was any.
+    """`text` without a model's thinking, stripped, and whether there was any.
 
-    Taken out are a marked block, wherever it stands; all before a closing mark that nothing opened
-    (the prompt did); and all from an opening mark on that nothing closes, where the mark begins a
-    line.
+    Three parts are removed: each marked block, the text before a closing mark without an opening
+    one, and the text after an opening mark at the start of a line without a closing one.
     """
     harmony = list(_HARMONY.finditer(text))
     if harmony:
@@ -73,6 +71,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
 
             depth += 1
         else:
+            # The prompt opened this block, so the reply began inside of it.
             if depth == 0:
                 kept.clear()
 
@@ -81,8 +80,9 @@ def without_thinking(text: str) -> tuple[str, bool]:
                 start, changed = mark.end(), True
 
     if depth and last_open is not None:
-        opened = text[: last_open.start()]
-        if not opened.strip() or opened.rstrip(" \t").endswith("\n"):
+        # Within a line, the mark is rather a quotation than the start of a block.
+        before = text[: last_open.start()]
+        if not before.strip() or before.rstrip(" \t").endswith("\n"):
             start, changed = len(text), True
 
     kept.append(text[start:])

@@ -1,6 +1,6 @@
-"""Passages of a fixed number of characters, cut from the chunks of a session.
+"""Chunks of a fixed number of characters, cut from the ingested chunks of each session.
 
-Each knows the turns that it covers.
+Each new chunk knows the turns that it covers.
 """
 
 from __future__ import annotations
@@ -10,28 +10,30 @@ from collections.abc import Iterator, Sequence
 from memeval.records import MemoryChunk
 
 Span = tuple[int, int, tuple[str, ...]]
-"""Start, end and turn ids of a part of a text."""
+"""Start, end and turn ids of a part of the joined content."""
 
 
-def passages(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
-    """The chunks of each session, joined by line breaks and cut into passages.
+def rechunk(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> list[MemoryChunk]:
+    """Joins the chunks of each session by line breaks and cuts the result into equal chunks.
 
-    A passage has its session's date, and none spans two sessions.
+    A new chunk has the date of its session, and never spans two sessions.
     """
     sessions: dict[str, list[MemoryChunk]] = {}
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
 
-    return [
-        passage for members in sessions.values() for passage in _of_session(members, size, overlap)
-    ]
+    cut: list[MemoryChunk] = []
+    for members in sessions.values():
+        cut += _cut_session(members, size, overlap)
+
+    return cut
 
 
 def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each passage: at most `size` characters, about `overlap` of them shared with
-    the one before.
+    """Start and end of each window over `text`.
 
-    Both ends are between words; a word longer than `size` is cut.
+    A window has at most `size` characters and shares about `overlap` of them with the one before.
+    Both ends are between words, but a word longer than `size` is cut.
     """
     start = 0
     while start < len(text):
@@ -41,7 +43,7 @@ def windows(text: str, size: int, overlap: int) -> Iterator[tuple[int, int]]:
             return
 
         start = _word_start(text, max(end - overlap, start + 1), end)
-        # A passage that ends no later brings nothing new.
+        # A window that does not end later holds nothing new.
         while _word_end(text, start, start + size) <= end:
             start = _word_start(text, start + 1, end)
 
@@ -67,34 +69,36 @@ def _word_start(text: str, start: int, end: int) -> int:
     return start
 
 
-def _of_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iterator[MemoryChunk]:
+def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iterator[MemoryChunk]:
     text = "\n".join(chunk.content for chunk in chunks)
     spans = list(_spans(chunks))
     speakers = tuple(dict.fromkeys(speaker for chunk in chunks for speaker in chunk.speakers))
     first = chunks[0]
+
     for number, (start, end) in enumerate(windows(text, size, overlap)):
         content = text[start:end].strip()
-        covered = [turns for begin, stop, turns in spans if begin < end and stop > start]
-        ids = tuple(dict.fromkeys(turn for turns in covered for turn in turns))
+        turn_ids: dict[str, None] = {}
+        for begin, stop, turns in spans:
+            if begin < end and stop > start:
+                turn_ids |= dict.fromkeys(turns)
+
         if content:
             yield MemoryChunk(
                 chunk_id=f"{first.session_id}/p{number}",
                 content=content,
                 time=first.time,
                 session_id=first.session_id,
-                turn_ids=ids,
+                turn_ids=tuple(turn_ids),
                 speakers=speakers,
             )
 
 
 def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:
-    """A span for each turn where a chunk has one line per turn, else one for the whole chunk.
-
-    The turns of such a chunk can't be told apart.
-    """
+    """One span per turn where a chunk has one line per turn, else one for the whole chunk."""
     start = 0
     for chunk in chunks:
         lines = chunk.content.split("\n")
+        # Where a turn holds line breaks of its own, lines can't be matched with turns.
         if len(lines) == len(chunk.turn_ids):
             for line, turn in zip(lines, chunk.turn_ids, strict=True):
                 yield start, start + len(line), (turn,)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.records import MemoryChunk
-from memeval.retrieval.passages import passages, windows
+from memeval.retrieval.rechunking import rechunk, windows
 
 TIME = datetime(2023, 5, 8, 13, 56)
 
@@ -40,17 +40,17 @@ def test_windows_cut_between_words() -> None:
     ]
 
 
-def test_a_word_longer_than_a_passage_is_cut() -> None:
+def test_a_word_longer_than_a_window_is_cut() -> None:
     assert [end - start for start, end in windows("x" * 25, 10, 0)] == [10, 10, 5]
 
 
-def test_passages_know_their_turns_and_show_their_session() -> None:
-    found = passages(
+def test_new_chunks_know_their_turns_and_show_their_session() -> None:
+    found = rechunk(
         [turn("D1:1", "one two three"), turn("D1:2", "four five six"), turn("D2:1", "seven", "s2")],
         24,
         0,
     )
-    assert [(passage.content, passage.turn_ids, passage.session_id) for passage in found] == [
+    assert [(chunk.content, chunk.turn_ids, chunk.session_id) for chunk in found] == [
         ("Ann: one two three\nAnn:", ("D1:1", "D1:2"), "s1"),
         ("four five six", ("D1:2",), "s1"),
         ("Ann: seven", ("D2:1",), "s2"),
@@ -58,30 +58,30 @@ def test_passages_know_their_turns_and_show_their_session() -> None:
     assert found[1].text == "[1:56 pm on 8 May 2023] four five six"
 
 
-def test_turns_of_a_larger_unit_are_told_apart_by_their_lines() -> None:
+def test_turns_of_a_larger_chunk_are_told_apart_by_their_lines() -> None:
     whole = MemoryChunk(
         "s1", "Ann: one two\nBob: three four", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
     )
-    assert [passage.turn_ids for passage in passages([whole], 13, 0)] == [
+    assert [chunk.turn_ids for chunk in rechunk([whole], 13, 0)] == [
         ("D1:1",),
         ("D1:2",),
         ("D1:2",),
     ]
 
 
-def test_turns_that_hold_line_breaks_count_as_one_with_their_unit() -> None:
+def test_turns_that_hold_line_breaks_count_as_one_with_their_chunk() -> None:
     whole = MemoryChunk(
         "s1", "Ann: one\ntwo\nBob: three", TIME, "s1", ("D1:1", "D1:2"), ("Ann", "Bob")
     )
-    assert {passage.turn_ids for passage in passages([whole], 9, 0)} == {("D1:1", "D1:2")}
+    assert {chunk.turn_ids for chunk in rechunk([whole], 9, 0)} == {("D1:1", "D1:2")}
 
 
 @pytest.mark.parametrize("size", [20, 60, 500])
-def test_a_passage_covers_exactly_the_turns_whose_words_it_holds(size: int) -> None:
+def test_a_chunk_covers_exactly_the_turns_whose_words_it_holds(size: int) -> None:
     turns = [turn(f"D1:{number}", f"word{number}x and word{number}y") for number in range(1, 30)]
-    for passage in passages(turns, size, size // 3):
-        assert set(passage.turn_ids) >= {
+    for chunk in rechunk(turns, size, size // 3):
+        assert set(chunk.turn_ids) >= {
             f"D1:{n}"
             for n in range(1, 30)
-            if f"word{n}x" in passage.content or f"word{n}y" in passage.content
+            if f"word{n}x" in chunk.content or f"word{n}y" in chunk.content
         }

@@ -1,0 +1,189 @@
+"""A budget that is never exceeded: a call is started only where the most that it may take still
+fits beside all that is spent and under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from memeval.errors import BudgetError
+from memeval.llm.prices import cost_usd
+from memeval.llm.reply import ChatReply, RankingReply, VectorsReply
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may spend; None is without a limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a limit."""
+        return (self.usd, self.tokens, self.calls) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What calls take."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.usd + other.usd, self.tokens + other.tokens, self.calls + other.calls)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.usd - other.usd, self.tokens - other.tokens, self.calls - other.calls)
+
+
+class Budget:
+    """What is spent of a limit, and what calls under way may still take of it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.spent = Amount()
+        self._held = Amount()
+        self._under_way = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._stopped: asyncio.Event = asyncio.Event()
+        self._refused = Amount()
+        """What the call would have taken at most that did not fit."""
+
+    async def enter(self, most: Amount) -> None:
+        """Holds what a call may take at most. Waits where calls under way may leave it.
+
+        Where nothing is under way, and it does not fit all the same, the budget is spent: the
+        caller waits to be cancelled.
+        """
+        while not self._fits(most):
+            if not self._under_way:
+                self._refused = most
+                self._stopped.set()
+
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+
+        self._held += most
+        self._under_way += 1
+
+    def leave(self, held: Amount, spent: Amount) -> None:
+        """Ends a call that held an amount, and took another."""
+        self._held -= held
+        self.spent += spent
+        self._under_way -= 1
+        # The caller stores its reply first: whoever is woken may end the run.
+        with suppress(RuntimeError):
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _fits(self, most: Amount) -> bool:
+        limits, whole = self.limits, self.spent + self._held + most
+        return (
+            (limits.usd is None or whole.usd <= limits.usd)
+            and (limits.tokens is None or whole.tokens <= limits.tokens)
+            and (limits.calls is None or whole.calls <= limits.calls)
+        )
+
+    async def keep(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to. It is cancelled where the budget does not allow another call.
+
+        Raises `BudgetError` then: what is finished is stored.
+        """
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        finally:
+            stop.cancel()
+
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+        if self._stopped.is_set() and task.cancelled():
+            raise BudgetError(self.describe_end())
+
+        return task.result()
+
+    def describe_end(self) -> str:
+        """Why the work was stopped."""
+        limits, spent, most = self.limits, self.spent, self._refused
+        rows = (
+            ("usd", limits.usd, f"${spent.usd:.4f}", f"${most.usd:.4f}", spent.usd + most.usd),
+            ("tokens", limits.tokens, f"{spent.tokens:,}", f"{most.tokens:,}",
+             spent.tokens + most.tokens),
+            ("calls", limits.calls, f"{spent.calls:,}", f"{most.calls:,}",
+             spent.calls + most.calls),
+        )  # fmt: skip
+        for name, limit, so_far, next_call, needed in rows:
+            if limit is not None and needed > limit:
+                return (
+                    f"stopped: {so_far} of budget.{name}={limit:g} are spent, and the next call "
+                    f"may take up to {next_call}"
+                )
+
+        return "stopped: the budget is spent"
+
+
+def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:
+    """The most that a request may take whose body has `size` bytes: a token is a byte at least."""
+    reply = max(body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0)
+    return _amount(body, provider, prompt=size, completion=reply)
+
+
+def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amount) -> Amount:
+    """What a request took by its reply; `most` where that does not say."""
+    if isinstance(reply, ChatReply):
+        usage = reply.usage
+        return _amount(
+            body,
+            provider,
+            prompt=usage["prompt_tokens"],
+            completion=usage["completion_tokens"],
+            cached=usage["cached_tokens"],
+        )
+
+    if isinstance(reply, VectorsReply | RankingReply):
+        tokens = reply.tokens
+        return _amount(body, provider, prompt=_counted(body) if tokens is None else tokens)
+
+    return most
+
+
+def _counted(body: Mapping[str, Any]) -> int:
+    """The tokens of texts to be embedded or ranked, where the endpoint does not say."""
+    texts = list(body.get("input") or body.get("documents") or ())
+    query = count_tokens(str(body.get("query") or ""))
+    return sum(count_tokens(str(text)) + query for text in texts)
+
+
+def _amount(
+    body: Mapping[str, Any], provider: str, *, prompt: int, completion: int = 0, cached: int = 0
+) -> Amount:
+    usage = Usage(
+        Role.ANSWER, str(body.get("model", "")), provider, prompt, completion, cached_tokens=cached
+    )
+    # A price that is unknown is refused before the run where there is a budget in dollars.
+    return Amount(usd=cost_usd(usage) or 0.0, tokens=prompt + completion, calls=1)

@@ -1,0 +1,55 @@
+"""What callers of models need of the cache of replies, whether it is a file or in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from memeval.llm.flight import Claims
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEntry:
+    """A stored value and the run that paid for it."""
+
+    value: bytes
+    origin: str
+    tokens: int | None = None
+    """Its part of the tokens that the endpoint reported for the request.
+
+    None where the endpoint did not report them, or where the value holds them itself.
+    """
+
+
+class ReplyCache(Protocol):
+    """A key-value store that several processes may use at once.
+
+    Its methods raise `StorageError` where it refuses.
+    """
+
+    def get(self, key: str) -> CachedEntry | None:
+        """The entry under `key`; None without a sound one."""
+
+    def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        """The sound entries under `keys`."""
+
+    def put(self, key: str, value: bytes, origin: str) -> None:
+        """Stores `value`; the first writer of a key wins."""
+
+    def put_all(
+        self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
+    ) -> None:
+        """Stores all of `values` or none, each with its part of the reported `tokens`."""
+
+    def replace(self, key: str, value: bytes, origin: str) -> None:
+        """Stores `value` in place of an entry that turned out to be unsound."""
+
+    def delete(self, key: str) -> None:
+        """Removes the entry under `key`."""
+
+    def claims(self) -> Claims:
+        """The requests under way of all that use this cache."""
+
+    def close(self) -> None:
+        """Gives back what the cache holds open."""

@@ -1,0 +1,77 @@
+"""How long an endpoint asks to wait before the next request."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
+_EPOCH_FROM = 1_000_000_000
+"""A larger number of seconds is a moment since 1970, and not a wait."""
+
+
+def retry_after(
+    headers: Mapping[str, str], content: bytes = b"", now: float | None = None
+) -> float | None:
+    """Seconds that an endpoint asks to wait: a number, a date or a duration such as `6m0s`.
+
+    None where it does not ask, or not in a readable form.
+    """
+    now = time.time() if now is None else now
+    forms = (
+        ("retry-after-ms", 0.001),
+        ("retry-after", 1.0),
+        ("x-ratelimit-reset-after", 1.0),
+    )
+
+    for name, scale in forms:
+        value = (headers.get(name) or "").strip()
+        seconds = _seconds(value, scale, now)
+        if seconds is not None:
+            return max(0.0, seconds)
+
+    # Gemini puts the wait into the body.
+    delay = _RETRY_DELAY.search(content[:100_000])
+
+    return float(delay[1]) if delay else None
+
+
+def _seconds(value: str, scale: float, now: float) -> float | None:
+    if not value or len(value) > 100:
+        return None
+
+    try:
+        number = float(value)
+    except ValueError:
+        return _duration_of(value) if value[0].isdigit() else _until(value, now)
+
+    if not math.isfinite(number):
+        return None
+
+    return number - now if scale == 1.0 and number > _EPOCH_FROM else number * scale
+
+
+def _duration_of(value: str) -> float | None:
+    match = _DURATION.fullmatch(value.lower().replace(" ", ""))
+    if not match or not any(match.groups()):
+        return None
+
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
+    return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
+
+
+def _until(stamp: str, now: float) -> float | None:
+    from datetime import UTC
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(stamp)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

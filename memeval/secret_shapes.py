@@ -1,0 +1,121 @@
+"""Takes out of a text what looks like a secret: a key, a token, the password of an address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+REDACTED = "[redacted]"
+"""The text that replaces a secret."""
+MOST_ADDRESSES = 100
+"""Addresses without a blank between them that are looked at one by one. Nobody writes more."""
+# Shapes of secrets that are not known. Each pattern begins with a letter of a small set and
+# consumes what it looks at, so the time is linear.
+_KEY = re.compile(
+    r"(?:sk|pk|rk|hf|gsk|xai|nvapi|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeprs]|pypi|npm|m0|jina|"
+    r"tvly|pplx|r8|voyage|pa)"
+    r"[-_](?P<key>[A-Za-z0-9_\-]{12,})"
+    r"|A(?:KIA|SIA)(?P<amazon>[0-9A-Z]{16,})|AIza(?P<google>[0-9A-Za-z_\-]{30,})|"
+    r"eyJ(?P<jwt>[A-Za-z0-9_\-]{12,}(?:\.[A-Za-z0-9_\-]*){0,4})"
+)
+_TOKEN = re.compile(r"(?:bearer|basic)[ \t]{1,8}(?P<token>[a-z0-9._~+/\-]{8,}=*)")
+_VALUE = re.compile(
+    r"(?:api[-_ ]?key|access[-_ ]?key|secret|password|passwd|token|credential)(?:[ "
+    r"\t]{1,8}provided)?"
+    r"[\"'\\]{0,3}[ \t]{0,8}[:=][ \t]{0,8}[\"'\\]{0,3}(?P<value>[^\s\"'\\,;&<>|]{6,})"
+)
+"""This and `_TOKEN` are searched for in the lower-cased text."""
+_ADDRESS = re.compile(r"://[^\s\"'<>]+")
+_HOST = re.compile(r"[^/?#]*")
+
+
+def without_shapes(text: str) -> str:
+    """`text` without what looks like a secret."""
+    if "://" in text:
+        text = _ADDRESS.sub(_without_user, text)
+
+    text = _cut(text, _KEY.finditer(text))
+    for pattern in (_TOKEN, _VALUE):
+        text = _cut(text, pattern.finditer(_lower(text)))
+
+    return text
+
+
+def _lower(text: str) -> str:
+    """`text` with the letters A to Z in lower case."""
+    # `str.lower` changes the length of some letters, and positions must stay the same.
+    return text.lower() if text.isascii() else text.translate(_SMALL)
+
+
+_SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def _cut(text: str, matches: Iterable[re.Match[str]]) -> str:
+    """`text` without those matches that are secrets."""
+    parts, done = [], 0
+    for match in matches:
+        name = match.lastgroup or ""
+        secret = text[match.start(name) : match.end()]
+        before = text[match.start() - 1 : match.start()]
+        if not _is_secret(name, secret, before):
+            continue
+
+        start = match.start(name) if name in ("token", "value") else match.start()
+        parts += [text[done:start], REDACTED]
+        done = match.end()
+
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _is_secret(name: str, secret: str, before: str) -> bool:
+    """Whether a match is a secret, and not words that people write.
+
+    `name` is the group that matched, `before` the character before the match.
+    """
+    if REDACTED in secret or (name != "value" and before.isalnum()):
+        return False
+    if name in ("amazon", "google", "jwt"):
+        return name != "jwt" or "." in secret
+    if name == "value" and secret.startswith(("$", "...", "…", "/", "{", "[")):
+        return False
+
+    return _is_random(secret) or (name != "key" and len(secret) >= 24)
+
+
+def _without_user(match: re.Match[str]) -> str:
+    """The addresses of a match without user names and passwords."""
+    addresses = match[0].split("://")[1:]
+    if len(addresses) > MOST_ADDRESSES and "@" in match[0]:
+        return f"://{REDACTED}"
+
+    return "://".join(["", *map(_hide_user, addresses)])
+
+
+def _hide_user(rest: str) -> str:
+    """The part of an address after `://`, without user name and password."""
+    if "@" not in rest:
+        return rest
+
+    host = _HOST.match(rest)[0]  # type: ignore[index]
+    port = host.rpartition(":")[2]
+    if "@" not in host and (":" not in host or port.isdigit()):
+        return rest
+
+    # Up to the last `@`: a password may hold a slash, though an address should not.
+    return f"{REDACTED}@{rest.rpartition('@')[2]}"
+
+
+def _is_random(text: str) -> bool:
+    """Whether a text is not made of words.
+
+    It mixes digits and letters, or both cases within a word, or it is one very long run.
+    """
+    if _MIXED.search(text) or _LONG_RUN.search(text):
+        return True
+
+    return bool(_DIGIT.search(text) and _LETTER.search(text))
+
+
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_LONG_RUN = re.compile(r"[^-_.]{20}")
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
