@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.schema import RUN, RUNTIME, at
+from memeval.datasets.sampling import Sample, draw, questions_of
+from memeval.datasets.split import SIDES, side_of
 from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
+from memeval.shown import one_line
 
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
@@ -85,15 +88,15 @@ class LoadedDataset:
     decides what is generated.
     """
     pinned: bool
-    """False where the file is not the registered one and `allow_unpinned` admitted it; reports say
+    """False if the file is not the registered one and `allow_unpinned` admitted it; reports say
     so.
     """
     notes: tuple[str, ...] = ()
     """What the adapter repaired or left out: one line for each kind, with its count."""
     excerpt: bool = False
-    """True where the file is a registered part of the whole: every table says so."""
+    """True if the file is a registered part of the whole: every table says so."""
     derived: bool = False
-    """True where the rows were made from another data set's: every table says so."""
+    """True if the rows were made from another data set's: every table says so."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +108,49 @@ class DatasetSettings:
 
     path: str | None = at(RUNTIME)
     """File to read; None looks it up below the data folder."""
+    split: Literal["all", "dev", "test"] = at(RUN, "all")
+    """Cases of one side, by `memeval.datasets.split`: to tune on `dev` and report on `test`."""
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
     limit_cases: int | None = at(RUN)
     """Uses the first N cases that have a question to ask."""
     limit_questions: int | None = at(RUN)
-    """Asks the first N questions of each case."""
+    """Asks the first N questions of each case: a biased cut, which every table names."""
+    sample: int | None = at(RUN)
+    """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
+    back.
+    """
+    sample_seed: int = at(RUN, 0)
+    """Another seed draws another sample."""
+    question_ids: tuple[str, ...] | None = at(RUN)
+    """Asks these questions alone; None asks all."""
+    only: str | None = at(RUN)
+    """`wrong:RUN` asks what a finished run got wrong; the command line fills in the
+    `question_ids`.
+    """
     allow_unpinned: bool = at(RUNTIME, False)
 
     def __post_init__(self) -> None:
-        for name in ("limit_cases", "limit_questions"):
+        for name in ("limit_cases", "limit_questions", "sample"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
                 raise UserError(f"dataset.{name} must be at least 1, not {limit}")
+
+        if self.question_ids is not None and not self.question_ids:
+            raise UserError("dataset.question_ids must name a question", "null asks all")
+
+        # A sample of a cut could not be weighted back to all questions.
+        cuts = {
+            "dataset.limit_questions": self.limit_questions,
+            "dataset.question_ids": self.question_ids,
+            "dataset.only": self.only,
+        }
+        for name, value in cuts.items():
+            if self.sample is not None and value is not None:
+                raise UserError(
+                    f"dataset.sample draws from all questions, but {name} leaves some out",
+                    f"leave {name} or dataset.sample out",
+                )
 
 
 class Dataset(ABC):
@@ -148,6 +181,7 @@ class Dataset(ABC):
         Raises `UserError` for settings that contradict each other.
         """
         self.path, self.info = Path(path), info
+        self._sample: Sample | None = None
         self.settings = settings or self.settings_type()
         chosen, known = self.settings.categories, self.category_names
         if chosen is not None and known and (not chosen or not set(chosen) <= set(known)):
@@ -160,14 +194,14 @@ class Dataset(ABC):
     def category_names(self) -> Mapping[CategoryId, str]:
         """Names of all categories by id, in the order of the tables.
 
-        Empty where only the file says which there are.
+        Empty if only the file says which there are.
         """
 
     @property
     def headline(self) -> frozenset[CategoryId] | None:
         """Categories that enter `accuracy`; the others are reported separately.
 
-        None where all enter it.
+        None if all enter it.
         """
         return None
 
@@ -196,15 +230,56 @@ class Dataset(ABC):
         """Whether a question is asked under the settings."""
         return self.settings.categories is None or question.category in self.settings.categories
 
+    @property
+    def side(self) -> str | None:
+        """The side of the split that is asked, None for both.
+
+        A data set may have splits of its own under this name: they are none of ours.
+        """
+        known = type(self.settings).__dataclass_fields__
+        if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
+            return None
+
+        return self.settings.split if self.settings.split in SIDES else None
+
     def cases(self) -> Iterator[EvalCase]:
         """The cases, each with the questions that are asked.
 
-        A case is left out if none of its questions is asked.
+        A case is left out if it is on the other side of the split, or none of its questions is
+        asked. Raises `UserError` where a side of the split has no case, and for a `question_ids`
+        that the data set does not have.
         """
-        count = 0
+        if self.settings.sample is not None:
+            yield from self._sampled()
+            return
+
+        asked: set[str] = set()
+        for case in self._filtered():
+            asked |= {question.question_id for question in case.questions}
+            yield case
+
+        self._check_named(asked)
+
+    @property
+    def sample(self) -> Sample | None:
+        """What was drawn, once `cases` ran; None without `dataset.sample`."""
+        return self._sample
+
+    def _filtered(self) -> Iterator[EvalCase]:
+        """The cases with the questions that the settings let pass, before a sample is drawn."""
+        named = self.settings.question_ids
+        wanted = None if named is None else frozenset(named)
+        count, side = 0, self.side
         for case in self.read():
+            if side not in (None, side_of(case.case_id)):
+                continue
+
             chosen = tuple(filter(self.asks, case.questions))
-            if case.questions and not chosen:
+            if wanted is not None:
+                chosen = tuple(question for question in chosen if question.question_id in wanted)
+
+            # A case without any question is kept: what has none is no matter of the filters.
+            if not chosen and (case.questions or wanted is not None):
                 continue
 
             yield replace(case, questions=chosen[: self.settings.limit_questions])
@@ -212,8 +287,43 @@ class Dataset(ABC):
             if count == self.settings.limit_cases:
                 return
 
+        if side is not None and count == 0:
+            raise UserError(
+                f"dataset.split={side}: no case of data set '{self.info.name}' is on this side",
+                "use:  dataset.split=all",
+            )
+
+    def _sampled(self) -> Iterator[EvalCase]:
+        """The cases with the questions that were drawn, and their weights."""
+        # Another instance reads the whole: what this one counts while it reads is for one pass.
+        other = type(self)(self.path, self.info, replace(self.settings, sample=None))
+        other.open()
+        questions = questions_of(other.cases())
+        assert self.settings.sample is not None
+        self._sample = draw(questions, self.settings.sample, self.settings.sample_seed)
+
+        weights = self._sample.weights
+        for case in self._filtered():
+            drawn = tuple(
+                replace(question, weight=weights[question.question_id])
+                for question in case.questions
+                if question.question_id in weights
+            )
+            if drawn:
+                yield replace(case, questions=drawn)
+
+    def _check_named(self, asked: set[str]) -> None:
+        """Raises `UserError` for a named question that was not asked."""
+        missing = [name for name in self.settings.question_ids or () if name not in asked]
+        if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
+            shown = ", ".join(one_line(name, 80) for name in missing[:3])
+            raise UserError(
+                f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
+                "the ids of a run:  question_id in its records.jsonl",
+            )
+
     def default_judge(self, *, has_language_model: bool) -> str:
-        """The judge of `judge=auto`: the protocol's own, or offline what stands in for it."""
+        """The judge of `judge=auto`: the protocol's own, or its replacement offline."""
         if has_language_model and self.model_judge:
             return self.model_judge
 

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from urllib.error import HTTPError
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.io.download import opened, unreachable
 from memeval.datasets.io.part_file import Part, part_file
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
 from memeval.datasets.registry import has_adapter
+from memeval.datasets.transfer import BLOCK, FetchLimits, Progress, download
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
-from memeval.shown import one_line
-
-Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there and, where it is known, how many there will be."""
-
-BLOCK = 1 << 18
-SPARE = 1.01
-"""How much more than the registered size may arrive: a server may announce a little more than it
-sends.
-"""
-MOST_BYTES = 8 << 30
-"""What may arrive where no size is registered and none is given."""
-
-
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """What the user allows and expects, where the registry does not say."""
-
-    max_bytes: int | None = None
-    """None allows the registered size and 1 % more."""
-    sha256: str | None = None
-    """Taken where none is registered."""
-
-    def most(self, info: DatasetInfo) -> int:
-        """Bytes that may arrive for a file."""
-        if self.max_bytes is not None:
-            return self.max_bytes
-
-        return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
 def fetch(
@@ -60,8 +29,8 @@ def fetch(
     What is there already and right is left alone.
 
     The bytes go to a `.part` file of their own, which a later call continues; the file appears
-    under its name only once its sha256 is the registered one. Raises `UserError` where there is
-    nothing to fetch or to compare with, or another file is in the way, `WorldError` where the
+    under its name only once its sha256 is the registered one. Raises `UserError` if there is
+    nothing to fetch or to compare with, or another file is in the way, `WorldError` if the
     download failed.
     """
     limits = limits or FetchLimits()
@@ -80,27 +49,10 @@ def fetch(
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    if target.exists():
-        if info.sha256 == file_digest(target):
-            return target
+    if target.exists() and info.sha256 == file_digest(target):
+        return target
 
-        if info.sha256 is None:
-            raise UserError(
-                f"{target} already exists; no sha256 is registered to compare it with.",
-                *_by_hash(info),
-            )
-
-        raise UserError(
-            f"{target} already exists, and is not the registered file.",
-            "move it away, then fetch again",
-        )
-
-    if info.sha256 is None:
-        raise UserError(
-            f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
-            *_by_hash(info),
-        )
-
+    _check_target(info, target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
@@ -112,6 +64,27 @@ def fetch(
         ) from error
 
     return target
+
+
+def _check_target(info: DatasetInfo, target: Path) -> None:
+    """Raises `UserError` if another file is in the way, or no sha256 is registered."""
+    if target.exists() and info.sha256 is None:
+        raise UserError(
+            f"{target} already exists; no sha256 is registered to compare it with.",
+            *_by_hash(info),
+        )
+
+    if target.exists():
+        raise UserError(
+            f"{target} already exists, and is not the registered file.",
+            "move it away, then fetch again",
+        )
+
+    if info.sha256 is None:
+        raise UserError(
+            f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
+            *_by_hash(info),
+        )
 
 
 def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
@@ -130,17 +103,17 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
     Raises `WorldError`, with nothing kept, where something else arrives.
     """
     url = info.url or ""
-    continued = _download(info=info, url=url, part=part, progress=progress, limits=limits)
+    continued = download(info=info, url=url, part=part, progress=progress, limits=limits)
     if part.digest() != info.sha256 and continued:
         part.empty()  # what was continued may have been the beginning of another file
-        _download(info=info, url=url, part=part, progress=progress, limits=limits)
+        download(info=info, url=url, part=part, progress=progress, limits=limits)
 
-    found = part.digest()
-    if found != info.sha256:
+    digest = part.digest()
+    if digest != info.sha256:
         part.discard()
-        known = f" ({info.variants[found]})" if found in info.variants else ""
+        known = f" ({info.variants[digest]})" if digest in info.variants else ""
         raise WorldError(
-            f"{url} gave another file: its sha256 is {found}{known}, not {info.sha256}. Nothing "
+            f"{url} gave another file: its sha256 is {digest}{known}, not {info.sha256}. Nothing "
             "was kept."
         )
 
@@ -179,7 +152,7 @@ class Verification:
 def verify(info: DatasetInfo, folder: Path) -> Verification:
     """Compares a data set with its registered hashes and counts, and reads all of it.
 
-    Raises `UserError` where it is missing or does not parse.
+    Raises `UserError` if it is missing or does not parse.
     """
     path = locate(info, folder) if info.file else None
     if path and not path.exists():
@@ -193,13 +166,13 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
 
     dataset = build(info.name, folder, allow_unpinned=True)
     loaded = dataset.open()
-    found = counts(dataset.read())
+    read = counts(dataset.read())
     if not part:
         expected = {noun: count for noun, count in info.counts.items() if noun in NOUNS}
         problems += [
-            f"{found[noun]} {noun}, not {count}"
+            f"{read[noun]} {noun}, not {count}"
             for noun, count in expected.items()
-            if found[noun] != count
+            if read[noun] != count
         ]
 
     notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
@@ -210,7 +183,7 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
         right=not problems,
         problems=tuple(problems),
         excerpt=what,
-        counts=found,
+        counts=read,
         notes=notes,
         repairs=tuple(dataset.repairs()),
     )
@@ -227,8 +200,8 @@ def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
         there = path / part.name
         if not there.is_file():
             yield f"{part.name} is missing"
-        elif (found := file_digest(there)) != part.sha256:
-            yield f"{part.name}: sha256 is {found}, not {part.sha256}"
+        elif (digest_there := file_digest(there)) != part.sha256:
+            yield f"{part.name}: sha256 is {digest_there}, not {part.sha256}"
 
 
 NOUNS = ("cases", "sessions", "turns", "questions")
@@ -244,97 +217,3 @@ def counts(cases: Iterable[EvalCase]) -> Counter[str]:
         )
 
     return total
-
-
-def _download(
-    info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits
-) -> bool:
-    """Brings the part to its full size; returns whether it continued an earlier beginning."""
-    done = part.size()
-    if info.size_bytes is not None and done >= info.size_bytes:
-        return True
-
-    try:
-        response = opened(url, done)
-    except HTTPError as error:
-        error.close()
-        if (
-            error.code == 416 and done
-        ):  # nothing follows what is there: it is whole, or the beginning of another file
-            return True
-
-        raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
-    except (OSError, HTTPException) as error:
-        raise WorldError(
-            f"{unreachable(url, error)} The file can also be put there by hand: {part.target}"
-        ) from error
-
-    with response:
-        if response.status == 206 and not response.headers.get("Content-Range", "").startswith(
-            f"bytes {done}-"
-        ):
-            raise WorldError(
-                f"{url} answers with another range than the one asked for; remove {part.path} and "
-                "fetch again."
-            )
-
-        done = (
-            done if response.status == 206 else 0
-        )  # a server that ignores Range sends the whole file with status 200
-        part.cut(done)
-        _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
-
-    return done > 0
-
-
-def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
-    response: HTTPResponse,
-    part: Part,
-    done: int,
-    info: DatasetInfo,
-    progress: Progress | None,
-    limits: FetchLimits,
-) -> None:
-    length = response.headers.get("Content-Length", "")
-    announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
-    total, most = announced or info.size_bytes, limits.most(info)
-    if announced is not None and announced > most:
-        part.discard()
-        raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))
-
-    while block := _read(response, info):
-        done += len(block)
-        if done > most:
-            part.discard()
-            raise WorldError(_too_long(info, "it goes on", most))
-
-        part.write(block)
-        if progress:
-            progress(done, total)
-
-    part.flush()
-    if total is not None and done < total:
-        raise WorldError(
-            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same "
-            "command continues it."
-        )
-
-
-def _too_long(info: DatasetInfo, what: str, most: int) -> str:
-    registered = (
-        f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
-    )
-    return (
-        f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing "
-        "was kept; --max-bytes N allows more."
-    )
-
-
-def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
-    try:
-        return response.read1(BLOCK)
-    except (OSError, HTTPException) as error:
-        reason = one_line(error) or type(error).__name__
-        raise WorldError(
-            f"the download of {info.url} broke off: {reason}. It can be continued."
-        ) from error

@@ -20,11 +20,11 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
     If the whole is not there but a registered excerpt is, the excerpt is used.
     """
     package = Path(memeval.__file__).parent
-    places = (
+    parents = (
         [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
     )
     candidates = [
-        *(place / info.file for place in places),
+        *(parent / info.file for parent in parents),
         *(folder / excerpt.file for excerpt in info.excerpts),
     ]
     return next((path for path in candidates if path.exists()), folder / info.file)
@@ -37,10 +37,10 @@ def build(name: str, folder: Path, **given: Any) -> Dataset:
     adapter that is not memeval's own. Raises `UserError` for a setting that the data set does not
     have, and for an invalid value.
     """
-    kind = adapter_class(name, given.get("class"))
-    info = info_of(name, kind)
-    settings: DatasetSettings = read_settings(kind.settings_type, given, "dataset")
-    return kind(Path(settings.path) if settings.path else locate(info, folder), info, settings)
+    adapter = adapter_class(name, given.get("class"))
+    info = info_of(name, adapter)
+    settings: DatasetSettings = read_settings(adapter.settings_type, given, "dataset")
+    return adapter(Path(settings.path) if settings.path else locate(info, folder), info, settings)
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
@@ -102,7 +102,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
 
 
 def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
-    """sha256 of the file of this data set that ships with memeval; None where none does."""
+    """sha256 of the file of this data set that ships with memeval; None if none does."""
     if info.url or info.files or not info.file:
         return None
 

@@ -53,7 +53,8 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
     adapter.
     """
     path = class_path or path_of(GROUP, name, "data set")
-    return class_at(path=path, base=Dataset, group=GROUP, what=f"data set '{name}'")  # type: ignore[type-abstract]
+    what = f"data set '{name}'"
+    return class_at(path=path, base=Dataset, group=GROUP, what=what)  # type: ignore[type-abstract]
 
 
 def writable() -> list[str]:

@@ -56,7 +56,7 @@ class Stats:
     """What a data set holds."""
 
     by_case: dict[str, Row]
-    """Empty where there are more cases than were asked for, or no more questions than cases."""
+    """Empty if there are more cases than were asked for, or no more questions than cases."""
     by_category: dict[CategoryId, Row]
     whole: Row
     facets: dict[str, Counter[str]]

@@ -229,6 +229,7 @@ def test_settings_that_make_no_sense(given: dict[str, Any], message: str) -> Non
     assert message in caught.value.message
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_alerts_take_seconds() -> None:
     started = time.process_time()
     (case,) = storms(n_alerts=100_000, n_cases=1)

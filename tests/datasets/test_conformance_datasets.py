@@ -82,6 +82,12 @@ PINS: dict[str, dict[str, Any]] = {
         "tenth": ("icl_demo_6shot_no1", "My card is blocked."),
         "last": ("infbench_sum_demo_no0", "Summarise the story."),
     },
+    "demo_netops": {
+        "counts": {"cases": 3, "sessions": 3, "turns": 23, "questions": 22},
+        "first": ("ferry-terminal/f1", "What does the current runbook say about a lost uplink?"),
+        "tenth": ("mountain-railway/m2", "Who handled the tunnel heat?"),
+        "last": ("seed-library/q6", "Where is the vault for old snapshots?"),
+    },
     "demo_opseval": {
         "counts": {"cases": 17, "sessions": 0, "turns": 0, "questions": 20},
         "first": ("Wired Network-0", "Which device forwards frames by MAC address?"),

@@ -21,10 +21,11 @@ from locomo_samples import sample
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.demo.info import DEMO
-from memeval.datasets.fetch import FetchLimits, fetch, file_digest, verify
+from memeval.datasets.fetch import fetch, file_digest, verify
 from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.locate import build, check_pin
 from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, WorldError
 
 BODY = bytes(range(256)) * 4000

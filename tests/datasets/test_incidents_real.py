@@ -10,7 +10,8 @@ import pytest
 from test_incidents import prove
 
 from memeval.datasets.incidents.info import INCIDENTS
-from memeval.datasets.incidents.schema import Incident, read_source
+from memeval.datasets.incidents.schema import read_source
+from memeval.datasets.incidents.table import Incident
 from memeval.datasets.locate import build
 
 pytestmark = pytest.mark.real_data

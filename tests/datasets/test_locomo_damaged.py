@@ -208,7 +208,7 @@ def survives(folder: Path, content: Any) -> None:
         cases = list(dataset.cases())
     except UserError:
         return
-    read = json.loads(dataset.path.read_text(encoding="utf-8"))
+    read = json.loads(dataset.path.read_text(encoding="utf-8-sig"))
     assert [len(case.questions) for case in cases] == [len(record["qa"]) for record in read]
     for case in cases:
         turns = [turn.turn_id for session in case.sessions for turn in session.turns]

@@ -10,6 +10,7 @@ from opseval_samples import five_g, log, opseval, oracle, wired, write
 from sample_records import record, verdict
 
 from memeval.datasets.opseval.letters import gold_letters, split_choices, without_answer
+from memeval.datasets.opseval.memory import without_letters
 from memeval.errors import UserError
 from memeval.records import ChoiceLabels, EvalCase, EvalQuestion, Label
 from memeval.results import Record
@@ -261,6 +262,53 @@ def test_knowledge_holds_the_solutions_of_all_others_of_the_language_and_of_the_
             text for name, text in solutions.items() if name not in own and language[name] == spoken
         }
     assert len(cases) == 10
+
+
+def test_a_runbook_is_the_solution_of_the_asked_item_among_the_others(tmp_path: Path) -> None:
+    rows = [wired(number, topic=[("Switching", "Routing")[number % 2]]) for number in range(20)]
+    rows += [wired(20, solution="Option B is right."), wired(21, solution="")]
+    folder = write(tmp_path, wired_network=rows)
+    dataset = opseval(folder, framing="runbook")
+    dataset.open()
+    found = list(dataset.read())
+
+    others = {case.case_id: case for case in knowledge(folder)}
+    solutions = {row["id"]: row["solution"] for row in rows[:20]}
+    solutions["Wired Network-20"] = "Option … is right."
+    asked = [question for case in found for question in case.questions]
+    assert sorted(question.question_id for question in asked) == sorted(solutions)
+    for case in found:
+        assert remembered(case) == set(solutions.values())
+        turns = {turn.turn_id: turn.text for session in case.sessions for turn in session.turns}
+        for question in case.questions:
+            (place,) = question.evidence
+            assert turns[place] == solutions[question.question_id]
+
+        own = {question.question_id for question in case.questions}
+        assert own <= {question.question_id for question in others[case.case_id].questions}
+        assert not any(question.evidence for question in others[case.case_id].questions)
+
+    assert (
+        "runbook: the solution of each asked item is in memory, and is its evidence; letters of "
+        "choices are masked in 1 of 21 solutions"
+    ) in dataset.notes()
+
+
+@pytest.mark.parametrize(
+    ("solution", "masked"),
+    [
+        ("Option A is incorrect, answers B and C are not.", "Option … is incorrect, answers … are"),
+        ("The correct answer is D.", "The correct answer is …."),
+        ("Answer (B) holds.", "Answer (…) holds."),
+        ("A: One module\nB. No module", "…: One module\n…. No module"),
+        ("选项A、C不正确，答案：B。", "选项…不正确，答案：…。"),
+        ("A和C选项不正确", "…选项不正确"),
+        ("A router has options. Host B, Class C and answers Ask.", None),
+        ("802.11A is an option A-side devices have", None),
+    ],
+)
+def test_letters_of_choices_are_masked(solution: str, masked: str | None) -> None:
+    assert without_letters(solution).startswith(solution if masked is None else masked)
 
 
 def test_items_that_belong_together_share_a_fold(tmp_path: Path) -> None:

@@ -150,6 +150,19 @@ def test_no_item_has_its_own_solution_or_that_of_a_repeat_in_memory(data_dir: Pa
         assert len(remembered) > 500
 
 
+def test_the_runbook_of_each_item_is_in_memory(data_dir: Path) -> None:
+    found = build("opseval", data_dir, framing="runbook")
+    found.open()
+    cases = list(found.read())
+    others = list(build("opseval", data_dir, framing="knowledge").read())
+    assert [[q.question_id for q in case.questions] for case in cases] == [
+        [q.question_id for q in case.questions] for case in others
+    ]
+    assert all(question.evidence for case in cases for question in case.questions)
+    assert sum(len(session.turns) for session in cases[0].sessions) == 779
+    assert found.notes()[-1].endswith("letters of choices are masked in 30 of 1558 solutions")
+
+
 def test_the_development_split(data_dir: Path) -> None:
     found = build("opseval", data_dir, split="dev")
     assert found.open().pinned

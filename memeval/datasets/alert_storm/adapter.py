@@ -44,7 +44,7 @@ class AlertStormSettings(DatasetSettings):
     topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
     n_devices: int = at(PREPARE, 40)
     n_cases: int = at(PREPARE, 3)
-    """Storms, each of its own."""
+    """Number of storms."""
     questions_per_case: int = at(ANSWER, 60)
     """Questions about each storm at most, chosen evenly over abilities and templates."""
     seed: int = at(PREPARE, 0)

@@ -132,14 +132,14 @@ def generate(shape: Shape, rng: Random) -> Storm:
     """
     length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
     net = network(shape.topology, shape.n_devices, rng)
-    found = spread(
+    trouble = spread(
         net=net, roots=random_roots(net, shape.n_root_causes, rng), window_ms=length, rng=rng
     )
-    silent = silent_devices(found, rng, shape.n_devices // 10)
+    silent = silent_devices(trouble, rng, shape.n_devices // 10)
     firsts = [
-        *_causes(found, rng),
+        *_causes(trouble, rng),
         *_symptoms(
-            found=found,
+            found=trouble,
             silent=silent,
             count=shape.firsts - shape.n_root_causes,
             length=length,
@@ -160,7 +160,7 @@ def generate(shape: Shape, rng: Random) -> Storm:
     raised = {alert.device for alert in alerts if alert.kind not in LINK_KINDS}
     return Storm(
         alerts=alerts,
-        roots={device: found.root(device) for device in found.arrivals if device in raised},
+        roots={device: trouble.root(device) for device in trouble.arrivals if device in raised},
         network=net,
         silent=silent,
     )
@@ -213,16 +213,16 @@ def _symptoms(
 def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Raised]:
     """Duplicates, each a while after its original; some grade it otherwise."""
     for _ in range(count):
-        one = pick(rng, firsts)
-        severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else one.severity
+        original = pick(rng, firsts)
+        severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else original.severity
         yield _Raised(
-            at=one.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
-            device=one.device,
+            at=original.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
+            device=original.device,
             severity=severity,
-            kind=one.kind,
-            port=one.port,
-            message=one.message,
-            via=one.via,
+            kind=original.kind,
+            port=original.port,
+            message=original.message,
+            via=original.via,
         )
 
 
@@ -251,15 +251,15 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
 def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
     """In order of time, no two at one millisecond; what was raised first stays first."""
     last = -1
-    for one in sorted(lines, key=lambda one: one.at):
-        last = max(one.at, last + 1)
+    for line in sorted(lines, key=lambda line: line.at):
+        last = max(line.at, last + 1)
         time = start + timedelta(milliseconds=last)
         yield Alert(
             time=time,
-            device=one.device,
-            severity=one.severity,
-            kind=one.kind,
-            port=one.port,
-            message=one.message,
-            via=one.via,
+            device=line.device,
+            severity=line.severity,
+            kind=line.kind,
+            port=line.port,
+            message=line.message,
+            via=line.via,
         )

@@ -43,22 +43,22 @@ class Seen:
     @cached_property
     def devices(self) -> Mapping[str, list[Shown]]:
         """Alerts by device."""
-        return _grouped((one.alert.device, one) for one in self.shown)
+        return _grouped((line.alert.device, line) for line in self.shown)
 
     @cached_property
     def identities(self) -> Mapping[tuple[str, str, str], list[Shown]]:
         """Lines by alert: the first and its duplicates."""
-        return _grouped((one.alert.identity, one) for one in self.shown)
+        return _grouped((line.alert.identity, line) for line in self.shown)
 
     @cached_property
     def kinds(self) -> Mapping[str, list[Shown]]:
         """Alerts by kind."""
-        return _grouped((one.alert.kind, one) for one in self.shown)
+        return _grouped((line.alert.kind, line) for line in self.shown)
 
     @cached_property
     def times(self) -> Counter[str]:
         """Alerts by the time as it is shown: lines of a log may share it."""
-        return Counter(_moment(one.alert) for one in self.shown)
+        return Counter(_moment(line.alert) for line in self.shown)
 
     @property
     def now(self) -> datetime:
@@ -230,27 +230,27 @@ def before(seen: Seen) -> Iterator[Draft]:
     """The line before the first one of an alert."""
     firsts = {lines[0].turn_id for lines in seen.identities.values()}
     pairs = [
-        (one, after)
-        for one, after in pairwise(seen.shown)
-        if after.turn_id in firsts and one.alert.device != after.alert.device
+        (line, next_line)
+        for line, next_line in pairwise(seen.shown)
+        if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
-    for one, after in draw(seen.rng, pairs, OFFERED):
-        if seen.times[_moment(one.alert)] == seen.times[_moment(after.alert)] == 1:
-            text = f"Which device had the alert right before the first {_alert(after.alert)}?"
-            yield seen.ask("TR", "before", text, (one.alert.device,), [one, after])
+    for line, next_line in draw(seen.rng, pairs, OFFERED):
+        if seen.times[_moment(line.alert)] == seen.times[_moment(next_line.alert)] == 1:
+            text = f"Which device had the alert right before the first {_alert(next_line.alert)}?"
+            yield seen.ask("TR", "before", text, (line.alert.device,), [line, next_line])
 
 
 def earlier(seen: Seen) -> Iterator[Draft]:
     names = list(seen.devices)
     for _ in range(OFFERED):
         pair = sorted(draw(seen.rng, names, 2), key=lambda name: seen.devices[name][0].alert.time)
-        found = [seen.devices[name][0] for name in pair]
-        if len({_moment(one.alert) for one in found}) == 2:
+        firsts = [seen.devices[name][0] for name in pair]
+        if len({_moment(line.alert) for line in firsts}) == 2:
             first, second = pair if seen.rng.random() < 0.5 else reversed(pair)
             text = (
                 f"Which of the two had its first alert earlier: device {first} or device {second}?"
             )
-            yield seen.ask("TR", "order", text, (pair[0],), found)
+            yield seen.ask("TR", "order", text, (pair[0],), firsts)
 
 
 def link_state(seen: Seen) -> Iterator[Draft]:
@@ -282,8 +282,8 @@ def latest_device(seen: Seen) -> Iterator[Draft]:
 
 def severity(seen: Seen) -> Iterator[Draft]:
     """Where lines of one alert contradict each other."""
-    found = [lines for lines in seen.identities.values() if _differ(lines, "severity")]
-    for lines in draw(seen.rng, found, OFFERED):
+    contradictions = [lines for lines in seen.identities.values() if _differ(lines, "severity")]
+    for lines in draw(seen.rng, contradictions, OFFERED):
         text = (
             f"The lines on {_alert(lines[0].alert)} contradict each other. What is its severity "
             "by the latest line?"

@@ -58,6 +58,13 @@ DEMO_MEMORY_AGENT_BENCH = _shipped(
     title="Demonstration: invented rows in MemoryAgentBench's schema, of every kind of metric",
 )
 
+DEMO_NETOPS = _shipped(
+    "demo_netops",
+    file="netops.json",
+    title="Demonstration: runbooks, alerts and handling of three invented networks",
+    counts={"cases": 3, "sessions": 3, "turns": 23, "questions": 22},
+)
+
 DEMO_OPSEVAL = _shipped(
     "demo_opseval",
     file="opseval",
@@ -70,5 +77,6 @@ INFOS = (
     DEMO_LONGMEMEVAL,
     DEMO_INCIDENTS,
     DEMO_MEMORY_AGENT_BENCH,
+    DEMO_NETOPS,
     DEMO_OPSEVAL,
 )

@@ -5,22 +5,27 @@ begin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.incidents.facts import root_causes
+from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, handling_drafts
+from memeval.datasets.incidents.history import History
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
-from memeval.datasets.incidents.questions import History, drafts, root_causes
-from memeval.datasets.incidents.schema import Incident, Table, read_source, write_normalized
+from memeval.datasets.incidents.questions import drafts
+from memeval.datasets.incidents.runbooks import handle
+from memeval.datasets.incidents.schema import read_source
+from memeval.datasets.incidents.table import Incident, Table, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.base import NetOps, choose, questions
+from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, questions
 from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
-from memeval.records import EvalCase
+from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
 
 
@@ -38,6 +43,12 @@ class IncidentSettings(DatasetSettings):
     """
     root_causes_per_case: int = at(ANSWER, 20)
     """Later incidents of each system at most whose root cause is asked for, besides."""
+    runbooks: bool = at(PREPARE, False)
+    """Whether memory also holds how incidents were handled, and runbooks that are revised. Their
+    steps are invented.
+    """
+    handling_per_case: int = at(ANSWER, 20)
+    """Questions about handling and runbooks for each system at most, besides; with `runbooks`."""
     seed: int = at(PREPARE, 0)
     """Chooses words and questions, never facts."""
 
@@ -49,7 +60,8 @@ class IncidentSettings(DatasetSettings):
                 f"{self.history_share}"
             )
 
-        for name, least in (("questions_per_case", 1), ("root_causes_per_case", 0)):
+        leasts = {"questions_per_case": 1, "root_causes_per_case": 0, "handling_per_case": 0}
+        for name, least in leasts.items():
             if getattr(self, name) < least:
                 raise UserError(
                     f"dataset.{name} must be at least {least}, not {getattr(self, name)}"
@@ -61,6 +73,15 @@ class Incidents(NetOps):
 
     settings_type = IncidentSettings
     settings: IncidentSettings
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        names = super().category_names
+        return {**names, **HANDLING_CATEGORIES} if self.settings.runbooks else names
+
+    @property
+    def headline(self) -> frozenset[CategoryId]:
+        return super().headline | frozenset(self.category_names) - frozenset(ABILITIES)
 
     def open(self) -> LoadedDataset:
         table, pinned = self._table
@@ -147,14 +168,25 @@ class Incidents(NetOps):
 
     def _case(self, name: str) -> EvalCase:
         earlier, later = self._systems[name]
-        past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier)
+        handlings = handle(self.settings.seed, name, earlier) if self.settings.runbooks else []
+        past, sessions = narrate(seeded("incidents", self.settings.seed, name), earlier, handlings)
         rng = seeded("incidents questions", self.settings.seed, name)
         history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts(history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
+        # Last, and by a generator of their own: all other questions are the same without them.
+        handled = self._handling(name, history)
         return EvalCase(
-            case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked])
+            case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked, *handled])
         )
+
+    def _handling(self, name: str, history: History) -> list[Draft]:
+        if not self.settings.runbooks:
+            return []
+
+        rng = seeded("incidents handling", self.settings.seed, name)
+        offered = handling_drafts(replace(history, rng=rng))
+        return choose(rng, offered, self.settings.handling_per_case)
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         others = [row for row in self._table[0].incidents if row.system != name]
@@ -173,6 +205,9 @@ class Incidents(NetOps):
         short = [name for name, (_, later) in self._systems.items() if not later]
         if short:
             yield f"systems: {len(short)} without incidents of two different times are left out"
+
+        if self.settings.runbooks:
+            yield "runbooks: their steps are invented; the table does not say how it was handled"
 
         asked = [row for _, later in self._systems.values() for row in later]
         new = sum(

@@ -4,69 +4,26 @@ of row.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.incidents.table import NORMALIZED, Incident, Table, as_shown, check_names
 from memeval.datasets.io.fields import Fields, parse_json, quoted
 from memeval.datasets.io.tables import header, read_table
 from memeval.datasets.locate import digest_of, missing, read_file
-from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
 
-NORMALIZED = (
-    "dataset",
-    "timestamp",
-    "datetime_local",
-    "component",
-    "level",
-    "fault_type",
-    "duration_s",
-)
 DEJAVU = ("timestamp", "root_cause_node")
 OPENRCA = ("groundtruth",)
 NEZHA_FILES, OPENRCA_FILES = "*-fault_list.json", "agent-*.csv"
 
 POD = re.compile(r"(.+?)-[0-9a-f]{6,10}-[a-z0-9]{5}")
 """A pod's name: the service, and what Kubernetes appends for the replica set and the pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """A row of a table."""
-
-    system: str
-    """Where it happened; one system is one case."""
-    time: datetime
-    """Local time, without a zone: as the table gives it."""
-    components: tuple[str, ...]
-    """Root causes, most often one; shown as single words."""
-    level: str = ""
-    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does
-    not say.
-    """
-    fault: str = ""
-    """Empty where the table does not say."""
-    duration_s: int | None = None
-    """Whole seconds."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A source, read."""
-
-    incidents: tuple[Incident, ...]
-    """In the table's order, each once."""
-    sha256: str
-    """Of the file, or of the names and contents of the folder's files together."""
-    notes: tuple[str, ...]
 
 
 def read_source(info: DatasetInfo, path: Path) -> Table:
@@ -82,8 +39,8 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
     rows = [
         incident for file, content in contents.items() for incident in _incidents(file, content)
     ]
-    _check_names(path, rows)
-    once = tuple(dict.fromkeys(_shown(row) for row in rows))
+    check_names(path, rows)
+    once = tuple(dict.fromkeys(as_shown(row) for row in rows))
     notes = [*_clock_notes(contents)]
     if len(once) < len(rows):
         notes.append(
@@ -92,26 +49,6 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
         )
 
     return Table(incidents=once, sha256=_digest(path, contents), notes=tuple(notes))
-
-
-def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
-    """Writes incidents in the normalized schema; returns how many.
-
-    It names one root cause per incident: those with several are left out.
-    """
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(NORMALIZED)
-    written = 0
-    for incident in incidents:
-        if len(incident.components) != 1:
-            continue
-
-        duration = "" if incident.duration_s is None else incident.duration_s
-        row = [incident.system, "", incident.time.isoformat(sep=" "), *incident.components]
-        writer.writerow([*row, incident.level, incident.fault, duration])
-        written += 1
-
-    return written
 
 
 def _files(folder: Path) -> list[Path]:
@@ -258,35 +195,6 @@ def _seconds(row: Fields, name: str) -> int | None:
         raise row.wrong(name, f"is {quoted(text)}, not a length of time")
 
     return max(1, round(seconds))
-
-
-def _check_names(path: Path, incidents: list[Incident]) -> None:
-    """Components, and faults, of one system that are shown alike must be alike: judges don't tell
-    capital letters apart either.
-    """
-    spelt: dict[tuple[str, str, str], str] = {}
-    for row in incidents:
-        for kind, name in [
-            *(("component", name) for name in row.components),
-            *([("fault", row.fault)] if row.fault else []),
-        ]:
-            shown = one_word(name)
-            if not shown:
-                raise UserError(
-                    f"{path}: the name {quoted(name)} holds neither letters nor digits."
-                )
-
-            first = spelt.setdefault((row.system, kind, shown.lower()), name)
-            if first != name:
-                raise UserError(
-                    f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as "
-                    f"{quoted(shown)}."
-                )
-
-
-def _shown(row: Incident) -> Incident:
-    components = tuple(map(one_word, row.components))
-    return replace(row, components=components, level=one_word(row.level), fault=one_word(row.fault))
 
 
 def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from memeval.datasets.incidents.schema import Incident
+from memeval.datasets.incidents.runbooks import Handling
+from memeval.datasets.incidents.table import Incident
 from memeval.datasets.netops.chance import pick
 from memeval.datasets.netops.words import amount, day, minute
 from memeval.records import Session, Turn
@@ -26,6 +27,16 @@ OVER = (
     "The incident of {name} that began at {time} lasted {duration}.",
     "{Name} recovered: the incident of {time} lasted {duration}.",
 )
+HANDLED = "Fault {fault} of {name} at {time} was handled by these steps: {steps}."
+RUNBOOK = "Runbook for fault {fault}, revision {revision} of {time}: {steps}."
+
+SPEAKERS = {
+    "opening": "monitor",
+    "closing": "operator",
+    "handling": "operator",
+    "runbook": "runbook",
+}
+"""Who says each part of a narrative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,42 +48,62 @@ class Past:
     """Tells when, what, where and which fault."""
     over_id: str | None
     """Tells how long it lasted; None where the table does not."""
+    handling: Handling | None = None
+    """None without runbooks, and where the table names no fault."""
+    handled_id: str | None = None
+    """Tells how it was handled."""
+    revised_id: str | None = None
+    """The revision of the fault's runbook that was written after it."""
 
 
-def narrate(rng: Random, incidents: Sequence[Incident]) -> tuple[list[Past], tuple[Session, ...]]:
-    """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two."""
+def narrate(
+    rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
+) -> tuple[list[Past], tuple[Session, ...]]:
+    """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two, and as many
+    again where it is told how they were handled.
+    """
     past, sessions = [], []
     for number, incident in enumerate(incidents, start=1):
-        turns = [
-            Turn(
-                turn_id=f"s{number}t1",
-                speaker="monitor",
-                text=_opening(rng, incident),
-                time=incident.time,
-            )
-        ]
-        if incident.duration_s is not None:
-            turns.append(
-                Turn(
-                    turn_id=f"s{number}t2",
-                    speaker="operator",
-                    text=_closing(rng, incident, incident.duration_s),
-                    time=incident.time,
-                )
-            )
-
+        handling = handlings[number - 1] if handlings else None
+        told = _told(rng, incident, handling)
+        ids = {part: f"s{number}t{place}" for place, part in enumerate(told, start=1)}
+        turns = tuple(
+            Turn(turn_id=ids[part], speaker=SPEAKERS[part], text=text, time=incident.time)
+            for part, text in told.items()
+        )
         past.append(
             Past(
                 incident=incident,
-                turn_id=turns[0].turn_id,
-                over_id=turns[1].turn_id if len(turns) > 1 else None,
+                turn_id=ids["opening"],
+                over_id=ids.get("closing"),
+                handling=handling,
+                handled_id=ids.get("handling"),
+                revised_id=ids.get("runbook"),
             )
         )
-        sessions.append(
-            Session(session_id=f"s{number}", started_at=incident.time, turns=tuple(turns))
-        )
+        sessions.append(Session(session_id=f"s{number}", started_at=incident.time, turns=turns))
 
     return past, tuple(sessions)
+
+
+def _told(rng: Random, incident: Incident, handling: Handling | None) -> dict[str, str]:
+    """What is told of an incident, by part, in order."""
+    told = {"opening": _opening(rng, incident)}
+    if incident.duration_s is not None:
+        told["closing"] = _closing(rng, incident, incident.duration_s)
+    if handling is None:
+        return told
+
+    told["handling"] = _filled(HANDLED, incident, fault=incident.fault, steps=handling.steps)
+    if handling.revision is not None:
+        told["runbook"] = RUNBOOK.format(
+            fault=incident.fault,
+            revision=handling.revision,
+            time=moment(incident),
+            steps=handling.revised,
+        )
+
+    return told
 
 
 def named(incident: Incident) -> str:

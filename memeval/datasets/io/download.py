@@ -1,5 +1,5 @@
-"""Opens an address for a download: redirects that stay safe, and a message of its own for each way
-in which nothing is reached.
+"""Opens an address for a download: follows only safe redirects, and has a message for each way in
+which the address can't be reached.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SafeRedirects(HTTPRedirectHandler):
         return request
 
 
-def opened(url: str, done: int) -> HTTPResponse:
+def open_url(url: str, done: int) -> HTTPResponse:
     """The reply to a request for what follows the first `done` bytes.
 
     Raises what `urlopen` raises, `WorldError` for an unsafe redirect.

@@ -70,7 +70,7 @@ class Fields:
 
     @classmethod
     def of(cls, path: Path, record: str, value: Any) -> Fields:
-        """Raises `UserError` where `value` is not an object."""
+        """Raises `UserError` if `value` is not an object."""
         if not isinstance(value, dict):
             raise UserError(
                 f"{path}: {one_line(record, 3 * SHOWN)} is {kind_of(value)}, not an object."
@@ -112,7 +112,7 @@ class Fields:
         """A field that must be a list of objects; `record` names one by its index, `conv-26
         qa[{}]`.
         """
-        # The id of a conversation may hold braces of its own: the last pair is ours.
+        # The id of a conversation may hold braces, too: the last pair is ours.
         before, _, after = record.rpartition("{}")
         return [
             Fields.of(self.path, f"{before}{index}{after}", item)
@@ -122,7 +122,7 @@ class Fields:
     def get(self, name: str, kind: str) -> Any:
         """A field of one of `KINDS`.
 
-        Raises `UserError` where it is missing or of another type; a boolean is not a number.
+        Raises `UserError` if it is missing or of another type; a boolean is not a number.
         """
         if name not in self.values:
             raise self.wrong(name, "is missing")

@@ -29,7 +29,7 @@ def read_folder(
 ) -> FolderContent:
     """Reads files of a data set's folder.
 
-    Raises `UserError` where one is missing, can't be read, or is not the registered one.
+    Raises `UserError` if one is missing, can't be read, or is not the registered one.
     """
     registered: Mapping[str, FileInfo] = {file.name: file for file in info.files}
     files, whole, pinned = {}, sha256(), True

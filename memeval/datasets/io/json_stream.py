@@ -15,11 +15,10 @@ BLOCK = 1 << 16
 
 
 def stream_list(path: Path) -> Iterator[Any]:
-    """The items of the list in a file, one after the other, whole numbers as int and others as
-    float.
+    """Yields the items of the list in a file: whole numbers as int, others as float.
 
-    Raises `UserError` naming file and item where the file is no list, or is damaged: what was read
-    before the damage is never all there is.
+    Raises `UserError` naming file and item if the file is not a list or is damaged, so that the
+    items before the damage are never taken for the whole list.
     """
     import ijson  # type: ignore[import-untyped]
 
@@ -45,7 +44,7 @@ def stream_list(path: Path) -> Iterator[Any]:
 
 
 def _check_list(file: BinaryIO, path: Path) -> None:
-    """Leaves the file at the list's beginning. Raises `UserError` where it holds something else."""
+    """Leaves the file at the list's beginning. Raises `UserError` if it holds something else."""
     start = len(MARK) if file.read(len(MARK)) == MARK else 0
     file.seek(start)
     first = b""

@@ -12,7 +12,7 @@ from memeval.shown import one_line
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a Parquet file.
 
-    Raises `UserError` where it can't be read, or pyarrow is not installed.
+    Raises `UserError` if it can't be read, or pyarrow is not installed.
     """
     try:
         from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]

@@ -49,6 +49,7 @@ class Part:
         self.cut(0)
 
     def write(self, block: bytes) -> None:
+        # `os.write` may write less than it is given.
         while block:
             block = block[os.write(self.file, block) :]
 
@@ -64,7 +65,7 @@ class Part:
 @contextmanager
 def part_file(target: Path) -> Iterator[Part]:
     """A part of `target`: one that an earlier download left and that nobody is writing, else a new
-    one under a name of its own.
+    one under its own name.
 
     Links are never followed and files of others never taken, so that a prepared folder can't turn a
     download against another file. What is not discarded stays where the download breaks off, for
@@ -85,9 +86,10 @@ def _left(target: Path) -> Iterator[Part]:
 
     Anything that is not a plain file of ours is ignored.
     """
-    names = sorted(target.parent.glob(f"{_escaped(target.name)}*.part"), key=_size, reverse=True)
+    names = sorted(target.parent.glob(f"{_escape(target.name)}*.part"), key=_size, reverse=True)
     for path in names:
         try:
+            # Without O_NONBLOCK, a named pipe of that name would block for ever.
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             continue
@@ -101,6 +103,7 @@ def _left(target: Path) -> Iterator[Part]:
 
 def _is_ours(file: int, path: Path) -> bool:
     """Whether this is a plain file of this user, under one name, that no other download holds."""
+    # Through a second name, or as the owner, somebody else could change the file after the check.
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
         return False
@@ -133,6 +136,6 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """A name as a pattern of `glob` that means this very name."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in name)

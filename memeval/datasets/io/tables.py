@@ -15,7 +15,7 @@ from memeval.shown import one_line
 
 
 def header(content: bytes, path: Path) -> tuple[str, ...]:
-    """The column names. Raises `UserError` where the file is empty or no text."""
+    """The column names. Raises `UserError` if the file is empty or not text."""
     return tuple(next(_rows(content, path))[1])
 
 
@@ -23,7 +23,7 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
     """The rows by column name, each under the line on which it ends, `line 12`; rows without a
     single cell are passed over.
 
-    Raises `UserError` where the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
+    Raises `UserError` if the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
     of `columns` or any row, or where a row has more or fewer cells than the header.
     """
     lines = _rows(content, path)

@@ -21,9 +21,9 @@ from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_re
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case, repair_evidence
 from memeval.errors import UserError
-from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class Locomo(Dataset):
 
         cited = self._cited
         whole_sessions = form == "official_session"
-        rows = [
-            official_evidence_recall(
-                [chunk.turn_ids for chunk in record.retrieved],
-                cited[record.question_id],
-                sessions=whole_sessions,
-            )
-            for record in records
-            if record.retrieved is not None
-        ]
-        return {"official/evidence_recall": mean(rows)}
+        recalls = []
+        for record in records:
+            if record.retrieved is None:
+                continue
+
+            shown = [chunk.turn_ids for chunk in record.retrieved]
+            gold = cited[record.question_id]
+            recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
+
+        return {"official/evidence_recall": mean(recalls)}
 
     def repairs(self) -> Iterator[str]:
         said = {case.case_id: _turn_ids(case) for case in self._whole}
@@ -151,7 +151,7 @@ class Locomo(Dataset):
                     "unique."
                 )
 
-        return [_corrected(case, corrections.get(index, {})) for index, case in enumerate(cases)]
+        return [_correct(case, corrections.get(index, {})) for index, case in enumerate(cases)]
 
     @cached_property
     def _corrections(self) -> Mapping[int, Mapping[int, Correction]]:
@@ -242,13 +242,13 @@ class Locomo(Dataset):
     @cached_property
     def _cited(self) -> Mapping[str, tuple[str, ...]]:
         """The evidence of each question as the file writes it, by the question's id."""
-        found: dict[str, tuple[str, ...]] = {}
+        cited: dict[str, tuple[str, ...]] = {}
         for case, sample in zip(self._whole, self._samples, strict=True):
             questions = sample.objects("qa", f"{case.case_id} qa[{{}}]")
             for question, qa in zip(case.questions, questions, strict=True):
-                found[question.question_id] = tuple(qa.texts("evidence"))
+                cited[question.question_id] = tuple(qa.texts("evidence"))
 
-        return found
+        return cited
 
     @cached_property
     def _raw_questions(self) -> list[tuple[EvalCase, Fields]]:
@@ -261,7 +261,7 @@ class Locomo(Dataset):
         ]
 
 
-def _corrected(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
+def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
     """The case with the audit's gold and evidence."""
     turns = _turn_ids(case)
     questions = list(case.questions)

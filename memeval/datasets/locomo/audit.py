@@ -23,7 +23,7 @@ class Correction:
     """What the audit says of one question."""
 
     corrupts_score: bool
-    """False where only the evidence is wrong."""
+    """False if only the evidence is wrong."""
     answer: str
     evidence: tuple[str, ...]
 
@@ -33,8 +33,8 @@ def read_corrections(
 ) -> Mapping[int, Mapping[int, Correction]]:
     """Corrections by position of the conversation and of the question in it.
 
-    `questions` are the data file's own lists: each correction must quote the question that stands
-    at its position.
+    `questions` are the data file's own lists: each correction must quote the question at its
+    position.
     """
     items = parse_json(content, path)
     if not isinstance(items, list):

@@ -67,8 +67,10 @@ def parts_f1(prediction: str, gold: str) -> float:
     predictions = [Counter(stems(part)) for part in dict.fromkeys(prediction.split(","))]
     golds = [Counter(stems(part)) for part in gold.split(",")]
 
-    best = [max(f1(predicted, expected) for predicted in predictions) for expected in golds]
-    return sum(best) / len(best)
+    def best_f1(expected: Counter[str]) -> float:
+        return max(f1(predicted, expected) for predicted in predictions)
+
+    return sum(map(best_f1, golds)) / len(golds)
 
 
 def officially_refuses(text: str) -> bool:
@@ -83,7 +85,7 @@ def official_evidence_recall(
     """Share of a question's evidence in what the reader saw, as LoCoMo's own evaluation counts it.
 
     `retrieved` holds the turn ids of each chunk, `cited` the evidence as the data file writes it:
-    no string is repaired, so that one which is no turn id is never found, and one that is there
+    no string is repaired. A string that is not a turn id is never found, and one that occurs
     twice counts twice. A question that cites nothing counts 1. With `sessions`, a string is found
     where a turn of the same session was retrieved.
     """

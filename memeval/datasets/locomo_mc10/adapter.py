@@ -7,34 +7,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, ClassVar
 
-from memeval.config.paths import data_dir
-from memeval.config.schema import ANSWER, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
-from memeval.datasets.demo.info import DEMO
+from memeval.datasets.contract import DatasetInfo, DatasetSettings, LoadedDataset
 from memeval.datasets.fetch import file_digest
-from memeval.datasets.io.fields import Fields, kind_of, parse_json
 from memeval.datasets.locate import (
     check_pin,
     digest_of,
     excerpt_notes,
     excerpt_of,
-    locate,
     missing,
-    read_file,
 )
-from memeval.datasets.locomo.info import LOCOMO
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
-from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
 from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
 from memeval.datasets.locomo_mc10.metrics import position_measures
-from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffled
+from memeval.datasets.locomo_mc10.original import OriginalFile
+from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffle_choices
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -44,44 +37,19 @@ MARK = "derived"
 DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 
-@dataclass(frozen=True)
-class LocomoMc10Settings(DatasetSettings):
-    """Settings of LoCoMo-MC10."""
-
-    choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
-    """`shuffled` puts the choices of each question in a random order, which depends on
-    `choice_seed` and the question's id alone.
-    """
-    choice_seed: int = at(ANSWER, 0)
-    derive: bool = at(PREPARE, False)
-    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers;
-    `path` then names that file.
-    """
-    derive_seed: int = at(ANSWER, 0)
-    category_names: str = at(RUN, "official")
-    """Whose names the tables use, see `memeval.datasets.locomo.names`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        category_names(self.category_names)
-
-
-class LocomoMc10(Dataset):
+class LocomoMc10(OriginalFile):
     """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
 
     Evidence is LoCoMo's, if LoCoMo's file is there.
     """
 
-    settings_type = LocomoMc10Settings
     judges: ClassVar[tuple[str, ...]] = ("accuracy",)
     chooses: ClassVar[bool] = True
-    settings: LocomoMc10Settings
 
     def __init__(
         self, path: Path, info: DatasetInfo = LOCOMO_MC10, settings: DatasetSettings | None = None
     ) -> None:
         super().__init__(path, info, settings)
-        self._source_info = LOCOMO if info.name == LOCOMO_MC10.name else DEMO
         self._evidence: Evidence | None = None
         self._twice = self._questions = 0
 
@@ -142,7 +110,7 @@ class LocomoMc10(Dataset):
         )
         for case in read_cases(rows):
             self._count(case)
-            yield self._ordered(self._evidence.join(case) if self._evidence else case)
+            yield self._order_choices(self._evidence.join(case) if self._evidence else case)
 
         if not self._questions:
             raise UserError(f"{self.path} holds no question.")
@@ -184,7 +152,7 @@ class LocomoMc10(Dataset):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)
 
-    def _ordered(self, case: EvalCase) -> EvalCase:
+    def _order_choices(self, case: EvalCase) -> EvalCase:
         """The case with its choices in the order that is asked for."""
         if self.settings.choice_order == "given":
             return case
@@ -192,7 +160,7 @@ class LocomoMc10(Dataset):
         return replace(
             case,
             questions=tuple(
-                shuffled(question, self.settings.choice_seed) for question in case.questions
+                shuffle_choices(question, self.settings.choice_seed) for question in case.questions
             ),
         )
 
@@ -242,7 +210,7 @@ class LocomoMc10(Dataset):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """What the first row of a file says of its derivation; None where it says nothing, or can't
+        """What the first row of a file says of its derivation; None if it says nothing, or can't
         be read: `read` then tells.
         """
         try:
@@ -252,65 +220,6 @@ class LocomoMc10(Dataset):
 
         mark = first.values.get(MARK) if first else None
         return mark if isinstance(mark, dict) else None
-
-    @property
-    def _original_path(self) -> Path:
-        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the
-        data folder's.
-        """
-        if self.settings.derive and self.settings.path:
-            return self.path
-
-        beside = self.path.parent.parent / self._source_info.file
-        return beside if beside.is_file() else locate(self._source_info, data_dir())
-
-    @cached_property
-    def _original(self) -> tuple[str, bool, bytes]:
-        """Digest of LoCoMo's file, whether it is the registered one, and its content.
-
-        Raises `UserError` where none may be used.
-        """
-        content = read_file(self._source_info, self._original_path)
-        digest = digest_of(content)
-        pinned = check_pin(
-            self._source_info,
-            self._original_path,
-            digest,
-            allow_unpinned=self.settings.allow_unpinned,
-        )
-        return digest, pinned, content
-
-    @cached_property
-    def _joinable(self) -> tuple[str, bool, bytes] | None:
-        """LoCoMo's file, where it is there and the registered one."""
-        if not self._original_path.is_file():
-            return None
-
-        content = read_file(self._source_info, self._original_path)
-        digest = digest_of(content)
-        return (digest, True, content) if self._source_info.sha256 in (None, digest) else None
-
-    @cached_property
-    def _samples(self) -> list[Fields]:
-        found = self._original if self.settings.derive else self._joinable
-        assert found is not None  # asked for only where there is one
-        samples = parse_json(found[2], self._original_path)
-        if not isinstance(samples, list) or not samples:
-            raise UserError(
-                f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a "
-                "list of conversations."
-            )
-
-        return [
-            Fields.of(self._original_path, f"record {index}", sample)
-            for index, sample in enumerate(samples)
-        ]
-
-    @cached_property
-    def _conversations(self) -> Mapping[str, EvalCase]:
-        """LoCoMo's conversations by id."""
-        cases = [read_case(sample, captions=False) for sample in self._samples]
-        return {case.case_id: case for case in cases}
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:

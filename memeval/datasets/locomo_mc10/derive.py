@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from memeval.datasets.io.fields import Fields
@@ -34,7 +35,7 @@ Pool = Mapping[CategoryId, Mapping[str, Sequence[str]]]
 def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     """A row for each question, in the file's order.
 
-    Raises `UserError` where a conversation does not parse.
+    Raises `UserError` if a conversation does not parse.
 
     Wrong choices are other answers of the same category: first those of the same conversation, then
     those of others, then answers of other categories, each group in a random order. None says the
@@ -81,7 +82,7 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:
-    """The gold of each question, and what those of category 5 pretend; empty where nothing does."""
+    """The gold of each question, and what those of category 5 pretend; empty if nothing does."""
     raw = sample.objects("qa", f"{case.case_id} qa[{{}}]")
     pretended = [
         qa.answer("adversarial_answer") if "adversarial_answer" in qa.values else "" for qa in raw
@@ -126,8 +127,12 @@ def _candidates(
         if other != conversation
         for answer in answers
     ]
-    others = [talks for other, talks in pool.items() if other not in (category, ADVERSARIAL)]
-    rest = [answer for talks in others for answers in talks.values() for answer in answers]
+
+    rest: list[str] = []
+    for other_category, talks in pool.items():
+        if other_category not in (category, ADVERSARIAL):
+            rest += chain.from_iterable(talks.values())
+
     for group in (near, same, rest):
         if group:
             yield from drawn.sample(group, len(group))

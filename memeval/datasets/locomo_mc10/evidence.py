@@ -34,12 +34,12 @@ class Evidence:
         return replace(
             case,
             questions=tuple(
-                self._joined(question, case, origin if same_turns else None)
+                self._join_question(question, case, origin if same_turns else None)
                 for question in case.questions
             ),
         )
 
-    def _joined(
+    def _join_question(
         self, question: EvalQuestion, case: EvalCase, origin: EvalCase | None
     ) -> EvalQuestion:
         if origin is None:
@@ -63,13 +63,13 @@ class Evidence:
     def note(self) -> str:
         """How far the join went, in one line."""
         joined, total = self.counts["joined"], self.counts.total()
-        told = {
+        reasons = {
             "none": "name no turn of the haystack",
             "unlike": "are other questions there",
             "moved": "are in conversations whose turns differ",
         }
         rest = "; ".join(
-            f"{self.counts[key]} {what}" for key, what in told.items() if self.counts[key]
+            f"{self.counts[key]} {what}" for key, what in reasons.items() if self.counts[key]
         )
         return (
             f"evidence: {joined} of {total} questions have theirs from {self.file}, by "

@@ -1,5 +1,5 @@
-"""Measures of choosing among numbered choices, by position: is a choice taken for what it says, or
-for where it stands?
+"""Measures of choosing among numbered choices, by position: does a system take a choice for what it
+says, or for its position?
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from memeval.metrics.statistics import mean
 from memeval.records import Status
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 READ, UNREAD = Status.OK, Status.UNPARSED
 """Statuses of replies that could be read, and that could not."""

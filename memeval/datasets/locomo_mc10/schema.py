@@ -235,12 +235,12 @@ def _question(row: Row) -> EvalQuestion:
     if not all(choice.strip() for choice in choices):
         raise fields.wrong("choices", "holds an empty one")
 
-    for name, told, counted in (
+    for name, stated, counted in (
         ("num_choices", fields.integer("num_choices"), len(choices)),
         ("num_sessions", fields.integer("num_sessions"), len(fields.items("haystack_session_ids"))),
     ):
-        if told != counted:
-            raise fields.wrong(name, f"is {told}, but there are {counted}")
+        if stated != counted:
+            raise fields.wrong(name, f"is {stated}, but there are {counted}")
 
     if not 0 <= right < len(choices):
         raise fields.wrong(
@@ -266,7 +266,7 @@ def _question(row: Row) -> EvalQuestion:
     )
 
 
-def shuffled(question: EvalQuestion, seed: int) -> EvalQuestion:
+def shuffle_choices(question: EvalQuestion, seed: int) -> EvalQuestion:
     """The question with its choices in an order that depends on the seed and on its id alone."""
     order = list(range(len(question.choices)))
     random.Random(f"{seed} {question.question_id}").shuffle(order)

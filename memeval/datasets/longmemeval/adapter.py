@@ -1,4 +1,4 @@
-"""LongMemEval (Wu et al., ICLR 2025): 500 questions, each with a chat history of its own."""
+"""LongMemEval (Wu et al., ICLR 2025): 500 questions, each with its own chat history."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class YesNoJudge(ModelJudge):
                 judge=self.name, label=Label.CORRECT if right else Label.WRONG, score=float(right)
             )
 
-        return await self._voted(prompt, read, tried)
+        return await self._take_votes(prompt, read, tried)
 
 
 class LongMemEvalJudge(YesNoJudge):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import log2
 
-from memeval.metrics.statistics import mean
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 CUTOFFS = (1, 3, 5, 10, 30, 50)
 PREFIX = "official/"
@@ -40,7 +40,7 @@ def official_metrics(
     chunks are neither turns nor sessions.
 
     `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case.
-    None where a ranking ends before k. A ranking of turns is also measured by sessions: see
+    None if a ranking ends before k. A ranking of turns is also measured by sessions: see
     `sessions_of_turns`.
     """
     if not ranking:
@@ -144,14 +144,19 @@ def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict
 
 
 def official_means(records: Sequence[Record]) -> dict[str, float | None]:
-    """Means over the records that have official metrics; nothing where none has."""
+    """Means over the records that have official metrics; nothing if none has."""
     rows = [record.metrics for record in records]
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
-    return {name: mean(row[name] for row in rows if name in row) for name in names}
+
+    means = {}
+    for name in names:
+        means[name] = mean(row[name] for row in rows if name in row)
+
+    return means
 
 
 def share_right(records: Iterable[Record]) -> float | None:
-    """Share of right answers among the scored ones, whatever made them right; None where none is
+    """Share of right answers among the scored ones, whatever made them right; None if none is
     scored.
     """
     return mean(record.score for record in records)

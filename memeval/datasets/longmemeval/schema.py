@@ -93,7 +93,7 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
 
 
 def parse_date(text: str) -> datetime | None:
-    """`2023/05/30 (Tue) 23:40` as a time; None where it is no such date.
+    """`2023/05/30 (Tue) 23:40` as a time; None if it is not such a date.
 
     The day of the week is not looked at.
     """
@@ -107,12 +107,12 @@ def parse_date(text: str) -> datetime | None:
 def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
     """The sessions in the file's order."""
     haystack, dates = item.items("haystack_sessions"), item.texts("haystack_dates")
-    for name, found in (
+    for name, values in (
         ("haystack_dates", dates),
         ("haystack_session_ids", item.texts("haystack_session_ids")),
     ):
-        if len(found) != len(haystack):
-            raise item.wrong(name, f"holds {len(found)} entries for {len(haystack)} sessions")
+        if len(values) != len(haystack):
+            raise item.wrong(name, f"holds {len(values)} entries for {len(haystack)} sessions")
 
     item.texts("answer_session_ids")
     return [
@@ -199,7 +199,7 @@ def _question(
 
 
 def _asked_at(item: Fields) -> datetime | None:
-    """When the question is asked; None where the file says null, which the whole files never do."""
+    """When the question is asked; None if the file says null, which the whole files never do."""
     if "question_date" in item.values and item.values["question_date"] is None:
         return None
 

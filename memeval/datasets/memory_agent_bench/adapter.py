@@ -21,9 +21,9 @@ from memeval.datasets.locate import check_pin, missing
 from memeval.datasets.memory_agent_bench.metrics import JUDGED, RULES, SUBSTRING, SUMMARY, metric_of
 from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, read_titles, rows
 from memeval.errors import UserError, unknown
-from memeval.metrics.statistics import mean
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 FILES = {
     "conflict_resolution": "Conflict_Resolution.json",
@@ -43,7 +43,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
         "accurate_retrieval",
         "test_time_learning",
         "long_range_understanding",
-    ] = at(PREPARE, "conflict_resolution")
+    ] = at(PREPARE, "conflict_resolution")  # type: ignore[assignment]
     """Which file of the folder is read; a `path` that is a file is read whatever the split."""
     subset: str | None = at(RUN)
     """A sub-data set, or the beginning of the names of several; None asks all."""

@@ -81,7 +81,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
                 answer, right=score >= PASS_MARK, score=score, reason=" ".join(map(str, counts))
             )
 
-        return await self._voted(prompt, read, tried)
+        return await self._take_votes(prompt, read, tried)
 
 
 def _kind_of(question: EvalQuestion) -> str:
@@ -94,7 +94,7 @@ def _kind_of(question: EvalQuestion) -> str:
 
 def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] | None:
     """The five counts of the one JSON object in a reply; None if one is missing or impossible, or
-    if the object stands in the answer.
+    if the object is in the answer.
     """
     counts = read_numbers(reply, COUNTS, answer=answer)
     if counts is None:

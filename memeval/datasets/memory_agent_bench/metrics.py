@@ -89,7 +89,7 @@ def _unrepeated(answer: str) -> str:
 def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
     """Share of the golds among the first five items of the prediction, in [0, 1].
 
-    Golds are all wanted, they are no alternatives.
+    All golds are wanted: they are not alternatives.
     """
     found = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
     wanted = {normalise(_without_year(gold)) for gold in golds}

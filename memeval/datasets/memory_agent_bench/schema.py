@@ -224,9 +224,9 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
 
 def read_titles(path: Path) -> Mapping[str, str]:
     """Titles by number, from a table of addresses such as `http://…/The_Sting_(film)` with their
-    numbers; empty where there is none.
+    numbers; empty if there is no table.
 
-    The title is the address' last part, without what stands in brackets at its end.
+    The title is the last part of the address, without brackets at its end.
     """
     if not path.is_file():
         return {}

@@ -37,7 +37,7 @@ def chunks(text: str, tokens: int) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text with the white space around them; joined they are the text.
+    """Splits a string into sentences with the white space around them; joined, they are the string.
 
     The end of a line ends a sentence.
     """

@@ -68,7 +68,7 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     unique = list({draft.text: draft for draft in drafts}.values())
     by_ability: dict[str, list[Draft]] = {str(ability): [] for ability in ABILITIES}
     for draft in unique:
-        by_ability[draft.ability].append(draft)
+        by_ability.setdefault(draft.ability, []).append(draft)
 
     return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
 

@@ -1,14 +1,13 @@
 """OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or
-over what others of them explain.
+over what they and others of them explain.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, RUN, at
@@ -16,17 +15,16 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.items import REPAIRS, Item, Rows
+from memeval.datasets.opseval.memory import parts, remembered_text, sessions, turns_by_text
 from memeval.datasets.opseval.metrics import character_f1
-from memeval.datasets.opseval.schema import FILES, REPAIRS, Item, Rows, read_file_of
+from memeval.datasets.opseval.schema import FILES, read_file_of
 from memeval.errors import UserError, unknown
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.letters import exact_set, jaccard
-from memeval.metrics.statistics import mean
-from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label, Session, Turn
+from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label
 from memeval.results import Record
-
-NAMELESS = "Knowledge"
-"""Who speaks a solution that has no topic."""
+from memeval.statistics.means import mean
 
 
 @dataclass(frozen=True)
@@ -35,24 +33,27 @@ class OpsEvalSettings(DatasetSettings):
 
     split: Literal["test", "dev"] = at(PREPARE, "test")
     """`dev` holds five questions of each domain."""
-    framing: Literal["closed_book", "knowledge"] = at(PREPARE, "closed_book")
-    """`closed_book` remembers nothing; `knowledge` remembers the solutions of other items."""
+    framing: Literal["closed_book", "knowledge", "runbook"] = at(PREPARE, "closed_book")
+    """`closed_book` remembers nothing; `knowledge` remembers the solutions of other items;
+    `runbook` those of the asked items too, and names them as evidence.
+    """
     language: Literal["all", "en", "zh"] = at(RUN, "all")
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
     folds: int = at(PREPARE, 5)
-    """SystemContext that the items fall into under `knowledge`: each is asked with the solutions of
-    the others in memory.
+    """Parts that the items fall into unless nothing is remembered: each is a case.
+
+    Under `knowledge` a part is asked with the solutions of the other parts in memory.
     """
     fold_seed: int = at(PREPARE, 0)
-    """Deals the items to the folds."""
+    """Deals the items to the parts."""
 
     def __post_init__(self) -> None:
         DatasetSettings.__post_init__(self)
         if self.folds < 2:
             raise UserError(
-                f"dataset.folds must be at least 2, not {self.folds}: what is asked is never in "
-                "memory"
+                f"dataset.folds must be at least 2, not {self.folds}: under "
+                "dataset.framing=knowledge the solutions of the other parts are remembered"
             )
 
 
@@ -123,7 +124,10 @@ class OpsEval(Dataset):
         """Closed-book, a case is a group of items that belong together, without memory; else the
         items of a domain, language and fold.
         """
-        return self._closed_book() if self.settings.framing == "closed_book" else self._knowledge()
+        if self.settings.framing == "closed_book":
+            return self._closed_book()
+
+        return self._remembering()
 
     def _closed_book(self) -> Iterator[EvalCase]:
         items = self._rows.items
@@ -134,68 +138,63 @@ class OpsEval(Dataset):
                 questions=tuple(self._question(items[position]) for position in group),
             )
 
-    def _knowledge(self) -> Iterator[EvalCase]:
-        """Memory and questions of a case are of one language, so that no item is helped by a twin;
-        repeats of an item share its fold.
-        """
-        items, number = self._rows.items, 0
-        fold = {
-            position: self._fold(items[group[0]]) for group in groups(items) for position in group
-        }
-        for domain in self._domains_with_knowledge:
-            for language in ("en", "zh"):
-                own = [
-                    place
-                    for place, item in enumerate(items)
-                    if (item.domain, item.language) == (domain, language)
-                ]
-                for part in range(self.settings.folds):
-                    asked = tuple(
-                        self._question(items[place]) for place in own if fold[place] == part
-                    )
-                    if asked:
-                        number += 1
-                        yield EvalCase(
-                            case_id=f"c{number}",
-                            sessions=tuple(
-                                _sessions([items[place] for place in own if fold[place] != part])
-                            ),
-                            questions=asked,
-                        )
-
-    def _fold(self, item: Item) -> int:
-        return (
-            int(sha256(f"{self.settings.fold_seed} {item.row_id}".encode()).hexdigest(), 16)
-            % self.settings.folds
+    def _remembering(self) -> Iterator[EvalCase]:
+        """A case is a part of the items, asked with solutions in memory."""
+        with_own = self.settings.framing == "runbook"
+        asked_together = parts(
+            self._rows.items,
+            domains=self._domains_with_knowledge,
+            folds=self.settings.folds,
+            seed=self.settings.fold_seed,
+            own=with_own,
         )
+        for number, part in enumerate(asked_together, start=1):
+            told = sessions(part.remembered, mask=with_own)
+            places = turns_by_text(told) if with_own else {}
+            # An item without a solution has no runbook that could be found.
+            asked = [item for item in part.asked if item.solution or not with_own]
+            if asked:
+                yield EvalCase(
+                    case_id=f"c{number}",
+                    sessions=told,
+                    questions=tuple(self._question(item, places) for item in asked),
+                )
 
     @cached_property
     def _domains_with_knowledge(self) -> tuple[str, ...]:
-        found = {item.domain for item in self._rows.items if item.solution}
-        if not found:
+        explained = {item.domain for item in self._rows.items if item.solution}
+        if not explained:
             raise UserError(
-                f"dataset.framing=knowledge: no item of {self.path} has a solution.",
+                f"dataset.framing={self.settings.framing}: no item of {self.path} has a solution.",
                 "use:  dataset.framing=closed_book",
             )
 
-        return tuple(domain for domain in FILES if domain in found)
+        return tuple(domain for domain in FILES if domain in explained)
 
-    def _question(self, item: Item) -> EvalQuestion:
+    def _question(
+        self, item: Item, places: Mapping[str, tuple[str, ...]] | None = None
+    ) -> EvalQuestion:
+        """`places` are the turns of each solution, where the item's own one is in memory."""
         topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
+        facets = {"kind": item.kind, "language": item.language}
+        if topics:
+            facets["topic"] = topics[0]
+
+        evidence: tuple[str, ...] = ()
+        if places:
+            evidence = places[remembered_text(item, mask=True)]
+
         return EvalQuestion(
             question_id=item.row_id,
             text=item.question,
             category=item.domain,
             gold=item.gold,
+            evidence=evidence,
             choices=item.choices,
             right_choices=item.right,
             choice_labels=ChoiceLabels.LETTERS,
             multi_select=item.multi_select,
-            facets={
-                "kind": item.kind,
-                "language": item.language,
-                **({"topic": topics[0]} if topics else {}),
-            },
+            facets=facets,
         )
 
     def asks(self, question: EvalQuestion) -> bool:
@@ -217,18 +216,24 @@ class OpsEval(Dataset):
             for kind, what in REPAIRS.items()
             if kinds[kind]
         ]
-        if self.settings.framing == "knowledge":
-            silent = {
-                domain: count
-                for domain, count in rows.counts.items()
-                if domain not in self._domains_with_knowledge
-            }
-            lines += [
-                f"knowledge: {domain} has no solutions: its {count} rows are not asked"
-                for domain, count in silent.items()
-            ]
+        return (*lines, *self._framing_notes())
 
-        return tuple(lines)
+    def _framing_notes(self) -> Iterator[str]:
+        framing = self.settings.framing
+        if framing == "closed_book":
+            return
+
+        for domain, count in self._rows.counts.items():
+            if domain not in self._domains_with_knowledge:
+                yield f"{framing}: {domain} has no solutions: its {count} rows are not asked"
+
+        if framing == "runbook":
+            solved = [item for item in self._rows.items if item.solution]
+            masked = sum(remembered_text(item, mask=True) != item.solution for item in solved)
+            yield (
+                "runbook: the solution of each asked item is in memory, and is its evidence; "
+                f"letters of choices are masked in {masked} of {len(solved)} solutions"
+            )
 
     def repairs(self) -> Iterable[str]:
         out = {"left_out": "left out: "}
@@ -264,18 +269,3 @@ def _compared(metric: Callable[[Collection[str], Collection[str]], float], recor
 
 def _label(record: Record) -> Label | None:
     return record.verdict.label if record.verdict else None
-
-
-def _sessions(items: Iterable[Item]) -> Iterator[Session]:
-    """The solutions, one session per topic, in the order in which the topics first occur."""
-    by_topic: dict[str, dict[str, None]] = defaultdict(dict)
-    for item in items:
-        if item.solution:
-            by_topic[item.topics[0] if item.topics else NAMELESS][item.solution] = None
-
-    for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
-        turns = tuple(
-            Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
-            for place, text in enumerate(solutions, start=1)
-        )
-        yield Session(session_id=f"s{number}", started_at=None, turns=turns)

@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
-from memeval.datasets.opseval.schema import Item
+from memeval.datasets.opseval.items import Item
 
 NEAR = 0.2
 """Least cosine of two twins' words, each weighed by the logarithm of its rarity among the Chinese

@@ -11,7 +11,8 @@ from datetime import date, datetime, timedelta
 from random import Random
 
 from memeval.datasets.synthetic import words
-from memeval.datasets.synthetic.plan import ABS, Planner, Plant, Statement
+from memeval.datasets.synthetic.plan import Planner
+from memeval.datasets.synthetic.plant import ABS, Plant, Statement
 from memeval.datasets.synthetic.talk import Talk
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
@@ -73,26 +74,31 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
         number=number,
     )
     plants = planner.plants(
-        size.questions, size.tokens, lambda statement: spoken(speakers, statement)
+        size.questions, size.tokens, lambda statement: tokens_of_statement(speakers, statement)
     )
     talk = Talk(rng, planner.people, planner.taken, planner.values, size.distractors)
     haystack = Haystack(rng=rng, speakers=speakers, size=size, talk=talk)
     said = haystack.build(
-        (told, (index, nth))
+        (statement, (index, nth))
         for index, plant in enumerate(plants)
-        for nth, told in enumerate(plant.statements)
+        for nth, statement in enumerate(plant.statements)
     )
-    questions = tuple(
-        settled(
+
+    questions = []
+    for index, plant in enumerate(plants):
+        question = complete_question(
             plant=plant,
             said=[said[index, nth] for nth in range(len(plant.statements))],
             question_id=f"{case_id}/q{index}",
             total=haystack.position,
         )
-        for index, plant in enumerate(plants)
-    )
+        questions.append(question)
+
     return EvalCase(
-        case_id=case_id, sessions=tuple(haystack.sessions), questions=questions, speakers=speakers
+        case_id=case_id,
+        sessions=tuple(haystack.sessions),
+        questions=tuple(questions),
+        speakers=speakers,
     )
 
 
@@ -120,7 +126,9 @@ class Haystack:
         otherwise; the talk is cut to the size.
         """
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
-        self._owed = sum(spoken(self.speakers, statement) for statement, _ in self._waiting)
+        self._owed = sum(
+            tokens_of_statement(self.speakers, statement) for statement, _ in self._waiting
+        )
         speaker, clock = 0, self._clock()
         while self._unfinished:
             started_at, turns = next(clock), list[Turn]()
@@ -159,7 +167,7 @@ class Haystack:
             speaker, text, cost = (
                 statement.speaker,
                 statement.text,
-                spoken(self.speakers, statement),
+                tokens_of_statement(self.speakers, statement),
             )
             self._owed -= cost
             self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
@@ -179,14 +187,16 @@ class Haystack:
             time += timedelta(minutes=max(1, int(minutes * (0.4 + 1.2 * self.rng.random()))))
 
 
-def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) -> EvalQuestion:
+def complete_question(
+    plant: Plant, said: Sequence[Said], question_id: str, total: int
+) -> EvalQuestion:
     """The question of a plant, once it is known where and when its statements were made; `total`
     are the haystack's tokens.
     """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [
-        (one.time - timedelta(days=told.days_ago)).date()
-        for one, told in zip(said, plant.statements, strict=True)
+        (turn.time - timedelta(days=statement.days_ago)).date()
+        for turn, statement in zip(said, plant.statements, strict=True)
     ]
     if plant.rivals and days[0] != days[1]:
         gold = plant.rivals[days.index(min(days))]
@@ -194,17 +204,17 @@ def settled(plant: Plant, said: Sequence[Said], question_id: str, total: int) ->
         text, evidence = plant.else_asked, (1,)
 
     if days and not gold:
-        gold = dated(days[-1])
+        gold = write_day(days[-1])
 
-    chosen = [said[place] for place in evidence]
+    chosen = [said[index] for index in evidence]
     return EvalQuestion(
         question_id=question_id,
         text=text,
         category=plant.ability,
         gold=gold,
-        evidence=tuple(one.turn_id for one in chosen),
+        evidence=tuple(turn.turn_id for turn in chosen),
         answerable=plant.ability != ABS,
-        facets={"depth": bucket(max(one.position for one in chosen), total)} if chosen else {},
+        facets={"depth": bucket(max(turn.position for turn in chosen), total)} if chosen else {},
     )
 
 
@@ -214,20 +224,20 @@ def bucket(position: int, total: int) -> str:
     return f"{100 * fifth // BUCKETS}-{100 * (fifth + 1) // BUCKETS}%"
 
 
-def dated(day: date) -> tuple[str, ...]:
+def write_day(day: date) -> tuple[str, ...]:
     """A day as answers may write it: `8 May 2023`, `May 8, 2023`, `2023-05-08`."""
     plain = format_time(datetime(day.year, day.month, day.day)).partition(" on ")[2]
     number, month, year = plain.split()
     return plain, f"{month} {number}, {year}", day.isoformat()
 
 
-def spoken(speakers: Sequence[str], statement: Statement) -> int:
+def tokens_of_statement(speakers: Sequence[str], statement: Statement) -> int:
     """Tokens of a statement as a turn."""
     return count_tokens(f"{speakers[statement.speaker]}: {statement.text}")
 
 
 def cut(text: str, tokens: int) -> str:
-    """The first `count` tokens of a text."""
+    """The first `tokens` tokens of a string."""
     end = next(
         match.end() for index, match in enumerate(PIECE.finditer(text), start=1) if index == tokens
     )

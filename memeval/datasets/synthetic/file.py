@@ -18,7 +18,7 @@ from memeval.datasets.io.fields import SHOWN, Fields, kind_of, parse_json, quote
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.synthetic.case import bucket
-from memeval.datasets.synthetic.plan import ABILITIES, ABS, CR, IE, KU, MR, TR
+from memeval.datasets.synthetic.plant import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time

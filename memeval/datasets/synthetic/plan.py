@@ -5,61 +5,30 @@ whose golds they decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from random import Random
+from dataclasses import dataclass
 
 from memeval.datasets.synthetic import words
-
-IE, MR, TR, KU, CR, ABS = ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
-ANSWERED = ABILITIES[:5]
-ASKING = {words.PERSON: "Who", words.PLACE: "Where"}
-Key = tuple[str, str, str]
-"""Of what a fact tells: its kind, whom it is about, and what of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One turn that tells something."""
-
-    depth: float
-    """Where in the haystack it is due, as a share of the tokens, in [0, 1)."""
-    speaker: int
-    """0 or 1."""
-    text: str
-    days_ago: int = 0
-    """How long before the session the thing happened."""
+from memeval.datasets.synthetic.material import Material
+from memeval.datasets.synthetic.plant import (
+    ABS,
+    ANSWERED,
+    CR,
+    IE,
+    KU,
+    MR,
+    TR,
+    Plant,
+    Statement,
+)
+from memeval.datasets.synthetic.sentences import copula, question_about
 
 
-@dataclass(frozen=True, slots=True)
-class Plant:
-    """A question with the statements that it rests on, in the order in which they are made."""
-
-    ability: str
-    question: str
-    gold: tuple[str, ...] = ()
-    """Empty for a refusal, and where dates decide."""
-    statements: tuple[Statement, ...] = ()
-    evidence: tuple[int, ...] = ()
-    """Which statements hold the answer."""
-    rivals: tuple[tuple[str, ...], ...] = ()
-    """The golds of either answer to a question which of two statements tells of the earlier day."""
-    else_asked: str = ""
-    """The question when the last thing happened, taken where both happened on one day."""
-
-
-@dataclass
-class Planner:
+@dataclass(kw_only=True)
+class Planner(Material):
     """Makes the plants of one case. Nothing is said twice, and only plants say what is asked."""
 
-    rng: Random
-    speakers: tuple[str, str]
-    people: tuple[str, ...]
     number: int
     """The case's: what kind of an ability a depth has is another one in the next case."""
-    taken: set[Key] = field(default_factory=set)
-    """What may be told by plants alone."""
-    values: set[str] = field(default_factory=set)
-    """Values that no other fact may take."""
 
     def plants(self, count: int, budget: int, cost: Callable[[Statement], int]) -> list[Plant]:
         """At most `count` plants whose statements cost at most half of `budget` tokens, the first
@@ -70,6 +39,7 @@ class Planner:
         """
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
+        # The first plant is the shortest, so that the smallest haystack has a question.
         first, *rest = slots
         self.rng.shuffle(rest)
         chosen: list[Plant] = []
@@ -108,16 +78,16 @@ class Planner:
         speaker = self.rng.randrange(2)
         owner, (attribute, kind) = (
             self.speakers[speaker],
-            self.rng.choice([one for one in words.ATTRIBUTES if one[1] != words.PLACE]),
+            self.rng.choice([pair for pair in words.ATTRIBUTES if pair[1] != words.PLACE]),
         )
         self.taken.add(("has", owner, attribute))
         value = self.value(kind)
-        told = Statement(depth=depth, speaker=speaker, text=f"My {attribute} is {value}.")
+        statement = Statement(depth=depth, speaker=speaker, text=f"My {attribute} is {value}.")
         return Plant(
             ability=IE,
-            question=asked(owner, attribute, kind),
+            question=question_about(owner, attribute, kind),
             gold=(value,),
-            statements=(told,),
+            statements=(statement,),
             evidence=(0,),
         )
 
@@ -126,9 +96,9 @@ class Planner:
         value = self.value(kind)
         return Plant(
             ability=IE,
-            question=asked(owner, attribute, kind),
+            question=question_about(owner, attribute, kind),
             gold=(value,),
-            statements=(self.told(depth, owner, attribute, kind, value),),
+            statements=(self.tell_attribute(depth, owner, attribute, kind, value),),
             evidence=(0,),
         )
 
@@ -138,12 +108,14 @@ class Planner:
         values = [self.value(kind) for _ in range(self.rng.choice((2, 2, 3)))]
         speaker = self.speaker_of(owner)
         first, *later = self.depths(depth, len(values))
-        statements = [self.told(first, owner, attribute, kind, values[0], speaker=speaker)]
+        statements = [
+            self.tell_attribute(first, owner, attribute, kind, values[0], speaker=speaker)
+        ]
         for when, value in zip(later, values[1:], strict=True):
             news = words.NEWS.format(self.whose(owner, speaker), attribute, copula(kind), value)
             statements.append(Statement(depth=when, speaker=speaker, text=news))
 
-        question = asked(owner, attribute, kind).replace("?", " now?")
+        question = question_about(owner, attribute, kind).replace("?", " now?")
         return Plant(
             ability=KU,
             question=question,
@@ -157,17 +129,19 @@ class Planner:
         owner, attribute, kind = self.attribute(self.people)
         values, source = (self.value(kind), self.value(kind)), self.rng.randrange(2)
         early, late = self.depths(depth, 2)
-        told = (f"{owner}'s", attribute, copula(kind))
-        said = (
-            Statement(depth=early, speaker=1 - source, text=words.HEARD.format(*told, values[1])),
-            Statement(depth=late, speaker=source, text=words.SURE.format(*told, values[0])),
+        subject = (f"{owner}'s", attribute, copula(kind))
+        statements = (
+            Statement(
+                depth=early, speaker=1 - source, text=words.HEARD.format(*subject, values[1])
+            ),
+            Statement(depth=late, speaker=source, text=words.SURE.format(*subject, values[0])),
         )
-        question = asked(owner, attribute, kind)
+        question = question_about(owner, attribute, kind)
         return Plant(
             ability=CR,
             question=f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
             gold=values[:1],
-            statements=said,
+            statements=statements,
             evidence=(1,),
         )
 
@@ -177,7 +151,7 @@ class Planner:
         wrong, right, speaker = self.value(kind), self.value(kind), self.rng.randrange(2)
         early, late = self.depths(depth, 2)
         statements = (
-            self.told(early, owner, attribute, kind, wrong, speaker=speaker),
+            self.tell_attribute(early, owner, attribute, kind, wrong, speaker=speaker),
             Statement(
                 depth=late,
                 speaker=speaker,
@@ -186,7 +160,7 @@ class Planner:
         )
         return Plant(
             ability=CR,
-            question=f"{asked(owner, attribute, kind)} The last correction counts.",
+            question=f"{question_about(owner, attribute, kind)} The last correction counts.",
             gold=(right,),
             statements=statements,
             evidence=(1,),
@@ -196,31 +170,33 @@ class Planner:
         who, what = self.subject("collects", words.COLLECTIONS)
         pieces = self.rng.sample(words.PIECES, self.rng.randint(2, 4))
         speaker = self.speaker_of(who)
-        told = [
+        sentences = [
             f"{self.me(who, speaker)} bought a {piece} piece for the {what} collection."
             for piece in pieces
         ]
         statements = tuple(
             Statement(depth=when, speaker=speaker, text=text)
-            for when, text in zip(self.depths(depth, len(told)), told, strict=True)
+            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
         )
-        gold = (str(len(told)), words.COUNTED[len(told)])
+        gold = (str(len(sentences)), words.COUNTED[len(sentences)])
         return Plant(
             ability=MR,
             question=f"How many pieces has {who} bought for the {what} collection?",
             gold=gold,
             statements=statements,
-            evidence=tuple(range(len(told))),
+            evidence=tuple(range(len(sentences))),
         )
 
     def summing(self, depth: float) -> Plant:
         who, what = self.subject("spends", words.PROJECTS)
         sums = [self.rng.randint(11, 95) for _ in range(self.rng.randint(2, 3))]
         speaker = self.speaker_of(who)
-        told = [f"{self.me(who, speaker)} spent {amount} crowns on the {what}." for amount in sums]
+        sentences = [
+            f"{self.me(who, speaker)} spent {amount} crowns on the {what}." for amount in sums
+        ]
         statements = tuple(
             Statement(depth=when, speaker=speaker, text=text)
-            for when, text in zip(self.depths(depth, len(told)), told, strict=True)
+            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
         )
         gold = (str(sum(sums)), f"{sum(sums)} crowns")
         return Plant(
@@ -228,7 +204,7 @@ class Planner:
             question=f"How many crowns has {who} spent on the {what} in all?",
             gold=gold,
             statements=statements,
-            evidence=tuple(range(len(told))),
+            evidence=tuple(range(len(sentences))),
         )
 
     def comparison(self, depth: float) -> Plant:
@@ -236,12 +212,13 @@ class Planner:
         runners = [self.subject("runs", (what,))[0] for _ in range(2)]
         miles = self.rng.sample(range(3, 30), 2)
         speakers = [self.speaker_of(runner) for runner in runners]
-        told = [
+        sentences = [
             f"{self.me(w, s)} ran {m} miles at the {what}."
             for w, s, m in zip(runners, speakers, miles, strict=True)
         ]
         statements = tuple(
-            Statement(*parts) for parts in zip(self.depths(depth, 2), speakers, told, strict=True)
+            Statement(*parts)
+            for parts in zip(self.depths(depth, 2), speakers, sentences, strict=True)
         )
         gold = (runners[miles.index(max(miles))],)
         return Plant(
@@ -258,7 +235,7 @@ class Planner:
 
     def order(self, depth: float) -> Plant:
         """Which of two things came first, by the days on which they happened."""
-        (one, _, first), (two, question, second) = (
+        (early, _, first), (late, question, second) = (
             self.event(when) for when in self.depths(depth, 2)
         )
         choice = f"Which happened first: {first[1]} or {second[1]}?"
@@ -266,7 +243,7 @@ class Planner:
             ability=TR,
             question=choice,
             gold=(),
-            statements=(one, two),
+            statements=(early, late),
             evidence=(0, 1),
             rivals=(first, second),
             else_asked=question,
@@ -274,126 +251,8 @@ class Planner:
 
     def unanswerable(self, depth: float) -> Plant:
         """Something of a person that nobody tells, though they tell it of others."""
-        return Plant(ABS, asked(*self.attribute(self.people)))
+        return Plant(ABS, question_about(*self.attribute(self.people)))
 
     def undated(self, depth: float) -> Plant:
         _, question, _ = self.event(depth)
         return Plant(ABS, question)
-
-    # What plants are made of
-
-    def attribute(self, owners: Sequence[str]) -> tuple[str, str, str]:
-        """Whose attribute, which, and its kind; taken from now on."""
-        while True:
-            owner, (attribute, kind) = self.rng.choice(owners), self.rng.choice(words.ATTRIBUTES)
-            if self.take(("has", owner, attribute)):
-                return owner, attribute, kind
-
-    def subject(self, verb: str, things: Sequence[str]) -> tuple[str, str]:
-        """Who does it, and to what; taken from now on."""
-        while True:
-            who, what = self.rng.choice((*self.people, *self.speakers)), self.rng.choice(things)
-            if self.take((verb, who, what)):
-                return who, what
-
-    def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
-        """A thing that happened: the turn that tells it, the question when it did, and who did
-        what.
-        """
-        events = {told: base for base, told in words.EVENTS}
-        who, what = self.subject("did", tuple(events))
-        days, ago = self.rng.choice(words.AGO)
-        speaker = self.speaker_of(who)
-        base = f"{events[what]} {what.split(' ', 1)[1]}"
-        return (
-            Statement(
-                depth=depth,
-                speaker=speaker,
-                text=f"{self.me(who, speaker)} {what} {ago}.",
-                days_ago=days,
-            ),
-            f"When did {who} {base}?",
-            (who, f"{who} {what}"),
-        )
-
-    def told(
-        self,
-        depth: float,
-        owner: str,
-        attribute: str,
-        kind: str,
-        value: str,
-        *,
-        speaker: int | None = None,
-    ) -> Statement:
-        """The turn that tells an attribute."""
-        speaker = self.speaker_of(owner) if speaker is None else speaker
-        return Statement(
-            depth=depth,
-            speaker=speaker,
-            text=opened(
-                self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."
-            ),
-        )
-
-    def take(self, key: Key) -> bool:
-        """Whether a key was free; it is taken now."""
-        free = key not in self.taken
-        self.taken.add(key)
-        return free
-
-    def value(self, kind: str) -> str:
-        """A value that no planted fact has had."""
-        while (value := drawn(self.rng, kind)) in self.values:
-            pass
-
-        self.values.add(value)
-        return value
-
-    def depths(self, last: float, count: int) -> list[float]:
-        """Positions of `count` statements, ascending, the last one at `last`."""
-        return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
-
-    def speaker_of(self, who: str) -> int:
-        """Who tells of a person: the speakers tell of themselves."""
-        return self.speakers.index(who) if who in self.speakers else self.rng.randrange(2)
-
-    def whose(self, owner: str, speaker: int) -> str:
-        return "my" if owner == self.speakers[speaker] else f"{owner}'s"
-
-    def me(self, who: str, speaker: int) -> str:
-        return "I" if who == self.speakers[speaker] else who
-
-
-def asked(owner: str, attribute: str, kind: str) -> str:
-    """The question for an attribute."""
-    return f"{ASKING.get(kind, 'What')} is {owner}'s {attribute}?"
-
-
-def copula(kind: str) -> str:
-    return "is in" if kind == words.PLACE else "is"
-
-
-def opened(rng: Random, sentence: str) -> str:
-    """A sentence behind one of the openings."""
-    opening = words.OPENINGS[int(rng.random() * len(words.OPENINGS))]
-    return opening + sentence if opening else sentence[0].upper() + sentence[1:]
-
-
-def drawn(rng: Random, kind: str) -> str:
-    """A value of a kind."""
-    if kind == words.NUMBER:
-        return str(1000 + int(rng.random() * 9000))
-    if kind == words.PLACE:
-        return _picked(rng, words.PLACE_STARTS) + _picked(rng, words.PLACE_ENDS)
-
-    first, second = (
-        (words.FIRST_NAMES, words.LAST_NAMES)
-        if kind == words.PERSON
-        else (words.ADJECTIVES, words.NOUNS)
-    )
-    return f"{_picked(rng, first)} {_picked(rng, second)}"
-
-
-def _picked(rng: Random, values: Sequence[str]) -> str:
-    return values[int(rng.random() * len(values))]

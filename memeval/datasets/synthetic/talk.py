@@ -1,4 +1,4 @@
-"""The talk around the planted facts: chat, and what is told of other people."""
+"""The talk around the planted facts: chat, and what the speakers say about other people."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from memeval.datasets.synthetic import words
-from memeval.datasets.synthetic.plan import Key, copula, drawn, opened
+from memeval.datasets.synthetic.plant import Key
+from memeval.datasets.synthetic.sentences import add_opening, copula, draw_value
 
 Part = str | tuple[str, ...]
-"""Text as it stands, or what one is picked of."""
+"""Fixed text, or the values of which one is picked."""
 
 PLAIN = 0.6
-"""Share of the attributes of others that are told as facts are; the rest is told as updates and
+"""Share of the attributes of others that are phrased like facts; the rest like updates and
 disputed ones are.
 """
 
@@ -31,11 +32,10 @@ class Talk:
         values: Collection[str],
         distractors: float,
     ) -> None:
-        """`taken` and `values` are the planner's: of those keys nothing is told here, and no such
-        value is used.
+        """Says nothing about the planner's keys (`taken`), and uses none of its `values`.
 
-        `distractors` is the share of turns that tell the like of the planted facts of other people,
-        or name what is asked about.
+        `distractors` is the share of turns that tell the like of the planted facts of other
+        people, or name what is asked about.
         """
         self._rng, self._people, self._taken, self._values, self._share = (
             rng,
@@ -69,13 +69,13 @@ class Talk:
     def turn(self) -> str:
         """What a turn says: one to three sentences."""
         random = self._rng.random
-        said = [self._filled(self._chat) for _ in range(1 + int(random() * 3))]
+        said = [self._fill(self._chat) for _ in range(1 + int(random() * 3))]
         if random() < self._share:
             said[-1] = self._others[int(random() * len(self._others))]()
 
         return " ".join(said)
 
-    def _filled(self, templates: Sequence[Sequence[Part]]) -> str:
+    def _fill(self, templates: Sequence[Sequence[Part]]) -> str:
         random = self._rng.random
         chosen = templates[int(random() * len(templates))]
         return "".join(
@@ -84,7 +84,7 @@ class Talk:
 
     def _mention(self) -> str:
         """A question's words without its answer; what is asked about not excepted."""
-        return self._filled(self._mentions)
+        return self._fill(self._mentions)
 
     def _attribute(self) -> str:
         """Something of a person that is not asked about."""
@@ -96,11 +96,11 @@ class Talk:
             if ("has", owner, attribute) not in self._taken:
                 break
 
-        while (value := drawn(self._rng, kind)) in self._values:
+        while (value := draw_value(self._rng, kind)) in self._values:
             pass
 
         if self._rng.random() < PLAIN:
-            return opened(self._rng, f"{owner}'s {attribute} {copula(kind)} {value}.")
+            return add_opening(self._rng, f"{owner}'s {attribute} {copula(kind)} {value}.")
 
         return self._rng.choice(words.FORMS).format(f"{owner}'s", attribute, copula(kind), value)
 
@@ -131,7 +131,7 @@ class Talk:
 
 
 def parts(template: str, slots: dict[str, tuple[str, ...]]) -> tuple[Part, ...]:
-    """A template as what stands and what is picked: filling it so is several times quicker than
+    """A template as its fixed and its picked parts: filling it so is several times quicker than
     formatting.
     """
     pieces = _SLOT.split(template)

@@ -1,7 +1,7 @@
 """The words that synthetic conversations are made of: invented people, places and things, and the
 chat between the facts.
 
-What stands here decides what is generated: a change of it needs a new `synthetic.GENERATOR`.
+The words here decide what is generated: a change needs a new `synthetic.GENERATOR`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ EVENTS: tuple[tuple[str, str], ...] = (
     ("record", "recorded a radio play"),
     ("join", "joined the fire brigade"),
 )
-"""What somebody did: the verb as a question has it, and the whole as it is told."""
+"""What somebody did: the verb as in a question, and the whole as in a statement."""
 
 AGO: tuple[tuple[int, str], ...] = (
     (0, "today"),
@@ -149,7 +149,7 @@ NEWS, SURE, HEARD, CORRECTED = FORMS = (
     "I heard that {} {} {} {}.",
     "I have to correct myself: {} {} {} {}.",
 )
-"""How an attribute is told where it changes or is disputed: whose, which, the verb, the value."""
+"""Sentences for an attribute that changes or is disputed: whose, which, the verb, the value."""
 OPENINGS = (
     "",
     "By the way, ",

@@ -1,0 +1,106 @@
+"""Questions about how incidents were handled, and about runbooks, of which the newest holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from memeval.datasets.incidents.history import OFFERED, History, minute_of
+from memeval.datasets.incidents.text import Past, moment, named
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw
+from memeval.records import CategoryId
+
+HANDLING, RUNBOOK_UPDATE = "HA", "RU"
+
+HANDLING_CATEGORIES: Mapping[CategoryId, str] = {
+    HANDLING: "handling",
+    RUNBOOK_UPDATE: "runbook_update",
+}
+"""Categories that there are with `dataset.runbooks=true` alone."""
+
+BOTH_STEPS = "Name both steps."
+
+
+def handling_drafts(history: History) -> Iterator[Draft]:
+    """Every question about handling."""
+    yield from handled(history)
+    yield from handled_last(history)
+    yield from procedure(history)
+    yield from new_incident(history)
+
+
+def handled(history: History) -> Iterator[Draft]:
+    known = [one for one in history.past if one.handling and history.alone(one)]
+    for one in history.offered(known):
+        text = (
+            f"How was the incident of {named(one.incident)} handled that began at "
+            f"{moment(one.incident)}?"
+        )
+        yield _about_handling(history, one, task="handled", text=text)
+
+
+def handled_last(history: History) -> Iterator[Draft]:
+    """Where the fault was handled before, by whatever runbook there was."""
+    for fault, found in history.faults.items():
+        if len(found) > 1 and history.alone(found[-1]):
+            text = f"How was the latest incident with fault {fault} handled?"
+            yield _about_handling(history, found[-1], task="handled_last", text=text)
+
+
+def procedure(history: History) -> Iterator[Draft]:
+    for fault, newest in _revised(history):
+        text = f"What does the runbook for fault {fault} say to do now?"
+        yield _about_runbook(newest, task="procedure", text=text, asked_at=history.now)
+
+
+def new_incident(history: History) -> Iterator[Draft]:
+    """A later incident is to be handled by the newest runbook of its fault."""
+    newest_of = dict(_revised(history))
+    for later in draw(history.rng, history.later, OFFERED):
+        newest = newest_of.get(later.fault)
+        if newest is not None:
+            text = (
+                f"An incident of {named(later)} with fault {later.fault} began at "
+                f"{moment(later)}. What does the runbook for this fault say to do now?"
+            )
+            yield _about_runbook(newest, task="new_incident", text=text, asked_at=later.time)
+
+
+def _revised(history: History) -> Iterator[tuple[str, Past]]:
+    """Each fault whose runbook was revised, with the incident after which it was last.
+
+    Where two revisions are of one minute, the narrative does not say which is the newer one.
+    """
+    for fault, found in history.faults.items():
+        revisions = _with_revision(found)
+        if len(revisions) > 1 and minute_of(revisions[-1]) != minute_of(revisions[-2]):
+            yield fault, revisions[-1]
+
+
+def _with_revision(found: Sequence[Past]) -> list[Past]:
+    return [one for one in found if one.revised_id is not None]
+
+
+def _about_handling(history: History, one: Past, *, task: str, text: str) -> Draft:
+    return Draft(
+        ability=HANDLING,
+        task=task,
+        text=text,
+        gold=(one.handling.steps,) if one.handling else (),
+        evidence=(one.handled_id or "",),
+        asked_at=history.now,
+        instruction=BOTH_STEPS,
+    )
+
+
+def _about_runbook(newest: Past, *, task: str, text: str, asked_at: datetime) -> Draft:
+    return Draft(
+        ability=RUNBOOK_UPDATE,
+        task=task,
+        text=text,
+        gold=(newest.handling.revised,) if newest.handling else (),
+        evidence=(newest.revised_id or "",),
+        asked_at=asked_at,
+        instruction=BOTH_STEPS,
+    )

@@ -1,0 +1,129 @@
+"""What questions about past incidents are made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from random import Random
+from typing import TypeVar
+
+from memeval.datasets.incidents.table import Incident
+from memeval.datasets.incidents.text import Past
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw
+
+K = TypeVar("K")
+
+CLOCK = "Answer as HH:MM."
+
+OFFERED = 40
+"""Questions that one template makes at most, before they are chosen from."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What a case's questions are made from."""
+
+    rng: Random
+    past: Sequence[Past]
+    """What memory holds, in order of time."""
+    later: Sequence[Incident]
+    """What came after it, in order of time; never empty."""
+    elsewhere: tuple[frozenset[str], frozenset[str]]
+    """Components and faults of the table's other systems."""
+
+    @cached_property
+    def components(self) -> dict[str, list[Past]]:
+        """Incidents by component."""
+        return _grouped((name, one) for one in self.past for name in one.incident.components)
+
+    @cached_property
+    def faults(self) -> dict[str, list[Past]]:
+        """Incidents by fault, those without one left out."""
+        return _grouped((one.incident.fault, one) for one in self.past if one.incident.fault)
+
+    @cached_property
+    def minutes(self) -> Counter[datetime]:
+        """Incidents by the minute: the narratives give times to the minute."""
+        return Counter(minute_of(one) for one in self.past)
+
+    @cached_property
+    def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
+        """Records that say different things of the same components and minute: nobody can tell
+        whether they count once or twice.
+        """
+        with_fault = [one for one in self.past if one.incident.fault]
+        groups = _grouped(((one.incident.components, minute_of(one)), one) for one in with_fault)
+        return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
+
+    def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
+        """The groups in which no record is disputed."""
+        doubtful = {one.turn_id for found in self.disputed.values() for one in found}
+        return (
+            (name, records)
+            for name, records in groups.items()
+            if doubtful.isdisjoint(record.turn_id for record in records)
+        )
+
+    @property
+    def now(self) -> datetime:
+        """When questions about the past are asked: as the first later incident begins."""
+        return self.later[0].time
+
+    def alone(self, one: Past) -> bool:
+        """Whether no other incident began in the same minute."""
+        return self.minutes[minute_of(one)] == 1
+
+    def offered(self, items: Sequence[Past]) -> list[Past]:
+        return draw(self.rng, items, OFFERED)
+
+    def ask(
+        self,
+        ability: str,
+        task: str,
+        text: str,
+        gold: tuple[str, ...],
+        *evidence: Past,
+        at: datetime | None = None,
+        form: str = "",
+    ) -> Draft:
+        ids = tuple(
+            dict.fromkeys(
+                one.turn_id
+                for one in sorted(evidence, key=lambda one: int(one.turn_id[1:].split("t")[0]))
+            )
+        )
+        return Draft(
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids,
+            asked_at=at or self.now,
+            instruction=form,
+        )
+
+
+def names_of(incident: Incident) -> tuple[str, ...]:
+    """Gold of a question for an incident's components."""
+    return (", ".join(incident.components),)
+
+
+def minute_of(one: Past) -> datetime:
+    """When an incident began, as the narratives tell it."""
+    return one.incident.time.replace(second=0)
+
+
+def _faults(records: Sequence[Past]) -> set[str]:
+    return {record.incident.fault for record in records}
+
+
+def _grouped(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:
+    groups: dict[K, list[Past]] = {}
+    for key, one in pairs:
+        groups.setdefault(key, []).append(one)
+
+    return groups

@@ -1,0 +1,95 @@
+"""Runbooks that change over time, and how incidents were handled by them.
+
+The tables don't say how an incident was handled: steps are drawn from a list by seed, and when a
+runbook is revised follows from the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.datasets.incidents.table import Incident
+from memeval.datasets.netops.chance import draw, seeded
+
+STEPS = (
+    "drain the traffic",
+    "restart the process",
+    "roll back the release",
+    "raise the quota",
+    "rotate the logs",
+    "flush the cache",
+    "promote the replica",
+    "reboot the host",
+    "throttle the clients",
+    "extend the volume",
+    "renew the certificate",
+    "reseat the cable",
+    "terminate the stuck sessions",
+    "evict the tenants",
+    "reload the firewall",
+    "clear the queue",
+    "switch the gateway",
+    "rebuild the index",
+    "warm the standby",
+    "pause the scheduler",
+    "compact the tables",
+    "quarantine the rack",
+    "resize the pool",
+    "synchronise the clock",
+)
+"""Steps without a word in common, so that no judge takes one procedure for another."""
+
+STEPS_EACH = 2
+MOST_REVISIONS = len(STEPS) // STEPS_EACH
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """How one incident was handled, and what became of its fault's runbook."""
+
+    steps: str
+    """Those of the runbook that was in force; at a fault's first incident, those that became it."""
+    revision: int | None
+    """Number of the revision that was written after the incident; None where the runbook stayed."""
+    revised: str
+    """The steps of that revision; empty without one."""
+
+
+def handle(seed: int, system: str, incidents: Sequence[Incident]) -> list[Handling | None]:
+    """How each of the incidents was handled, which are in order of time; None without a fault.
+
+    A runbook is written after a fault's first incident, and revised after the second, fourth,
+    eighth and so on. No revision has a step of an earlier one.
+    """
+    seen: Counter[str] = Counter()
+    handlings: list[Handling | None] = []
+    for incident in incidents:
+        if not incident.fault:
+            handlings.append(None)
+            continue
+
+        seen[incident.fault] += 1
+        handlings.append(_handling(seed, system, incident.fault, seen[incident.fault]))
+
+    return handlings
+
+
+def _handling(seed: int, system: str, fault: str, count: int) -> Handling:
+    """The handling of a fault's `count`-th incident."""
+    steps = draw(seeded("incidents runbooks", seed, system, fault), STEPS)
+    # The numbers of the incidents after which it is revised are the powers of two.
+    in_force = max(1, (count - 1).bit_length())
+    followed = _procedure(steps, min(in_force, MOST_REVISIONS))
+    revision = count.bit_length()
+    is_power_of_two = count & (count - 1) == 0
+    if not is_power_of_two or revision > MOST_REVISIONS:
+        return Handling(steps=followed, revision=None, revised="")
+
+    return Handling(steps=followed, revision=revision, revised=_procedure(steps, revision))
+
+
+def _procedure(steps: Sequence[str], revision: int) -> str:
+    first = STEPS_EACH * (revision - 1)
+    return " and then ".join(steps[first : first + STEPS_EACH])

@@ -1,0 +1,104 @@
+"""A table of incidents: its rows, their names as they are shown, and the normalized schema."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from memeval.datasets.io.fields import quoted
+from memeval.datasets.netops.words import one_word
+from memeval.errors import UserError
+
+NORMALIZED = (
+    "dataset",
+    "timestamp",
+    "datetime_local",
+    "component",
+    "level",
+    "fault_type",
+    "duration_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A row of a table."""
+
+    system: str
+    """Where it happened; one system is one case."""
+    time: datetime
+    """Local time, without a zone: as the table gives it."""
+    components: tuple[str, ...]
+    """Root causes, most often one; shown as single words."""
+    level: str = ""
+    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does
+    not say.
+    """
+    fault: str = ""
+    """Empty where the table does not say."""
+    duration_s: int | None = None
+    """Whole seconds."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source, read."""
+
+    incidents: tuple[Incident, ...]
+    """In the table's order, each once."""
+    sha256: str
+    """Of the file, or of the names and contents of the folder's files together."""
+    notes: tuple[str, ...]
+
+
+def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
+    """Writes incidents in the normalized schema; returns how many.
+
+    It names one root cause per incident: those with several are left out.
+    """
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(NORMALIZED)
+    written = 0
+    for incident in incidents:
+        if len(incident.components) != 1:
+            continue
+
+        duration = "" if incident.duration_s is None else incident.duration_s
+        row = [incident.system, "", incident.time.isoformat(sep=" "), *incident.components]
+        writer.writerow([*row, incident.level, incident.fault, duration])
+        written += 1
+
+    return written
+
+
+def check_names(path: Path, incidents: list[Incident]) -> None:
+    """Components, and faults, of one system that are shown alike must be alike: judges don't tell
+    capital letters apart either.
+    """
+    spelt: dict[tuple[str, str, str], str] = {}
+    for row in incidents:
+        for kind, name in [
+            *(("component", name) for name in row.components),
+            *([("fault", row.fault)] if row.fault else []),
+        ]:
+            shown = one_word(name)
+            if not shown:
+                raise UserError(
+                    f"{path}: the name {quoted(name)} holds neither letters nor digits."
+                )
+
+            first = spelt.setdefault((row.system, kind, shown.lower()), name)
+            if first != name:
+                raise UserError(
+                    f"{path}: the names {quoted(first)} and {quoted(name)} would both be shown as "
+                    f"{quoted(shown)}."
+                )
+
+
+def as_shown(row: Incident) -> Incident:
+    components = tuple(map(one_word, row.components))
+    return replace(row, components=components, level=one_word(row.level), fault=one_word(row.fault))

@@ -1,0 +1,191 @@
+"""The questions of the generic schema, checked against the chunks of their case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from memeval.datasets.io.fields import kind_of, quoted
+from memeval.datasets.netops.mistakes import Entry, Mistakes
+from memeval.records import ChoiceLabels, EvalQuestion
+
+QUESTION_FIELDS = (
+    "id",
+    "question",
+    "answer",
+    "golds",
+    "category",
+    "evidence",
+    "choices",
+    "multi_select",
+    "time",
+)
+
+CATEGORY = re.compile(r"\w[\w .-]{0,59}")
+"""What can be part of a metric's name."""
+UNNAMED = "general"
+"""The category of a question that names none."""
+NOBODY = "Record"
+"""Who says a chunk that names nobody."""
+MOST_CHOICES = 26
+"""As many as there are letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk of a case."""
+
+    turn_id: str
+    """Our own, by position: the ids of the file may tell which chunk is asked for."""
+    text: str = ""
+    name: str | None = None
+    """Its id in the file."""
+    time: datetime | None = None
+    """As the file has it, with its zone if it has one."""
+    speaker: str = NOBODY
+    session: str | None = None
+
+
+@dataclass
+class QuestionReader:
+    """Reads the questions of one case."""
+
+    place: str
+    case_id: str
+    chunks: Sequence[Chunk]
+    mistakes: Mistakes
+    times: list[datetime] = field(default_factory=list)
+    """When the questions read so far are asked, as the file has it."""
+
+    def read(self, number: int, value: Any) -> EvalQuestion | None:
+        """A question; None where it has a mistake, which is noted."""
+        before = len(self.mistakes.found)
+        entry = self._entry(number, value)
+        if entry is None:
+            return None
+
+        name = entry.name("id")
+        text = entry.text("question", required=True)
+        category = _category(entry)
+        choices = _choices(entry)
+        golds = _golds(entry)
+        right = _right(entry, choices, golds)
+        evidence = self._evidence(entry)
+        asked_at = entry.time("time")
+        multi_select = entry.boolean("multi_select")
+        if asked_at is not None:
+            self.times.append(asked_at)
+        if len(self.mistakes.found) > before:
+            return None
+
+        return EvalQuestion(
+            question_id=f"{self.case_id}/{name or f'q{number}'}",
+            text=(text or "").strip(),
+            category=category,
+            gold=tuple(golds),
+            evidence=evidence,
+            asked_at=None if asked_at is None else in_utc(asked_at),
+            choices=choices,
+            right_choices=right,
+            choice_labels=ChoiceLabels.LETTERS,
+            multi_select=multi_select,
+            answerable=bool(golds),
+        )
+
+    def _entry(self, number: int, value: Any) -> Entry | None:
+        place = f"{self.place}, question {number}"
+        if isinstance(value, dict) and isinstance(value.get("id"), str | int):
+            place = f"{self.place}, question {quoted(value['id'])}"
+
+        return Entry.of(
+            place, value, noun="question", known=QUESTION_FIELDS, mistakes=self.mistakes
+        )
+
+    def _evidence(self, entry: Entry) -> tuple[str, ...]:
+        """Turn ids of the chunks that hold the answer, named by id or by index from 0."""
+        by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
+        turn_ids: dict[str, None] = {}
+        for value in entry.items("evidence") or []:
+            if isinstance(value, str) and value in by_name:
+                turn_ids[by_name[value]] = None
+            elif _is_index(value, len(self.chunks)):
+                turn_ids[self.chunks[value].turn_id] = None
+            elif isinstance(value, str | int) and not isinstance(value, bool):
+                self.mistakes.add(
+                    entry.place, f"evidence {quoted(value)} is not a chunk of the case"
+                )
+            else:
+                entry.wrong("evidence", f"holds {kind_of(value)}, not the id or index of a chunk")
+
+        return tuple(turn_ids)
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time with a zone as that of UTC, a local one as it is; without a zone either way."""
+    return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
+def _is_index(value: Any, count: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
+
+
+def _category(entry: Entry) -> str:
+    name = entry.name("category") or UNNAMED
+    if not CATEGORY.fullmatch(name):
+        entry.wrong(
+            "category",
+            f"is {quoted(name)}; it is made of up to 60 letters, digits, blanks, '.', '-', '_'",
+        )
+
+    return name
+
+
+def _choices(entry: Entry) -> tuple[str, ...]:
+    values = entry.items("choices")
+    if values is None:
+        return ()
+
+    texts = [entry.checked_text("choices", value) for value in values]
+    choices = tuple(text.strip() for text in texts if text is not None)
+    if not 2 <= len(values) <= MOST_CHOICES:
+        entry.wrong("choices", f"holds {len(values)}, not 2 to {MOST_CHOICES}")
+    if len(set(choices)) < len(choices):
+        entry.wrong("choices", "holds a choice twice")
+
+    return choices
+
+
+def _golds(entry: Entry) -> list[str]:
+    """The accepted answers; none where a refusal is right."""
+    given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
+    if len(given) != 1:
+        what = "is missing" if not given else "is another name of 'golds': give one of them"
+        hint = "" if given else "; an empty list says that a refusal is right"
+        entry.wrong("answer", what + hint)
+        return []
+
+    (name,) = given
+    value = entry.values[name]
+    values = value if isinstance(value, list) else [value]
+    texts = [entry.answer(name, value) for value in values]
+    return [text.strip() for text in texts if text is not None]
+
+
+def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[int, ...]:
+    """Positions of the right choices, which are named by their texts."""
+    if not choices:
+        return ()
+
+    for gold in golds:
+        if gold not in choices:
+            entry.wrong("answer", f"is {quoted(gold)}, which is not one of the choices")
+    if not golds:
+        entry.wrong("answer", "is empty; a question with choices has a right one")
+    if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
+        # How many may be chosen is shown to the system, so it can't follow from the answer.
+        entry.wrong("answer", 'holds several choices, which needs "multi_select": true')
+
+    return tuple(place for place, choice in enumerate(choices) if choice in golds)

@@ -1,0 +1,230 @@
+"""The generic schema of `netops`: cases of chunks and questions become `EvalCase`s."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.io.fields import REPLACE, parse_json, quoted
+from memeval.datasets.netops.asked import NOBODY, Chunk, QuestionReader, in_utc
+from memeval.datasets.netops.mistakes import Entry, Mistakes
+from memeval.errors import UserError
+from memeval.records import EvalCase, Session, Turn
+from memeval.shown import one_line
+
+CASE_FIELDS = ("case_id", "chunks", "questions")
+CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
+
+
+@dataclass(frozen=True)
+class GenericFile:
+    """A file in the generic schema, read and free of mistakes."""
+
+    cases: tuple[EvalCase, ...]
+    notes: tuple[str, ...]
+
+
+def read_generic(content: bytes, path: Path) -> GenericFile:
+    """The cases of a file. Raises `UserError` that lists its mistakes by case, chunk, question."""
+    mistakes = Mistakes(path)
+    cases = [_case(place, value, mistakes) for place, value in _values(content, path, mistakes)]
+    whole = [case for case in cases if case is not None]
+
+    _check_unique("case", [case.case_id for case in whole], mistakes)
+    # The questions of a case that is there twice are there twice as well.
+    mistakes.refuse()
+    question_ids = [question.question_id for case in whole for question in case.questions]
+    _check_unique("question", question_ids, mistakes)
+    mistakes.refuse()
+
+    return GenericFile(cases=tuple(whole), notes=tuple(_notes(whole, mistakes)))
+
+
+def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
+    """Each case with its place: of a JSON list, of one object, or of one object per line."""
+    if not content.removeprefix(b"\xef\xbb\xbf").strip():
+        raise UserError(f"{path} is empty.", REPLACE)
+
+    lines = [line for line in content.splitlines() if line.strip()]
+    if len(lines) > 1 and _is_one_per_line(lines[0]):
+        yield from _lines(content, mistakes)
+        return
+
+    value = parse_json(content, path)
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        raise UserError(f"{path} holds no cases: it must be a list of cases, or one per line.")
+
+    for number, case in enumerate(value, start=1):
+        yield f"case {number}", case
+
+
+def _is_one_per_line(first: bytes) -> bool:
+    """Whether a file's first line is an object by itself."""
+    try:
+        return isinstance(json.loads(first.decode("utf-8-sig")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(content: bytes, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
+    # A line ends at \n alone: str.splitlines would cut a text at U+2028, which JSON may hold.
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+
+        try:
+            yield f"line {number}", json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            mistakes.add(f"line {number}", f"is not UTF-8: byte {error.start} can't be decoded")
+        except (ValueError, RecursionError) as error:
+            mistakes.add(f"line {number}", f"is not JSON: {error}")
+
+
+def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
+    """A case; None where it has a mistake."""
+    before = len(mistakes.found)
+    entry = Entry.of(place, value, noun="case", known=CASE_FIELDS, mistakes=mistakes)
+    if entry is None:
+        return None
+
+    case_id = entry.name("case_id", required=True)
+    if case_id is not None:
+        place = f"{place} {quoted(case_id)}"
+        entry = replace(entry, place=place)
+
+    chunks = _chunks(place, entry)
+    asked = entry.items("questions", required=True) or []
+    if entry.values.get("questions") == []:
+        entry.wrong("questions", "is empty")
+
+    reader = QuestionReader(place, case_id or "", chunks, mistakes)
+    questions = [reader.read(number, question) for number, question in enumerate(asked)]
+    _check_zones(place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
+    if len(mistakes.found) > before:
+        return None
+
+    return EvalCase(
+        case_id=case_id or "",
+        sessions=_sessions(chunks),
+        questions=tuple(filter(None, questions)),
+    )
+
+
+def _chunks(place: str, case: Entry) -> list[Chunk]:
+    """The chunks of a case, in its order. One with a mistake is kept, for its place in the list."""
+    values = case.items("chunks", required=True) or []
+    if case.values.get("chunks") == []:
+        case.wrong("chunks", "is empty")
+
+    chunks = [_chunk(place, number, value, case.mistakes) for number, value in enumerate(values)]
+    names = [chunk.name for chunk in chunks if chunk.name is not None]
+    for name, count in Counter(names).items():
+        if count > 1:
+            case.mistakes.add(place, f"chunk {quoted(name)} occurs {count} times; ids are unique")
+
+    _check_order(place, chunks, case.mistakes)
+    _check_sessions(place, chunks, case.mistakes)
+    return chunks
+
+
+def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
+    place = f"{place}, chunk {number}"
+    turn_id = f"t{number}"
+    given = {"text": value} if isinstance(value, str) else value
+    entry = Entry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
+    if entry is None:
+        return Chunk(turn_id=turn_id)
+
+    speaker, source = entry.text("speaker"), entry.text("source")
+    if speaker is not None and source is not None:
+        entry.wrong("source", "is another name of 'speaker': give one of them")
+
+    return Chunk(
+        turn_id=turn_id,
+        text=(entry.text("text", required=True) or "").strip(),
+        name=entry.text("id"),
+        time=entry.time("time"),
+        speaker=speaker or source or NOBODY,
+        session=entry.name("session"),
+    )
+
+
+def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            mistakes.add(f"{what} {quoted(name)}", f"there are {count} of this id, which is unique")
+
+
+def _check_order(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
+    """Memory takes chunks in the file's order, which must be that of time."""
+    latest: datetime | None = None
+    for number, chunk in enumerate(chunks):
+        if chunk.time is None:
+            continue
+
+        time = in_utc(chunk.time)
+        if latest is not None and time < latest:
+            mistakes.add(
+                f"{place}, chunk {number}",
+                "field 'time' is before that of an earlier chunk; chunks are in order of time",
+            )
+
+        latest = max(time, latest or time)
+
+
+def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
+    """A session is a run of neighbours."""
+    runs = Counter(session for session, _ in groupby(chunk.session for chunk in chunks) if session)
+    for session, count in runs.items():
+        if count > 1:
+            mistakes.add(
+                place, f"session {quoted(session)} is interrupted; its chunks are neighbours"
+            )
+
+
+def _check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
+    """Local times and times with a zone can't be compared."""
+    if len({time.tzinfo is None for time in times if time is not None}) > 1:
+        mistakes.add(place, "some times have a zone and others have none")
+
+
+def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
+    """Neighbours of one session; where no chunk names one, the case is one session."""
+    sessions = []
+    for number, (_, members) in enumerate(groupby(chunks, key=_session_of), start=1):
+        turns = tuple(map(_turn, members))
+        started_at = next((turn.time for turn in turns if turn.time), None)
+        sessions.append(Session(session_id=f"s{number}", started_at=started_at, turns=turns))
+
+    return tuple(sessions)
+
+
+def _session_of(chunk: Chunk) -> str | None:
+    return chunk.session
+
+
+def _turn(chunk: Chunk) -> Turn:
+    time = None if chunk.time is None else in_utc(chunk.time)
+    return Turn(turn_id=chunk.turn_id, speaker=chunk.speaker, text=chunk.text, time=time)
+
+
+def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:
+    questions = [question for case in cases for question in case.questions]
+    answerable = [question for question in questions if question.answerable]
+    without = sum(not question.evidence for question in answerable)
+    if without:
+        yield (
+            f"evidence: {without} of {len(answerable)} questions with an answer name none; "
+            "recall is measured on the others"
+        )
+
+    for name, count in sorted(mistakes.unread.items()):
+        yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"

@@ -1,0 +1,156 @@
+"""Reads the objects of a JSON file so that every mistake is listed, and not only the first."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.io.fields import HALF_CHARACTER, kind_of, quoted
+from memeval.errors import UserError
+
+MOST_SHOWN = 20
+"""Mistakes that one message lists; the others are counted."""
+
+SCHEMA = "the schema:  docs/datasets/netops.md"
+
+
+@dataclass
+class Mistakes:
+    """The mistakes of a file, and the fields that were not read."""
+
+    path: Path
+    found: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+    """Fields that the schema does not know, `question.difficulty`, and how often they occur."""
+
+    def add(self, place: str, what: str) -> None:
+        self.found.append(f"{place}: {what}")
+
+    def refuse(self) -> None:
+        """Raises `UserError` with all mistakes, up to `MOST_SHOWN`, where there are any."""
+        if not self.found:
+            return
+
+        first, *others = self.found
+        if not others:
+            raise UserError(f"{self.path}: {first}.", SCHEMA)
+
+        shown = others[: MOST_SHOWN - 1]
+        left = len(others) - len(shown)
+        hints = [f"{mistake}." for mistake in shown]
+        if left:
+            hints.append(f"and {left:,} more")
+
+        raise UserError(
+            f"{self.path} has {len(self.found):,} mistakes. {first}.",
+            *hints,
+            SCHEMA,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object of the file. A field that is wrong is noted, and read as None."""
+
+    place: str
+    """As a message names it: `case 3 'north', question 'q7'`."""
+    values: Mapping[str, Any]
+    mistakes: Mistakes
+
+    @classmethod
+    def of(
+        cls, place: str, value: Any, *, noun: str, known: Sequence[str], mistakes: Mistakes
+    ) -> Entry | None:
+        """The object at a place; None where there is something else. `known` are its fields."""
+        if not isinstance(value, dict):
+            mistakes.add(place, f"is {kind_of(value)}, not an object")
+            return None
+
+        mistakes.unread.update(f"{noun}.{name}" for name in value if name not in known)
+        return cls(place=place, values=value, mistakes=mistakes)
+
+    def wrong(self, name: str, what: str) -> None:
+        self.mistakes.add(self.place, f"field '{name}' {what}")
+
+    def text(self, name: str, *, required: bool = False) -> str | None:
+        """A string that is not empty."""
+        value = self._given(name, required=required)
+        return None if value is None else self.checked_text(name, value)
+
+    def name(self, name: str, *, required: bool = False) -> str | None:
+        """A string or an integer, as a string."""
+        value = self._given(name, required=required)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+
+        return None if value is None else self.checked_text(name, value)
+
+    def items(self, name: str, *, required: bool = False) -> list[Any] | None:
+        """A list."""
+        value = self._given(name, required=required)
+        if value is None or isinstance(value, list):
+            return value
+
+        self.wrong(name, f"is {kind_of(value)}, not a list")
+        return None
+
+    def boolean(self, name: str) -> bool:
+        """A boolean; False where it is missing."""
+        value = self._given(name)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+
+        self.wrong(name, f"is {kind_of(value)}, not true or false")
+        return False
+
+    def time(self, name: str) -> datetime | None:
+        """A time or a date in ISO 8601, with its zone if it has one."""
+        text = self.text(name)
+        if text is None:
+            return None
+
+        try:
+            time = datetime.fromisoformat(text.strip())
+            time.astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.wrong(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
+            return None
+
+        return time
+
+    def answer(self, name: str, value: Any) -> str | None:
+        """A string or a number, as a string."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if math.isfinite(value):
+                return str(value)
+
+            self.wrong(name, "is a number that is not finite")
+            return None
+
+        return self.checked_text(name, value)
+
+    def checked_text(self, name: str, value: Any) -> str | None:
+        """The value where it is a string that can be written."""
+        if not isinstance(value, str):
+            self.wrong(name, f"is {kind_of(value)}, not a string")
+        elif not value.strip():
+            self.wrong(name, "is empty")
+        elif HALF_CHARACTER.search(value):
+            self.wrong(name, "holds half of a surrogate pair, which can't be written as UTF-8")
+        else:
+            return value
+
+        return None
+
+    def _given(self, name: str, *, required: bool = False) -> Any:
+        """A field's value. An optional field that is null counts as missing."""
+        value = self.values.get(name)
+        if value is None and required:
+            self.wrong(name, "is null" if name in self.values else "is missing")
+
+        return value

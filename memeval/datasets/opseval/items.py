@@ -1,0 +1,79 @@
+"""What a row of OpsEval becomes: an item, and a repair for whatever was dirty in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CHINESE_SHARE = 0.01
+"""Share of Chinese characters among the letters from which on a row is Chinese."""
+REPAIRS: Mapping[str, str] = {
+    "gold": "the gold's letters are written with blanks, marks, in lower case, or as a number",
+    "range": "the gold names a choice that there is not, which is dropped",
+    "statement": "a statement without choices is given 正确 (A) and 错误 (B)",
+    "labels": "a choice's label inside the question is misplaced or misspelt",
+    "told": "the question gives the answer away, which is cut off",
+    "left_out": "left out: its choices or its gold can't be read",
+}
+"""What each kind of repair is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row."""
+
+    row_id: str
+    domain: str
+    question: str
+    """Without the choices."""
+    choices: tuple[str, ...]
+    right: tuple[int, ...]
+    multi_select: bool
+    """Whether more than one may be chosen: by the row's type, and where the schema has none,
+    always.
+    """
+    gold: tuple[str, ...]
+    """The answer in words, or the texts of the right choices."""
+    topics: tuple[str, ...] = ()
+    solution: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`single` or `multiple` by the number of right choices, `free_text` without choices."""
+        if not self.choices:
+            return "free_text"
+
+        return "single" if len(self.right) == 1 else "multiple"
+
+    @property
+    def language(self) -> str:
+        """`zh` where Chinese characters are at least 1 % of all letters of question and choices,
+        else `en`.
+        """
+        text = " ".join((self.question, *self.choices))
+        chinese, latin = len(re.findall("[\u4e00-\u9fff]", text)), len(re.findall("[A-Za-z]", text))
+        return "zh" if chinese and chinese >= CHINESE_SHARE * (chinese + latin) else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One thing that was done about a dirty row."""
+
+    row_id: str
+    kind: str
+    """One of `REPAIRS`."""
+    what: str
+
+
+@dataclass
+class Rows:
+    """What was read so far."""
+
+    items: list[Item] = field(default_factory=list)
+    repairs: list[Repair] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Rows of each domain, those left out included."""
+
+    def repair(self, row_id: str, kind: str, what: str) -> None:
+        self.repairs.append(Repair(row_id=row_id, kind=kind, what=what))

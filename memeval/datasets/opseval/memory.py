@@ -1,0 +1,117 @@
+"""What memory holds under `framing=knowledge` and `framing=runbook`: solutions, by topic."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.items import Item
+from memeval.records import Session, Turn
+
+NAMELESS = "Knowledge"
+"""Who speaks a solution that has no topic."""
+
+MASK = "…"
+"""What stands for the letter of a choice."""
+_LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
+_NAMED = re.compile(
+    rf"(\b(?:[Oo]ptions?|[Aa]nswers?|[Cc]hoices?)(?:\s+(?:is|are))?:?\s+[(\"“]?)({_LIST})(?![\w'’-])"
+)
+_NAMED_ZH = re.compile(rf"((?:选项|答案|选择)(?:是|为)?[:：]?\s*)({_LIST})(?![\w'’-])", re.ASCII)
+_ZH_AFTER = re.compile(rf"(?<![\w'’-])()({_LIST})(?=\s*(?:个)?(?:选项|答案))", re.ASCII)
+_AT_LINE = re.compile(r"(^[\s*(\-]*)([A-H])(?=[*]*[.:)：、]\s)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Items that are asked together, and those whose solutions are in memory then."""
+
+    asked: tuple[Item, ...]
+    remembered: tuple[Item, ...]
+
+
+def parts(
+    items: Sequence[Item], *, domains: Sequence[str], folds: int, seed: int, own: bool
+) -> Iterator[Part]:
+    """The items of a domain, language and fold, with the solutions of the other folds in memory;
+    with `own`, those of the asked items too.
+
+    Memory and questions of a part are of one language, so that no item is helped by a twin.
+    """
+    fold_of = _folds(items, folds, seed)
+    for domain in domains:
+        for language in ("en", "zh"):
+            places = [
+                place
+                for place, item in enumerate(items)
+                if (item.domain, item.language) == (domain, language)
+            ]
+            for fold in range(folds):
+                asked = tuple(items[place] for place in places if fold_of[place] == fold)
+                others = tuple(items[place] for place in places if own or fold_of[place] != fold)
+                if asked:
+                    yield Part(asked=asked, remembered=others)
+
+
+def _folds(items: Sequence[Item], folds: int, seed: int) -> Mapping[int, int]:
+    """The fold of each item, by position. Items that belong together share it."""
+    fold_of: dict[int, int] = {}
+    for group in groups(items):
+        text = f"{seed} {items[group[0]].row_id}"
+        fold = int(sha256(text.encode()).hexdigest(), 16) % folds
+        fold_of |= dict.fromkeys(group, fold)
+
+    return fold_of
+
+
+def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
+    """The solutions, a session per topic, in the order in which the topics first occur.
+
+    With `mask` they don't name choices by letter.
+    """
+    by_topic: dict[str, dict[str, None]] = defaultdict(dict)
+    for item in items:
+        if item.solution:
+            topic = item.topics[0] if item.topics else NAMELESS
+            by_topic[topic][remembered_text(item, mask=mask)] = None
+
+    told = []
+    for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
+        turns = tuple(
+            Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
+            for place, text in enumerate(solutions, start=1)
+        )
+        told.append(Session(session_id=f"s{number}", started_at=None, turns=turns))
+
+    return tuple(told)
+
+
+def turns_by_text(told: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:
+    """The ids of the turns that hold each solution: the same one may stand under two topics."""
+    by_text: dict[str, tuple[str, ...]] = {}
+    for session in told:
+        for turn in session.turns:
+            by_text[turn.text] = (*by_text.get(turn.text, ()), turn.turn_id)
+
+    return by_text
+
+
+def remembered_text(item: Item, *, mask: bool) -> str:
+    """An item's solution as memory holds it."""
+    return without_letters(item.solution) if mask else item.solution
+
+
+def without_letters(solution: str) -> str:
+    """A solution in which choices are not named by letter: `Option … is incorrect`.
+
+    The letters are those of the very question that is asked. They would be its answer, and no
+    knowledge.
+    """
+    for pattern in (_NAMED, _NAMED_ZH, _ZH_AFTER, _AT_LINE):
+        solution = pattern.sub(rf"\g<1>{MASK}", solution)
+
+    return solution

@@ -1,0 +1,139 @@
+"""Chooses which questions of a data set are asked: a stratified sample, or named questions.
+
+A sample thins all conversations and keeps the shares of the categories nearly as they are. Each
+question that it draws stands for as many as were left out of its category, its *weight*; figures
+are weighted back, so that they estimate those of all questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase
+
+LEAST_OF_CATEGORY = 2
+"""Questions that a sample has of each category, where it has as many: one shows no spread."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that could be drawn."""
+
+    question_id: str
+    case_id: str
+    category: CategoryId
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The questions that were drawn."""
+
+    weights: Mapping[str, float]
+    """By question id: how many questions of its category each one stands for."""
+    of: int
+    """Questions that could be drawn."""
+    conversations: int
+    """Conversations that could be drawn from."""
+    drawn_conversations: int
+    """Conversations that the sample has a question of."""
+
+
+def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
+    """What can be drawn from cases."""
+    return [
+        Asked(question.question_id, case.case_id, question.category)
+        for case in cases
+        for question in case.questions
+    ]
+
+
+def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
+    """Draws `size` questions; all of them where there are no more.
+
+    Each category gets its share. Within a category every question has the same chance, and each
+    conversation gets its share to within one question (systematic sampling along the
+    conversations, from a random start).
+
+    Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` where the
+    sample is smaller than the number of categories.
+    """
+    by_category: dict[CategoryId, list[Asked]] = {}
+    for question in questions:
+        by_category.setdefault(question.category, []).append(question)
+
+    counts = {category: len(members) for category, members in by_category.items()}
+    sizes = allocate(counts, min(size, len(questions)))
+
+    drawn: list[Asked] = []
+    weights: dict[str, float] = {}
+    for category, members in by_category.items():
+        chosen = _draw_systematically(members, sizes[category], f"{seed} {category}")
+        drawn += chosen
+        weight = len(members) / max(len(chosen), 1)
+        weights |= {question.question_id: weight for question in chosen}
+
+    return Sample(
+        weights=weights,
+        of=len(questions),
+        conversations=len({question.case_id for question in questions}),
+        drawn_conversations=len({question.case_id for question in drawn}),
+    )
+
+
+def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, int]:
+    """How many questions each category gets: its share, by largest remainders.
+
+    A small category gets two, or one where the sample is too small for that. Raises `UserError`
+    where there is not even one for each.
+    """
+    if size < len(counts):
+        raise UserError(
+            f"dataset.sample={size} is smaller than the number of categories, {len(counts)}",
+            f"use:  dataset.sample={len(counts)} or more, or fewer dataset.categories",
+        )
+
+    least = LEAST_OF_CATEGORY if size >= LEAST_OF_CATEGORY * len(counts) else 1
+    sizes = {category: min(least, count) for category, count in counts.items()}
+    total = sum(counts.values())
+    shares = {category: size * count / total for category, count in counts.items()}
+
+    # One at a time, to the category that is furthest below its share. Ties go by name, so that the
+    # order of the file does not decide.
+    for _ in range(size - sum(sizes.values())):
+        open_categories = [category for category in counts if sizes[category] < counts[category]]
+        neediest = max(
+            open_categories,
+            key=lambda category: (shares[category] - sizes[category], str(category)),
+        )
+        sizes[neediest] += 1
+
+    return sizes
+
+
+def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list[Asked]:
+    """Every (N/n)-th question along the conversations, from a random start; all in random order."""
+    ordered = sorted(
+        members,
+        key=lambda question: (
+            _random(seed, "case", question.case_id),
+            _random(seed, "question", question.question_id),
+        ),
+    )
+    if size == 0:
+        return []
+
+    step = len(ordered) / size
+    start = _random(seed, "start") * step
+    positions = [min(int(start + number * step), len(ordered) - 1) for number in range(size)]
+
+    return [ordered[position] for position in positions]
+
+
+def _random(*parts: str) -> float:
+    """A number in [0, 1) that these words decide: the same in any process and on any machine."""
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
+
+    return int.from_bytes(digest[:7]) / 2**56

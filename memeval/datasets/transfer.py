@@ -1,0 +1,138 @@
+"""Downloads a file in parts, and continues where an earlier download broke off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from urllib.error import HTTPError
+
+from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.io.download import open_url, unreachable
+from memeval.datasets.io.part_file import Part
+from memeval.errors import WorldError
+from memeval.shown import one_line
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes that are there and, where it is known, how many there will be."""
+
+BLOCK = 1 << 18
+SPARE = 1.01
+"""How much more than the registered size may arrive: a server may announce a little more than it
+sends.
+"""
+MOST_BYTES = 8 << 30
+"""What may arrive where no size is registered and none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What the user allows and expects, where the registry does not say."""
+
+    max_bytes: int | None = None
+    """None allows the registered size and 1 % more."""
+    sha256: str | None = None
+    """Taken where none is registered."""
+
+    def most(self, info: DatasetInfo) -> int:
+        """Bytes that may arrive for a file."""
+        if self.max_bytes is not None:
+            return self.max_bytes
+
+        return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
+
+
+def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
+    response: HTTPResponse,
+    part: Part,
+    done: int,
+    info: DatasetInfo,
+    progress: Progress | None,
+    limits: FetchLimits,
+) -> None:
+    # Anything may be in this header; a longer number than this is not a size.
+    length = response.headers.get("Content-Length", "")
+    announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
+    total, most = announced or info.size_bytes, limits.most(info)
+    if announced is not None and announced > most:
+        part.discard()
+        raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))
+
+    # A server may send more than it announces: each block is counted.
+    while block := _read(response, info):
+        done += len(block)
+        if done > most:
+            part.discard()
+            raise WorldError(_too_long(info, "it goes on", most))
+
+        part.write(block)
+        if progress:
+            progress(done, total)
+
+    part.flush()
+    if total is not None and done < total:
+        raise WorldError(
+            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same "
+            "command continues it."
+        )
+
+
+def _too_long(info: DatasetInfo, what: str, most: int) -> str:
+    registered = (
+        f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
+    )
+    return (
+        f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing "
+        "was kept; --max-bytes N allows more."
+    )
+
+
+def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
+    try:
+        return response.read1(BLOCK)
+    except (OSError, HTTPException) as error:
+        reason = one_line(error) or type(error).__name__
+        raise WorldError(
+            f"the download of {info.url} broke off: {reason}. It can be continued."
+        ) from error
+
+
+def download(
+    info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits
+) -> bool:
+    """Brings the part to its full size; returns whether it continued an earlier beginning."""
+    done = part.size()
+    if info.size_bytes is not None and done >= info.size_bytes:
+        return True
+
+    try:
+        response = open_url(url, done)
+    except HTTPError as error:
+        error.close()
+        # Nothing follows what is there: it is whole, or the beginning of another file.
+        if error.code == 416 and done:
+            return True
+
+        raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
+    except (OSError, HTTPException) as error:
+        raise WorldError(
+            f"{unreachable(url, error)} The file can also be put there by hand: {part.target}"
+        ) from error
+
+    with response:
+        if response.status == 206 and not response.headers.get("Content-Range", "").startswith(
+            f"bytes {done}-"
+        ):
+            raise WorldError(
+                f"{url} answers with another range than the one asked for; remove {part.path} and "
+                "fetch again."
+            )
+
+        # A server that ignores Range sends the whole file with status 200.
+        if response.status != 206:
+            done = 0
+
+        part.cut(done)
+        _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
+
+    return done > 0

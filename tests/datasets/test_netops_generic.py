@@ -1,0 +1,310 @@
+"""The generic schema of `netops`: what is read, and how every mistake is named."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.datasets.contract import Dataset
+from memeval.datasets.locate import build, locate
+from memeval.datasets.netops.asked import QUESTION_FIELDS
+from memeval.datasets.netops.cases import CASE_FIELDS, CHUNK_FIELDS
+from memeval.datasets.netops.info import NETOPS
+from memeval.datasets.netops.mistakes import MOST_SHOWN
+from memeval.datasets.registry import DATASETS
+from memeval.errors import UserError
+from memeval.records import EvalCase
+
+DOCS = Path(__file__).parents[2] / "docs" / "datasets"
+
+
+def case(**changes: Any) -> dict[str, Any]:
+    """A sound case of two chunks and a question."""
+    plain = {
+        "case_id": "north",
+        "chunks": ["Alert: port 7 is down.", {"id": "rb", "text": "Runbook: swap the cable."}],
+        "questions": [{"id": "q1", "question": "What is down?", "answer": "port 7"}],
+    }
+    return plain | changes
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """A case with one question."""
+    return case(questions=[{"id": "q1", "question": "What is down?", "answer": "port 7"} | changes])
+
+
+def write(folder: Path, content: Any) -> Path:
+    path = folder / "cases.json"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+    return path
+
+
+def opened(path: Path, **settings: Any) -> Dataset:
+    dataset = build("netops", Path("/nowhere"), path=str(path), **settings)
+    dataset.open()
+    return dataset
+
+
+def read(folder: Path, content: Any, **settings: Any) -> list[EvalCase]:
+    return list(opened(write(folder, content), **settings).cases())
+
+
+def refusal(folder: Path, content: Any) -> UserError:
+    with pytest.raises(UserError) as refused:
+        read(folder, content)
+
+    return refused.value
+
+
+def test_a_small_file(tmp_path: Path) -> None:
+    content = case(
+        chunks=[
+            {"id": "a", "text": " Port 7 is down. ", "time": "2024-03-01T08:00", "speaker": "nms"},
+            {"id": "b", "text": "Cable swapped.", "time": "2024-03-02", "source": "Ida"},
+            "It stays up.",
+        ],
+        questions=[
+            {"question": "What is down?", "answer": "port 7", "evidence": ["a"], "category": "x y"},
+            {
+                "id": 7,
+                "question": "How many ports?",
+                "golds": [1, "one"],
+                "evidence": [0, "b", 0],
+                "time": "2024-04-01",
+            },
+            {"id": "none", "question": "Who fell?", "answer": []},
+            {"question": "Which?", "answer": "two", "choices": ["one", "two"]},
+        ],
+    )
+    (found,) = read(tmp_path, [content])
+    (session,) = found.sessions
+    assert [(turn.turn_id, turn.speaker, turn.text, turn.time) for turn in session.turns] == [
+        ("t0", "nms", "Port 7 is down.", datetime(2024, 3, 1, 8)),
+        ("t1", "Ida", "Cable swapped.", datetime(2024, 3, 2)),
+        ("t2", "Record", "It stays up.", None),
+    ]
+    assert [
+        (one.question_id, one.category, one.gold, one.evidence, one.answerable)
+        for one in found.questions
+    ] == [
+        ("north/q0", "x y", ("port 7",), ("t0",), True),
+        ("north/7", "general", ("1", "one"), ("t0", "t1"), True),
+        ("north/none", "general", (), (), False),
+        ("north/q3", "general", ("two",), (), True),
+    ]
+    assert found.questions[1].asked_at == datetime(2024, 4, 1)
+    assert (found.questions[3].right_choices, found.questions[3].multi_select) == ((1,), False)
+
+
+def test_neighbours_of_one_session_are_a_session(tmp_path: Path) -> None:
+    chunks = [{"text": name, "session": name[0]} for name in ("a1", "a2", "b1")]
+    (found,) = read(tmp_path, [case(chunks=[*chunks, "c"])])
+    assert [[turn.text for turn in session.turns] for session in found.sessions] == [
+        ["a1", "a2"],
+        ["b1"],
+        ["c"],
+    ]
+
+
+def test_times_with_a_zone_are_those_of_utc(tmp_path: Path) -> None:
+    chunks = [
+        {"text": "x", "time": "2024-03-01T08:00+02:00"},
+        {"text": "y", "time": "2024-03-01T07:00Z"},
+    ]
+    (found,) = read(tmp_path, [case(chunks=chunks)])
+    assert [turn.time for turn in found.sessions[0].turns] == [
+        datetime(2024, 3, 1, 6),
+        datetime(2024, 3, 1, 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps([case(), case(case_id="south")]).encode(),
+        b"\xef\xbb\xbf" + json.dumps([case(), case(case_id="south")]).encode(),
+        b"%s\r\n\r\n%s\r\n" % (json.dumps(case()).encode(), json.dumps(case(case_id=2)).encode()),
+        b"\xef\xbb\xbf%s\n%s" % (json.dumps(case()).encode(), json.dumps(case(case_id=2)).encode()),
+        json.dumps([case(), case(case_id="south")], indent=1).replace("\n", "\r\n").encode(),
+    ],
+)
+def test_forms_of_a_file(tmp_path: Path, content: bytes) -> None:
+    assert [len(found.questions) for found in read(tmp_path, content)] == [1, 1]
+
+
+def test_one_case_is_a_file_and_a_line_separator_is_text(tmp_path: Path) -> None:
+    single = case(chunks=["one\u2028two"])
+    for content in (json.dumps(single, indent=2), json.dumps(single, ensure_ascii=False)):
+        (found,) = read(tmp_path, content.encode())
+        assert found.sessions[0].turns[0].text == "one\u2028two"
+
+
+FAULTY = {
+    "no case": ([], "holds no cases: it must be a list of cases, or one per line"),
+    "nothing": (b"", "is empty"),
+    "a number": (b"7", "holds no cases"),
+    "cut off": (b'[{"case_id": "x"', "is not JSON"),
+    "another encoding": (json.dumps([case()]).encode("utf-16"), "is not UTF-8"),
+    "case not an object": ([case(), 5], "case 2: is an integer, not an object"),
+    "no id": ([{**case(), "case_id": None}], "case 1: field 'case_id' is null"),
+    "no chunks": ([case(chunks=[])], "case 1 'north': field 'chunks' is empty"),
+    "chunks no list": (
+        [case(chunks="x")],
+        "case 1 'north': field 'chunks' is a string, not a list",
+    ),
+    "empty chunk": ([case(chunks=["x", " "])], "case 1 'north', chunk 1: field 'text' is empty"),
+    "chunk of another type": ([case(chunks=[3])], "chunk 0: is an integer, not an object"),
+    "half a character": ([case(chunks=["\ud800"])], "holds half of a surrogate pair"),
+    "chunk twice": (
+        [case(chunks=[{"id": "a", "text": "x"}, {"id": "a", "text": "y"}])],
+        "case 1 'north': chunk 'a' occurs 2 times",
+    ),
+    "time": (
+        [case(chunks=[{"text": "x", "time": "yesterday"}])],
+        "chunk 0: field 'time' is 'yesterday', not a time like 2024-05-08T13:56",
+    ),
+    "time out of range": (
+        [case(chunks=[{"text": "x", "time": "0001-01-01T00:00+12:00"}])],
+        "is '0001-01-01T00:00+12:00', not a time",
+    ),
+    "backwards": (
+        [case(chunks=[{"text": "x", "time": "2024-02-02"}, {"text": "y", "time": "2024-02-01"}])],
+        "chunk 1: field 'time' is before that of an earlier chunk",
+    ),
+    "zones": (
+        [case(chunks=[{"text": "x", "time": "2024-02-02Z"}, {"text": "y", "time": "2024-02-03"}])],
+        "not a time",
+    ),
+    "mixed zones": (
+        [
+            case(
+                chunks=[
+                    {"text": "x", "time": "2024-02-02T00:00Z"},
+                    {"text": "y", "time": "2024-02-03"},
+                ]
+            )
+        ],
+        "case 1 'north': some times have a zone and others have none",
+    ),
+    "session interrupted": (
+        [case(chunks=[{"text": "x", "session": "a"}, "y", {"text": "z", "session": "a"}])],
+        "session 'a' is interrupted",
+    ),
+    "speaker and source": (
+        [case(chunks=[{"text": "x", "speaker": "a", "source": "b"}])],
+        "'source' is another name of 'speaker'",
+    ),
+    "no questions": ([case(questions=[])], "case 1 'north': field 'questions' is empty"),
+    "question not an object": ([case(questions=["x"])], "question 0: is a string, not an object"),
+    "no text": ([asked(question=None)], "question 'q1': field 'question' is null"),
+    "no answer": (
+        [asked(answer=None)],
+        "question 'q1': field 'answer' is missing; an empty list says that a refusal is right",
+    ),
+    "answer and golds": ([asked(golds=["x"])], "'answer' is another name of 'golds'"),
+    "answer true": ([asked(answer=True)], "field 'answer' is a boolean, not a string"),
+    "answer NaN": ([asked(answer=float("nan"))], "'answer' is a number that is not finite"),
+    "evidence": ([asked(evidence=["c12"])], "evidence 'c12' is not a chunk of the case"),
+    "evidence past the end": ([asked(evidence=[2])], "evidence '2' is not a chunk of the case"),
+    "evidence below 0": ([asked(evidence=[-1])], "evidence '-1' is not a chunk"),
+    "huge evidence": ([asked(evidence=[10**400])], "is not a chunk of the case"),
+    "evidence null": ([asked(evidence=[None])], "'evidence' holds null, not the id or index"),
+    "evidence no list": ([asked(evidence="rb")], "field 'evidence' is a string, not a list"),
+    "category": ([asked(category="a/b")], "field 'category' is 'a/b'; it is made of"),
+    "one choice": ([asked(choices=["port 7"])], "'choices' holds 1, not 2 to 26"),
+    "choice twice": ([asked(choices=["port 7", "port 7"])], "holds a choice twice"),
+    "no right choice": (
+        [asked(choices=["a", "b"])],
+        "'answer' is 'port 7', which is not one of the choices",
+    ),
+    "refusal among choices": ([asked(choices=["a", "b"], answer=[])], "has a right one"),
+    "several right": ([asked(choices=["a", "b"], answer=["a", "b"])], 'needs "multi_select"'),
+    "multi_select": ([asked(multi_select="yes")], "'multi_select' is a string, not true or false"),
+    "case twice": ([case(), case()], "case 'north': there are 2 of this id"),
+    "question twice": (
+        [case(questions=[{"id": "q", "question": "x", "answer": "y"}] * 2)],
+        "question 'north/q': there are 2 of this id",
+    ),
+    "a line": (json.dumps(case()).encode() + b"\n{", "line 2: is not JSON"),
+    "a line of bytes": (json.dumps(case()).encode() + b"\n\xff", "line 2: is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, name: str) -> None:
+    content, message = FAULTY[name]
+    error = refusal(tmp_path, content)
+    assert "cases.json" in error.message and "\n" not in error.message
+    assert message in error.message
+
+
+def test_all_mistakes_are_listed_and_the_rest_is_counted(tmp_path: Path) -> None:
+    bad = [{"id": f"q{n}", "question": "x", "answer": "y", "evidence": ["z"]} for n in range(30)]
+    error = refusal(tmp_path, [case(), case(case_id="south", questions=bad)])
+    assert "has 30 mistakes. case 2 'south', question 'q0': evidence 'z'" in error.message
+    assert (
+        error.hints[0] == "case 2 'south', question 'q1': evidence 'z' is not a chunk of the case."
+    )
+    assert error.hints[MOST_SHOWN - 1] == "and 10 more"
+    assert len(error.hints) == MOST_SHOWN + 1
+
+
+def test_notes_count_what_is_not_measured_and_what_is_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path, [asked(difficulty=3), asked(evidence=[0]) | {"case_id": 2, "owner": ""}])
+    assert build("netops", Path(), path=str(path)).open().notes == (
+        "evidence: 1 of 2 questions with an answer name none; recall is measured on the others",
+        "fields: case.owner is not read (1 times)",
+        "fields: question.difficulty is not read (1 times)",
+    )
+
+
+def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
+    content = [asked(category="alert"), asked(category=5) | {"case_id": "south"}]
+    assert [found.case_id for found in read(tmp_path, content, categories=(5,))] == ["south"]
+    with pytest.raises(UserError, match=r"dataset.categories 'alerts'. Did you mean: alert"):
+        read(tmp_path, content, categories=("alerts",))
+
+
+def test_without_a_file_the_way_is_shown() -> None:
+    with pytest.raises(UserError, match="is not on this machine") as missing:
+        build("netops", Path("/nowhere")).open()
+
+    assert "dataset.path=FILE" in missing.value.hints[0]
+    assert locate(DATASETS["demo_netops"], Path("/nowhere")).is_file()
+
+
+def test_the_page_shows_an_example_that_is_read(tmp_path: Path) -> None:
+    page = (DOCS / "netops.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 1
+    (found,) = read(tmp_path, examples[0].encode())
+    assert (len(found.sessions[0].turns), len(found.questions)) == (3, 4)
+    for name in (*CASE_FIELDS, *CHUNK_FIELDS, *QUESTION_FIELDS):
+        assert f"| `{name}` |" in page
+
+
+def test_the_json_schema_holds_for_what_ships_and_names_the_same_fields() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((DOCS / "netops.schema.json").read_text(encoding="utf-8"))
+    parts = schema["$defs"]
+    assert [tuple(parts[name]["properties"]) for name in ("case", "chunk", "question")] == [
+        CASE_FIELDS,
+        CHUNK_FIELDS,
+        QUESTION_FIELDS,
+    ]
+    shipped = json.loads(
+        locate(DATASETS["demo_netops"], Path("/nowhere")).read_text(encoding="utf-8")
+    )
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(shipped)
+    assert not validator.is_valid([asked(evidence=[None])])
+    assert NETOPS.name == "netops"
