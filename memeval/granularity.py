@@ -231,7 +231,7 @@ def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
 
         text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
         yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
-        # Back over what is repeated, but never to where this part began: that much did not fit.
+        # Back over the repeated words, but never to the start of this part: that much did not fit.
         start = done = end
         while (
             done < len(words)

@@ -1,4 +1,4 @@
-"""Asking a model while memory is built."""
+"""How systems ask a model while they build a memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from memeval.records import Role
 T = TypeVar("T")
 
 TRIES = 2
+"""Requests until a reply can be read."""
 ROOM = 2
-"""Times the tokens that a request gets after a reply that was cut."""
+"""Factor on the limit of tokens after a reply that was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """What came of a request."""
+    """The outcome of a request."""
 
     value: T | None
-    """What was read from the reply; None where no reply was of use."""
+    """The result of `read`; None where every reply was useless."""
     cut: bool
-    """Whether the last reply ended at its limit of tokens, with more room as well."""
+    """Whether even the reply to the request with more room was cut."""
 
 
 async def ask_for(
@@ -36,7 +37,7 @@ async def ask_for(
     read: Callable[[Completion], T | None],
     holds_enough: Callable[[Completion], bool] = lambda _: False,
 ) -> T | None:
-    """What `read` makes of the model's reply; None where no reply is of use. See `ask`."""
+    """The result of `read` on the model's reply; None where every reply is useless. See `ask`."""
     asked = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
     return asked.value
 
@@ -49,15 +50,15 @@ async def ask(
     read: Callable[[Completion], T | None],
     holds_enough: Callable[[Completion], bool] = lambda _: False,
 ) -> Asked[T]:
-    """What `read` makes of the model's reply, and whether the reply was cut.
+    """The result of `read` on the model's reply, and whether the reply was cut.
 
-    A cut reply is not read: the model is asked again with twice the room. What is cut then is read
-    as far as it goes. `holds_enough` says of a cut reply that nothing more is wanted.
+    After a cut reply the model is asked again with twice the room, unless `holds_enough` says that
+    the reply is sufficient. The second reply is read as far as it goes.
 
-    Where `read` makes nothing of a whole reply, it is dropped from the cache and the model is asked
-    a second time, unless it always replies the same. Raises `ModelError` where a call failed for
-    good.
+    A whole reply that `read` returns None for is dropped from the cache, and the model is asked a
+    second time. Raises `ModelError` where a call failed for good.
     """
+    # A deterministic model would only repeat itself.
     for _ in range(1 if model.deterministic else TRIES):
         completion = await _complete(model, prompt, seed)
         if _is_cut(completion, holds_enough) and prompt.room < ROOM:
@@ -77,7 +78,8 @@ async def ask(
             return Asked(value, cut)
 
         model.forget(completion)
-        if cut:  # the same request would be cut again
+        # The same request would be cut again.
+        if cut:
             return Asked(None, cut)
 
     return Asked(None, cut=False)
@@ -96,7 +98,7 @@ def _is_cut(completion: Completion | None, holds_enough: Callable[[Completion], 
 
 
 def halves(text: str) -> tuple[str, ...]:
-    """The two halves of a text, cut at the end of a line; none of a text of one line."""
+    """The two halves of a text, cut at the end of a line; empty for a text of one line."""
     lines = text.splitlines(keepends=True)
     middle = len(lines) // 2
     if not middle:

@@ -1,4 +1,4 @@
-"""The contract of a memory system, and the parts that it is given."""
+"""The contract of a memory system, and the parts that it is built from."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any, ClassVar, Protocol
 from memeval.embedding.contract import Embedder
 from memeval.llm.contract import LanguageModel
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
-from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
+from memeval.retrieval.rerank import Reranker, build_named
 
 INGEST = {"stage": "prepare"}
 """Metadata of a setting that changes what is stored: another value ingests again."""
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
-"""Metadata of a setting that changes nothing that is stored, such as the name of the variable that
-holds a key.
+"""Metadata of a setting without effect on stored memory or answers, such as the name of the
+variable that holds a key.
 """
 
 RANKING_DEPTH = 20
-"""Chunks that are ranked at least, so that recall@20 can be reported at any `top_k`."""
+"""Least chunks that are ranked, so that recall@20 can be reported at any `top_k`."""
 
 RENAMED_METHODS = {
     "thinks_at_ingest": "uses_llm_at_ingest",
@@ -42,6 +42,11 @@ class SystemSettings:
     The metadata of each field is `INGEST`, `ANSWER` or `RUNTIME`.
     """
 
+    @property
+    def shown_at_most(self) -> int | None:
+        """Chunks that the system shows at most, whatever the cell's `top_k`; None keeps to it."""
+        return None
+
 
 class Reader(Protocol):
     """Answers a query from a context under the cell's prompt template, which all systems share."""
@@ -53,7 +58,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReaderReply:
-    """What the reader made of a context."""
+    """The reader's reply to a query."""
 
     text: str
     """The final answer."""
@@ -65,9 +70,9 @@ class ReaderReply:
 
 @dataclass(frozen=True)
 class SystemContext:
-    """What a system is built from.
+    """The parts that a system is built from.
 
-    These parts meter, cache and retry: no system counts tokens itself.
+    They meter, cache and retry, so a system does not count tokens itself.
     """
 
     reader: Reader
@@ -87,16 +92,15 @@ class SystemContext:
     the questions.
     """
     run_sync: Callable[[Awaitable[Any]], Any]
-    """Waits for an async part from a worker thread: the bridge for libraries that call back
-    synchronously.
-    """
+    """Waits for an async part from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Anything else; `origin` names the run."""
-    reranker: Callable[[RerankSettings], Reranker | None] = build_reranker
-    """Builds the reranker that a system's settings choose; None for `rerank=none`.
+    reranker: Callable[[str], Reranker | None] = build_named
+    """Builds the cell's reranker; None where nothing reranks.
 
-    In a run, a reranker at an endpoint shares the endpoint's limit with the models. The default
-    builds only rerankers without an endpoint.
+    It takes what the system itself is set to rerank by, which counts under `reranker=default`. In a
+    run, a reranker at an endpoint shares the endpoint's limit with the models. The default builds
+    only rerankers without an endpoint.
     """
 
 
@@ -152,9 +156,9 @@ class MemorySystem(ABC):
 
     @classmethod
     def answer_style(cls, settings: Any) -> str | None:
-        """The style (`short`, `cot`) in which it answers whatever the cell's prompt is.
+        """The style (`short`, `cot`) that replaces the one of the cell's prompt.
 
-        None, the default, keeps the cell's. Every table shows a style of a system's own.
+        None, the default, keeps the cell's. Every table shows a system's own style.
         """
         return None
 
@@ -204,7 +208,7 @@ class MemorySystem(ABC):
         return None
 
     def health(self) -> IngestHealth | Awaitable[IngestHealth | None] | None:
-        """What became of the chunks, for a system that can lose some and go on.
+        """How many chunks were stored and lost, for a system that can lose some and go on.
 
         Called after `consolidate`. None, the default, leaves it to the engine: it counts the
         chunks, and counts one as lost for each model call that failed or whose reply was cut.
@@ -212,11 +216,11 @@ class MemorySystem(ABC):
         return None
 
     def dump(self) -> Iterable[DumpItem] | Awaitable[Iterable[DumpItem] | None] | None:
-        """What the system extracted or wrote, for people to read: facts, summaries, entities.
+        """The facts, summaries or entities that the system extracted or wrote, for people to read.
 
         Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` where
         they are known. Called after `consolidate` or `load`, with the same result. None, the
-        default: the system keeps what it was given, and nothing of its own.
+        default, means that the system keeps the chunks alone.
         """
         return None
 

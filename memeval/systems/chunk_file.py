@@ -31,7 +31,7 @@ def read_chunks(folder: Path) -> list[MemoryChunk]:
 
 
 def read_window(folder: Path) -> list[MemoryChunk] | None:
-    """The window that `write_chunks` wrote; None where there was none."""
+    """The window that `write_chunks` wrote; None if it wrote none."""
     rows = _state(folder)["window"]
     return None if rows is None else [_chunk(row) for row in rows]
 

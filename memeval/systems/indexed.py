@@ -12,17 +12,17 @@ from memeval.systems.base import RecallSystem, SystemContext
 from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
 
 Ranked = Sequence[tuple[int, float | None]]
-"""Positions of entries with their scores, best first; None below the depth that was asked for."""
+"""Positions of entries with their scores, best first; no score below the requested depth."""
 
 
 class Index(Protocol):
-    """What a system searches."""
+    """An index that a system searches."""
 
     def save(self, folder: Path) -> None:
-        """Writes what would take long to make again."""
+        """Writes the parts that take long to make."""
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Releases its resources."""
 
 
 IndexT = TypeVar("IndexT", bound=Index)
@@ -31,23 +31,22 @@ IndexT = TypeVar("IndexT", bound=Index)
 class IndexedSystem(RecallSystem, Generic[IndexT]):
     """A recall system that keeps chunks and searches an index over them.
 
-    A subclass says what is indexed (`texts`), how the index is made or read back (`build`) and how
-    it is searched (`rank`). The life of a memory is written here once: `reset`, `ingest`,
-    `compress`, `consolidate`, `save`, `load`, `close`.
+    A subclass defines the indexed texts (`texts`), how the index is made or read back (`build`) and
+    how it is searched (`rank`). The other methods of a memory are here.
     """
 
     in_thread = False
     shows_window: ClassVar[bool] = False
-    """True for systems that show what the agent's window holds once a compression has cut it."""
+    """True for systems that also show the agent's window after a compression."""
     saves_chunks: ClassVar[bool] = True
     """False for systems that answer without the chunks themselves."""
 
     chunks: list[MemoryChunk]
-    """What was ingested, in order of time."""
+    """The ingested chunks, in order of time."""
     index: IndexT | None = None
     """None until `consolidate` or `load`, and after `close`."""
     retained: list[MemoryChunk] | None
-    """The agent's window since a compression cut it; None while none did."""
+    """The agent's window since a compression; None before the first one."""
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         super().__init__(settings, parts)
@@ -57,10 +56,8 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
-    # What a subclass says
-
     def texts(self) -> list[str]:
-        """What is indexed, by position."""
+        """The texts that are indexed, by position."""
         return [chunk.indexed() for chunk in self.chunks]
 
     @abstractmethod
@@ -75,13 +72,11 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         """Positions of entries for the query, at least `depth` of them where there are as many."""
 
     def entries(self) -> Sequence[Retrieved]:
-        """What can be found, without scores, by the positions that `rank` returns."""
+        """The entries that can be retrieved, without scores, by the positions of `rank`."""
         return [
             Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
             for chunk in self.chunks
         ]
-
-    # The life of a memory
 
     def reset(self) -> None:
         self.close()

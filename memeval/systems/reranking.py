@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from memeval.config.schema import RerankerConfig
+from memeval.errors import UserError
 from memeval.retrieval.reordering import Reordering
-from memeval.retrieval.rerank import check_rerank
-from memeval.systems.base import ANSWER, RUNTIME, SystemContext, SystemSettings
+from memeval.retrieval.rerank import DEFAULT, NONE, check_name, check_reranker, named
+from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
+
+OWN = "reranker"
+"""The field of a system's settings that says what it reranks by under `reranker=default`."""
 
 
 @dataclass(frozen=True)
 class RerankedSettings(SystemSettings):
-    """The settings by which a system lets its user choose a reranker."""
+    """The settings of a system that reranks."""
 
-    rerank: str = field(default="none", metadata=ANSWER)
-    """What reorders the best entries: `none`, `lexical`, `endpoint`, the name of an installed
-    reranker, or the class path of one.
+    reranker: str = field(default=NONE, metadata=ANSWER)
+    """What reorders the best entries under `reranker=default`: `none`, the name of a reranker, or
+    the class path of one.
     """
-    rerank_url: str | None = field(default=None, metadata=ANSWER)
-    """Address whose `/rerank` is called."""
-    rerank_model: str | None = field(default=None, metadata=ANSWER)
-    """The cross-encoder there."""
-    rerank_key_env: str = field(default="RERANK_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key; an endpoint on this machine needs none."""
 
     def __post_init__(self) -> None:
-        check_rerank(self)
+        if named(self.reranker).class_ is None:
+            check_name(f"system.{OWN}", self.reranker)
+
+
+def choose_reranker(
+    chosen: RerankerConfig, settings: SystemSettings, system: str
+) -> RerankerConfig:
+    """What reranks in a cell: what its group `reranker` says, else what its system is set to.
+
+    Raises `UserError` for a reranker that is unknown or incomplete, and for one that the system
+    does not use.
+    """
+    reranks = isinstance(settings, RerankedSettings)
+    own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
+    resolved = chosen
+    if chosen.class_ is not None and chosen.name == DEFAULT:
+        resolved = replace(chosen, name=named(chosen.class_).name)
+    elif chosen.name == DEFAULT:
+        resolved = replace(chosen, name=named(own).name, class_=named(own).class_)
+
+    if resolved.name != NONE and not reranks:
+        raise UserError(
+            f"reranker={resolved.name} has no effect: system={system} does not rerank",
+            "use:  reranker=none, or a system that reranks, such as system=rag",
+        )
+
+    check_reranker(resolved)
+    return resolved
 
 
 class RerankingSystem(IndexedSystem[IndexT]):
-    """An indexed system that hands its best entries to the reranker of its settings."""
+    """An indexed system that hands its best entries to the cell's reranker."""
 
     reordering: Reordering | None = None
     """None where nothing is reordered, and until `rerank_over`."""
 
     def __init__(self, settings: RerankedSettings, parts: SystemContext) -> None:
-        self._reranker = parts.reranker(settings)
+        self._reranker = parts.reranker(settings.reranker)
         super().__init__(settings, parts)
 
     def rerank_over(self, texts: Sequence[str]) -> None:

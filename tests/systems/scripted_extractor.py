@@ -67,7 +67,7 @@ def items(turns: str, *, second: bool) -> Iterator[dict[str, Any]]:
         for line in content.strip().split("\n"):
             speaker, _, said = line.partition(": ")
             notes = list(line_items(speaker, said, second=second))
-            yield from ({**note, "unit": int(number)} for note in notes[:MOST_PER_LINE])
+            yield from ({**note, "chunk": int(number)} for note in notes[:MOST_PER_LINE])
 
 
 def line_items(speaker: str, said: str, *, second: bool) -> Iterator[dict[str, Any]]:

@@ -126,7 +126,7 @@ def test_each_compression_hands_the_earlier_summary_over(build: Builder) -> None
     rolling(driver, units, 4, retain=1)
     prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
     assert [prompt.previous for prompt in prompts] == ["", "Summary 1."]
-    assert [prompt.units for prompt in prompts] == [
+    assert [prompt.chunks for prompt in prompts] == [
         tuple(u.text for u in units[:3]),
         tuple(u.text for u in units[3:7]),
     ]
@@ -152,7 +152,7 @@ def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
     driver = build("summarization", model=model, batch_tokens=60)
     units = conversation()
     driver.remember(units, compress_after=9, retain=1)
-    merged = [prompt.units for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
+    merged = [prompt.chunks for prompt, _, _ in model.calls if isinstance(prompt, SummarisePrompt)]
     assert [unit for batch in merged for unit in batch] == [unit.text for unit in units[:8]]
     assert len(merged) > 2
     assert all(sum(map(count_tokens, batch)) <= 60 for batch in merged)

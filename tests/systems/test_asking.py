@@ -20,7 +20,7 @@ from memeval.systems.asking import Asked, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
 
-PROMPT = ExtractPrompt(("a", "b"), (), "", "{units}")
+PROMPT = ExtractPrompt(("a", "b"), (), "", "{chunks}")
 
 
 class Limited(LanguageModel):
@@ -100,8 +100,8 @@ def quoting(prompt: Prompt) -> str:
     """Quotes every line of every chunk, one word per artifact."""
     assert isinstance(prompt, ExtractPrompt)
     items = [
-        {"type": "key_fact", "quote": line.removeprefix("Ann: "), "unit": number}
-        for number, text in enumerate(prompt.units, start=1)
+        {"type": "key_fact", "quote": line.removeprefix("Ann: "), "chunk": number}
+        for number, text in enumerate(prompt.chunks, start=1)
         for line in text.splitlines()
         if line.startswith("Ann: ")
     ]

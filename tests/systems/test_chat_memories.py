@@ -164,7 +164,7 @@ def test_the_form_is_filled_after_each_session(build: Builder) -> None:
     )
     driver.remember(conversation())
     prompts = [prompt for prompt, _, _ in model.calls if isinstance(prompt, WorkingMemoryPrompt)]
-    assert [prompt.units for prompt in prompts] == [tuple(TEXTS[:5]), tuple(TEXTS[5:])]
+    assert [prompt.chunks for prompt in prompts] == [tuple(TEXTS[:5]), tuple(TEXTS[5:])]
     assert [prompt.template for prompt in prompts] == [TEMPLATE] * 2
     assert prompts[0].previous == ""
     assert prompts[1].previous == "# People\n- Pets:\nAnn: a puppy\n- Work:\n# Ahead\n- Plans:"

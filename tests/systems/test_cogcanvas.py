@@ -23,18 +23,15 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
-from memeval.systems.cogcanvas.dates import day_of, resolved
-from memeval.systems.cogcanvas.extraction import (
-    ExtractionRules,
-    Extractor,
-    Reply,
-    batches,
-    read_reply,
-)
-from memeval.systems.cogcanvas.graph import Canvas, GraphRules
-from memeval.systems.cogcanvas.quotes import nearest, verbatim
+from memeval.systems.cogcanvas.batches import batches
+from memeval.systems.cogcanvas.dates import day_of, resolve_dates
+from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
+from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.links import GraphRules
+from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
+from memeval.systems.cogcanvas.reply import Reply, read_reply
 from memeval.systems.cogcanvas.retrieval import hybrid, shares
-from memeval.systems.cogcanvas.system import Settings
+from memeval.systems.cogcanvas.settings import Settings
 from memeval.testing.model import ScriptedModel
 
 from .conftest import Builder, by_session, conversation
@@ -72,12 +69,12 @@ def replying(*items: Any) -> ScriptedModel:
     return ScriptedModel(lambda prompt: json.dumps(items))
 
 
-def item(quote: str, unit: Any = 1, **more: Any) -> dict[str, Any]:
+def item(quote: str, chunk: Any = 1, **more: Any) -> dict[str, Any]:
     return {
         "type": "key_fact",
         "content": "Something.",
         "quote": quote,
-        "unit": unit,
+        "chunk": chunk,
         "date": "",
         "people": [],
         **more,
@@ -92,7 +89,7 @@ def artifact(quote: str, kind: str = "event", **more: Any) -> Artifact:
         "time": SAID,
         "dates": (),
         "people": (),
-        "unit": 0,
+        "chunk_index": 0,
         "start": 0,
         "batch": 0,
     }
@@ -122,7 +119,7 @@ def test_every_quote_of_the_demo_set_stands_verbatim_in_the_turn_that_it_names(
             assert one.time == said.time or granularity == "round"
             assert one.kind in KINDS
             assert said.content.startswith(f"{one.speaker}: ")
-            assert units[one.unit].content[one.start :].startswith(one.quote)
+            assert units[one.chunk_index].content[one.start :].startswith(one.quote)
 
 
 def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said() -> None:
@@ -146,8 +143,8 @@ def test_dates_are_those_of_the_quote_resolved_by_the_day_on_which_it_was_said()
 def test_a_models_date_counts_only_where_the_quote_has_none(
     quote: str, claimed: str, dates: tuple[str, ...]
 ) -> None:
-    assert resolved(quote, SAID, claimed) == dates
-    assert resolved("yesterday", None, "") == ()
+    assert resolve_dates(quote, SAID, claimed) == dates
+    assert resolve_dates("yesterday", None, "") == ()
 
 
 def test_gleaning_finds_more_and_keeps_what_was_found() -> None:
@@ -163,14 +160,14 @@ def test_the_second_pass_is_told_what_the_first_one_found() -> None:
     first, second = (prompt for _, prompt in model.prompts)
     assert isinstance(first, ExtractPrompt)
     assert isinstance(second, ExtractPrompt)
-    assert first.units == second.units == tuple(chunk.text for chunk in conversation())
+    assert first.chunks == second.chunks == tuple(chunk.text for chunk in conversation())
     assert not first.known
     assert second.known
     assert all(role is Role.INGEST for role, _ in model.prompts)
     assert f"- {second.known[0]}\n" in second.messages()[1]["content"]
 
 
-def test_a_wrong_unit_and_a_loose_quote_are_repaired_and_an_invented_one_is_dropped() -> None:
+def test_a_wrong_chunk_and_a_loose_quote_are_repaired_and_an_invented_one_is_dropped() -> None:
     units = conversation()
     model = replying(
         item("My sister Clara is a violinist in Lisbon", 2),
@@ -202,16 +199,16 @@ def test_what_is_there_already_is_not_taken_twice() -> None:
     assert extractor.counts["repeated"] == 3
 
 
-def test_turns_of_a_unit_are_told_apart_where_they_can_be() -> None:
+def test_turns_of_a_chunk_are_told_apart_where_they_can_be() -> None:
     (session, _) = by_session(conversation())
-    found = verbatim("I went hiking in Norway", session)
+    found = find_verbatim("I went hiking in Norway", session)
     assert found is not None
     assert (found.line.speaker, found.line.turn_ids) == ("Bob", ("D1:2",))
     loose = MemoryChunk("c", "a text about hiking", None, "s", ("D1:1", "D1:2"), ())
-    whole = verbatim("about hiking", loose)
+    whole = find_verbatim("about hiking", loose)
     assert whole is not None
     assert whole.line.turn_ids == ("D1:1", "D1:2")
-    assert nearest("!!!", loose) is None
+    assert find_nearest("!!!", loose) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +242,7 @@ def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
     def reply(prompt: Prompt) -> str:
         assert isinstance(prompt, ExtractPrompt)
         whole = json.dumps(
-            [item(unit.split(": ", 1)[1], number) for number, unit in enumerate(prompt.units, 1)]
+            [item(unit.split(": ", 1)[1], number) for number, unit in enumerate(prompt.chunks, 1)]
         )
         return whole if len(whole) < 700 else whole[:700]
 
@@ -256,12 +253,12 @@ def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:
     assert extractor.counts["cut"] == extractor.counts["calls"] - 1 > 0
 
 
-def test_batches_hold_so_many_units_and_tokens() -> None:
+def test_batches_hold_so_many_chunks_and_tokens() -> None:
     units = demo("turn")[0]
-    for most_units, most_tokens in ((10, 10**6), (1, 10**6), (10**6, 200), (7, 150), (10, 1)):
-        cut = batches(units, most_units, most_tokens)
+    for most_chunks, most_tokens in ((10, 10**6), (1, 10**6), (10**6, 200), (7, 150), (10, 1)):
+        cut = batches(units, most_chunks, most_tokens)
         assert [number for batch in cut for number, _ in batch] == list(range(len(units)))
-        assert max(map(len, cut)) <= most_units
+        assert max(map(len, cut)) <= most_chunks
         if most_tokens == 1:
             assert all(len(batch) == 1 for batch in cut)
 
@@ -405,7 +402,7 @@ def test_a_loaded_canvas_answers_identically_and_asks_no_model(
         ({"reference_threshold": 0.0}, "system.reference_threshold must be above 0"),
         ({"glean_overlap": 1.5}, "system.glean_overlap must be above 0 and at most 1"),
         ({"todo_window": -1}, "system.todo_window must not be negative"),
-        ({"rerank": "endpoint"}, "needs system.rerank_url"),
+        ({"reranker": "lexicol"}, "unknown value of system.reranker"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], message: str) -> None:

@@ -15,8 +15,9 @@ import yaml
 
 import memeval
 from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_artifacts
-from memeval.systems.cogcanvas.graph import Canvas, GraphRules
+from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.index import read_vectors
+from memeval.systems.cogcanvas.links import GraphRules
 from memeval.testing.endpoint import ScriptedEndpoint
 
 from .scripted_extractor import extract, pass_of

@@ -16,14 +16,11 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query
 from memeval.systems.cogcanvas.artifacts import Artifact
+from memeval.systems.cogcanvas.batches import batches
 from memeval.systems.cogcanvas.dates import point_dates, time_expressions
-from memeval.systems.cogcanvas.extraction import (
-    ExtractionRules,
-    Extractor,
-    batches,
-    shared_words,
-)
-from memeval.systems.cogcanvas.graph import Canvas, GraphRules
+from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor, shared_words
+from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.retrieval import (
     adapted_top_k,
     hybrid,
@@ -48,7 +45,7 @@ def artifact(kind: str, batch: int, content: str = "alpha", quote: str = "") -> 
         time=SAID,
         dates=(),
         people=(),
-        unit=batch,
+        chunk_index=batch,
         start=0,
         batch=batch,
     )
@@ -309,7 +306,7 @@ def test_gleaning_drops_what_shares_its_words(content: str, is_dropped: bool) ->
 
 
 def item(quote: str, **more: Any) -> Mapping[str, Any]:
-    return {"type": "event", "content": quote, "quote": quote, "unit": 1, **more}
+    return {"type": "event", "content": quote, "quote": quote, "chunk": 1, **more}
 
 
 def extracted(chunks: Sequence[MemoryChunk], reply: Any, **rules: Any) -> list[Artifact]:
@@ -345,7 +342,7 @@ def test_an_unknown_type_is_skipped_and_a_missing_one_is_a_key_fact() -> None:
 
 def test_a_call_is_shown_the_latest_artifacts_of_earlier_calls() -> None:
     def reply(prompt: Any) -> str:
-        return json.dumps([item(chunk.split(": ", 1)[1]) for chunk in prompt.units])
+        return json.dumps([item(chunk.split(": ", 1)[1]) for chunk in prompt.chunks])
 
     model = ScriptedModel(reply)
     rules = extractor(model, gleaning=False, earlier=2)
@@ -362,7 +359,7 @@ def test_a_call_is_shown_the_latest_artifacts_of_earlier_calls() -> None:
 
 def test_the_fallback_makes_events_of_expressions_that_nobody_quotes() -> None:
     def reply(prompt: Any) -> str:
-        return json.dumps([item("a puppy called Biscuit yesterday", unit=1)])
+        return json.dumps([item("a puppy called Biscuit yesterday", chunk=1)])
 
     found = extracted(conversation(), reply, gleaning=False, temporal_fallback=True, dates="point")
     assert [(one.kind, one.quote, one.dates) for one in found] == [
@@ -387,7 +384,7 @@ def test_the_compact_form_is_type_date_and_content() -> None:
 def test_compact_shows_no_quote_and_no_date_of_the_session(build: Builder) -> None:
     def reply(messages: Any) -> str:
         return json.dumps(
-            [item("a puppy called Biscuit yesterday", content="Ann has a puppy", unit=1)]
+            [item("a puppy called Biscuit yesterday", content="Ann has a puppy", chunk=1)]
         )
 
     driver = build("cogcanvas", {"show": "compact"}, model=ScriptedModel(reply))

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,15 @@ from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.cell import Cell, open_cell, system_settings
 from memeval.pipeline.declared import Declared
-from memeval.pipeline.memory import ingest
+from memeval.pipeline.ingest import ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Query
 from memeval.systems.base import SystemContext
-from memeval.systems.cogcanvas.system import CogCanvas, Settings
+from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.cogcanvas.system import CogCanvas
 from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.model import ScriptedModel
 
@@ -43,7 +44,7 @@ COLUMNS = (
     "temporal_edges",
     "retrieval",
     "cot",
-    "rerank",
+    "reranker",
     "gleaning",
     "top_k",
 )
@@ -84,11 +85,16 @@ def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     assert resolved.source.settings == replace(
         Settings(), **dict(zip(COLUMNS, TABLE[name], strict=True))
     )
-    assert resolved.config.system == {"name": name, **asdict(resolved.source.settings)}
+    assert resolved.config.system == {"name": name, **system_settings(resolved.source)}
+    assert resolved.config.reranker.name == TABLE[name][COLUMNS.index("reranker")]
+    assert resolved.config.top_k == TABLE[name][COLUMNS.index("top_k")]
+    assert f"k={resolved.config.top_k}" in resolved.name
     assert isinstance(resolved.source, Declared) and resolved.source.system_class is CogCanvas
     assert resolved.style == ("cot" if TABLE[name][COLUMNS.index("cot")] else "short")
-    assert replace(resolved.config, system={}) == replace(cell("cogcanvas").config, system={}), (
-        "nothing but the system differs"
+    plain = cell("cogcanvas").config
+    named = replace(plain, top_k=resolved.config.top_k, reranker=resolved.config.reranker)
+    assert replace(resolved.config, system={}) == replace(named, system={}), (
+        "nothing but the system, and what it comes to, differs"
     )
 
 
@@ -214,7 +220,7 @@ def reply(body: Mapping[str, Any]) -> str:
     turns = re.findall(r"(?m)^(\d+)\. (?:\[.*?\] )?\w+: (.*)$", words)
     return json.dumps(
         [
-            {"type": "event", "content": quote, "quote": quote, "unit": int(number)}
+            {"type": "event", "content": quote, "quote": quote, "chunk": int(number)}
             for number, quote in turns
         ]
     )

@@ -24,25 +24,29 @@ def settings_in_yaml(name: str) -> dict[str, Any]:
     return {key: value for key, value in system.items() if key not in NOT_SETTINGS}
 
 
-def suite(name: str) -> type[MemorySystemContract]:
+def settings_under_test(name: str) -> dict[str, Any]:
+    """The settings of the YAML, but for a form whose words need not be those of a turn."""
     settings = settings_in_yaml(name)
-    if settings.get("show") == "compact":
-        # What it shows are a model's words, which need not be those of a turn.
-        settings = {**settings, "show": "full"}
+    return {**settings, "show": "full"} if settings.get("show") == "compact" else settings
 
+
+def suite(name: str) -> type[MemorySystemContract]:
     class Suite(MemorySystemContract):
         # cogcanvas has a top_k of its own.
         bound_by_top_k = name != "oracle" and not name.startswith("cogcanvas")
 
         def build(self, parts: SystemContext) -> MemorySystem:
-            return build_system(name, settings, parts)
+            # Composed here and not above: pytest reads this file in every worker.
+            return build_system(name, settings_under_test(name), parts)
 
     Suite.__name__ = Suite.__qualname__ = f"Test{''.join(word.title() for word in name.split('_'))}"
     return Suite
 
 
 for one in sorted(set(built_in()) - ELSEWHERE):
-    globals()[suite(one).__name__] = suite(one)
+    made = suite(one)
+    globals()[made.__name__] = made
+del made
 
 
 def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:

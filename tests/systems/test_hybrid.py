@@ -37,7 +37,7 @@ def test_what_both_rankings_place_high_comes_first(build: Builder) -> None:
 
 def test_a_rerank_moves_the_best_two_times_top_k_alone(build: Builder) -> None:
     query = Query("Is Portugal where Ann's Biscuit was born?")
-    plain, reranked = (build("hybrid", top_k=2, rerank=rerank) for rerank in ("none", "lexical"))
+    plain, reranked = (build("hybrid", top_k=2, reranker=name) for name in ("none", "lexical"))
     for driver in (plain, reranked):
         driver.remember(conversation())
     before, after = plain.ask(query).ranking or (), reranked.ask(query).ranking or ()

@@ -26,7 +26,8 @@ from memeval.records import Query, Role, Usage
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.letta import Letta, Settings
-from memeval.systems.external.letta_server import TRIES, Agent, Hit, hits_of
+from memeval.systems.external.letta_reply import Hit, hits_of
+from memeval.systems.external.letta_server import TRIES, Agent
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.http import Events
 from memeval.testing.letta_double import DATE, LettaDouble
@@ -187,7 +188,7 @@ def test_what_two_searches_found_counts_once() -> None:
     for chunk in conversation():
         system.ingest(chunk)
     text, other = conversation()[3].text, conversation()[0].text
-    units = system._retrieved(
+    units = system._match_hits(
         [Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")]
     )
     assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]

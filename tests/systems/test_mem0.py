@@ -13,7 +13,7 @@ import pytest
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import Query, Role
-from memeval.systems.external.mem0 import describe_search
+from memeval.systems.external.mem0_library import describe_search
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 

@@ -16,7 +16,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer, Query, Role, Usage, format_time
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
-from memeval.systems.external.mem0 import Mem0, Settings, prepare_import
+from memeval.systems.external.mem0 import Mem0
 from memeval.systems.external.mem0_cloud import (
     FIRST_POLL_S,
     LONGEST_S,
@@ -24,6 +24,8 @@ from memeval.systems.external.mem0_cloud import (
     TRIES,
     CloudMemory,
 )
+from memeval.systems.external.mem0_library import prepare_import
+from memeval.systems.external.mem0_settings import Settings
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.mem0_double import Mem0Double
 

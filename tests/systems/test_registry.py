@@ -90,8 +90,11 @@ def test_each_setting_says_which_stage_it_belongs_to(name: str) -> None:
             "system.overlap must be at least 0 and below system.chunk_size (100), but is 100",
         ),
         ({"overlap": -1}, "system.overlap must be at least 0"),
-        ({"rerank": "lexicol"}, "unknown value of system.rerank 'lexicol'. Did you mean: lexical?"),
-        ({"rerank": ["none"]}, "system.rerank must be "),
+        (
+            {"reranker": "lexicol"},
+            "unknown value of system.reranker 'lexicol'. Did you mean: lexical?",
+        ),
+        ({"reranker": ["none"]}, "system.reranker must be "),
     ],
 )
 def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> None:

@@ -60,8 +60,8 @@ def test_rag_shows_passages_with_the_date_of_their_session(build: Builder) -> No
 def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) -> None:
     query = Query("Is Portugal where Ann's Biscuit was born?")
     plain, reranked = (
-        build("rag", chunk_size=60, overlap=0, top_k=2, rerank=rerank)
-        for rerank in ("none", "lexical")
+        build("rag", chunk_size=60, overlap=0, top_k=2, reranker=name)
+        for name in ("none", "lexical")
     )
     for driver in (plain, reranked):
         driver.remember(conversation())

@@ -1,9 +1,9 @@
-"""Chat memory of the kind that agent frameworks configure: last messages, semantic recall, working
-memory, or several of them.
+"""Chat memory as agent frameworks configure it: the last messages, semantic recall, working memory,
+or several of them.
 
-A case is a resource, a session is a thread, an ingested chunk is a message. Each question opens a
-thread of its own, so that "last" and "all" messages are those of the whole resource. Messages are
-kept for good: a compression of the agent's window loses nothing.
+In the frameworks' terms, a case is a resource, a session is a thread, and a chunk is a message; the
+settings have these names. Each question opens its own thread, so "last" and "all" refer to the
+whole resource. Chunks are kept for good: a compression of the agent's window loses none.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         return await index.search(query.text, depth)
 
     def health(self) -> IngestHealth | None:
-        """What the form lost, where there is one: nothing else calls a model at ingest."""
+        """The form's losses, if there is a form: nothing else calls a model at ingest."""
         return self._form.health if self._form else None
 
     def dump(self) -> list[DumpItem]:
@@ -120,8 +120,8 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
         form = [self._form.text] if self._form and self._form.text else []
         positions = self._around(chosen) | self._newest()
-        messages = [self.chunks[position].text for position in sorted(positions)]
-        reply = await self.parts.reader.answer(query, [*form, *messages])
+        shown = [self.chunks[position].text for position in sorted(positions)]
+        reply = await self.parts.reader.answer(query, [*form, *shown])
 
         retrieved = ranking = None
         if self._recall:
@@ -142,7 +142,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         return min(own or self.parts.top_k, self.parts.top_k)
 
     def _newest(self) -> set[int]:
-        """Positions of the last messages."""
+        """Positions of the last chunks."""
         return set(range(max(0, len(self.chunks) - self._last), len(self.chunks)))
 
     def _around(self, hits: Hits) -> set[int]:

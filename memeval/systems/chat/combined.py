@@ -1,4 +1,4 @@
-"""Chat memory: working memory, semantic recall and the last messages together."""
+"""Chat memory: working memory, semantic recall and the last chunks together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat memory: the last messages, whatever the question."""
+"""Chat memory: the last chunks, whatever the question."""
 
 from __future__ import annotations
 

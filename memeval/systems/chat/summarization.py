@@ -33,9 +33,7 @@ class Settings(SystemSettings):
     """Settings of `summarization`."""
 
     summary_tokens: int = field(default=512, metadata=INGEST)
-    """Tokens that the summary has at most, counted offline; a longer reply is cut at the end of a
-    sentence.
-    """
+    """Most tokens of the summary, counted offline; a longer reply is cut after a sentence."""
     batch_tokens: int = field(default=8000, metadata=INGEST)
     """Tokens that one call merges into the summary; a chunk is never split."""
 
@@ -80,9 +78,15 @@ class Summarization(MemorySystem):
             await self._merge(batch)
 
     async def _merge(self, texts: tuple[str, ...]) -> None:
-        """Extends the summary by texts; where no reply is of use, the summary so far stays."""
+        """Merges texts into the summary; it stays as it is if every reply is useless."""
         template, budget = load_builtin(TEMPLATE), self.settings.summary_tokens
-        prompt = SummarisePrompt(self._summary, texts, budget, template.system, template.user)
+        prompt = SummarisePrompt(
+            previous=self._summary,
+            chunks=texts,
+            budget_tokens=budget,
+            system_text=template.system,
+            user_template=template.user,
+        )
         reply = await ask_for(
             self.parts.model,
             prompt,
@@ -99,7 +103,7 @@ class Summarization(MemorySystem):
         self._overlong += self._summary != reply
 
     def health(self) -> IngestHealth:
-        """Chunks for which no reply was of use, after a second request."""
+        """Counts as lost the chunks whose replies stayed useless after a second request."""
         stored = self._ingested - self._lost
         return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
 
@@ -171,8 +175,8 @@ def shorten(text: str, tokens: int) -> str:
     if count_tokens(text) <= tokens:
         return text
 
-    # Nothing before this place has more tokens. Counting them before each end would take the square
-    # of the text's length.
+    # The text up to here fits. Counting the tokens before each end would take the square of the
+    # text's length.
     room = text[: start_of_token(text, tokens)]
     for end_of in (_SENTENCE_END, _WORD):
         matches = end_of.finditer(text, 0, len(room) + 1)

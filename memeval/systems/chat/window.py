@@ -11,9 +11,9 @@ from memeval.records import MemoryChunk
 
 
 class Window:
-    """What the agent has before it: everything, until a compression cuts it to what is retained.
+    """The agent's window: all chunks, until a compression cuts it to the retained ones.
 
-    Later chunks join what was retained.
+    Later chunks join them.
     """
 
     def __init__(self, chunks: Sequence[MemoryChunk] = ()) -> None:
@@ -35,7 +35,7 @@ def newest(
 ) -> tuple[Sequence[MemoryChunk], dict[str, Any]]:
     """The newest chunks that fit into `tokens`, in order of time.
 
-    Beside them, the note of an answer for which older ones were cut.
+    The second value is the answer's note on the older ones that were cut.
     """
     sizes = [count_tokens(chunk.text) for chunk in chunks]
     first, room = len(chunks), tokens

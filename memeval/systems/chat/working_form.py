@@ -91,7 +91,7 @@ class WorkingForm:
         self._lost = 0
 
     async def add(self, chunk: MemoryChunk) -> None:
-        """Takes a chunk; the session before is worked through as soon as another one begins."""
+        """Adds a chunk. The form is updated as soon as another session begins."""
         if self._session and self._session[0].session_id != chunk.session_id:
             await self.finish()
 
@@ -112,14 +112,18 @@ class WorkingForm:
         return filled if filled and whole else None
 
     async def finish(self) -> None:
-        """Works through the session that is open; where no reply is of use, the form stays."""
+        """Updates the form by the current session; it stays as it is if every reply is useless."""
         if not self._session:
             return
 
         template = load_builtin("working_memory")
         texts = tuple(chunk.text for chunk in self._session)
         prompt = WorkingMemoryPrompt(
-            self._template, self.text, texts, template.system, template.user
+            template=self._template,
+            previous=self.text,
+            chunks=texts,
+            system_text=template.system,
+            user_template=template.user,
         )
         filled = await ask_for(self._parts.model, prompt, seed=self._parts.seed, read=self._read)
 

@@ -1,4 +1,4 @@
-"""Chat memory: a form that the model keeps up to date, and the last messages."""
+"""Chat memory: a form that the model keeps up to date, and the last chunks."""
 
 from __future__ import annotations
 

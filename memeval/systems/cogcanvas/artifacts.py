@@ -30,10 +30,7 @@ ARTIFACTS_FILE = "artifacts.json"
 
 @dataclass(frozen=True)
 class Artifact:
-    """One thing worth remembering.
-
-    Its texts are made once, because several indexes read them.
-    """
+    """One thing worth remembering."""
 
     kind: str
     """One of `KINDS`."""
@@ -44,22 +41,23 @@ class Artifact:
     speaker: str
     """Who said them; empty where the chunk does not say."""
     turn_ids: tuple[str, ...]
-    """The turn that holds the quote; all turns of the chunk where they can't be told apart."""
+    """The turn that holds the quote; all turns of the chunk where its lines don't match them."""
     time: datetime | None
     """When the chunk was said."""
     dates: tuple[str, ...]
-    """When-expressions of the quote, resolved against `time`: `7 May 2023`, `June 2023`, `The week
-    before 9 June 2023`.
+    """The quote's expressions of time, resolved against `time`: `7 May 2023`, `June 2023`,
+    `The week before 9 June 2023`.
     """
     people: tuple[str, ...]
     """People that it is about, besides the speaker."""
-    unit: int
+    chunk_index: int
     """Position of its chunk in the conversation."""
     start: int
     """Where the quote starts in the chunk's content."""
     batch: int
     """Number of the extraction's call that read its chunk."""
 
+    # These texts are made once, because several indexes read them.
     @cached_property
     def gist(self) -> str:
         """The content, where it says more than the quote and the speaker; else nothing."""
@@ -96,10 +94,8 @@ class Artifact:
 
     @cached_property
     def full_text(self) -> str:
-        """The speaker, the quote, the gist and the dates, one to a line.
-
-        When it was said is left out, as for every system.
-        """
+        """The speaker, the quote, the gist and the dates, one to a line."""
+        # When it was said is left out: no system searches by the date of ingestion.
         parts = (
             f"{self.speaker}: {self.quote}" if self.speaker else self.quote,
             self.gist,
@@ -111,7 +107,7 @@ class Artifact:
     def row(self) -> dict[str, Any]:
         """As a dump shows it: what a reader sees, and its fields as JSON."""
         own = _fields(self)
-        del own["unit"], own["start"], own["batch"]
+        del own["chunk_index"], own["start"], own["batch"]
         return {"kind": own.pop("kind"), "text": self.text, **own}
 
 

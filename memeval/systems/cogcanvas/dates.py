@@ -40,17 +40,17 @@ _EXPRESSION = re.compile(
 """The longest form of each expression comes first."""
 
 
-def resolved(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
-    """The quote's when-expressions, resolved.
+def resolve_dates(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
+    """Resolves the quote's expressions of time.
 
-    Where it has none, the date that the model claims, if that is a day or a month.
+    Without any, returns the date that the model claims, if that is a day or a month.
     """
     day = said.date() if said else None
     expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
-    return expressions or _claimed(claimed)
+    return expressions or _read_claimed(claimed)
 
 
-def _claimed(text: str) -> tuple[str, ...]:
+def _read_claimed(text: str) -> tuple[str, ...]:
     try:
         return (day_text(date.fromisoformat(text.strip())),)
     except ValueError:
@@ -58,9 +58,9 @@ def _claimed(text: str) -> tuple[str, ...]:
 
 
 def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
-    """The quote's relative when-expressions as single days, as the published system has them.
+    """Resolves the quote's relative expressions to single days, as the published system does.
 
-    A month counts 30 days and a year 365. Expressions without a rule there give no date.
+    A month counts 30 days and a year 365. Expressions without a rule there are left out.
     """
     if said is None:
         return ()
@@ -70,8 +70,9 @@ def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
 
 
 def _point(match: re.Match[str], said: date) -> date | None:
-    """The day of an expression; None where it lies outside of the calendar."""
+    """The day of an expression; None where it lies outside of Python's calendar."""
     if match["weekday"]:
+        # "last Monday", said on a Monday, is a week ago.
         back = (said.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
         offset = -(back or 7)
     elif match["day"]:
@@ -80,6 +81,7 @@ def _point(match: re.Match[str], said: date) -> date | None:
         sign = -1 if match["side"].lower() == "last" else 1
         offset = sign * DAYS[match["unit"].lower()]
     else:
+        # Six digits are more than the calendar has; int() of thousands of digits would be refused.
         offset = -int(match["count"][:6]) * DAYS[match["units"].lower()]
 
     try:
@@ -89,7 +91,7 @@ def _point(match: re.Match[str], said: date) -> date | None:
 
 
 def time_expressions(text: str) -> list[tuple[int, str]]:
-    """Every expression of time in a text, the longest at each place, with where it starts."""
+    """Every expression of time in a text with its start, the longest one at each position."""
     return [(match.start(), match.group()) for match in _EXPRESSION.finditer(text)]
 
 

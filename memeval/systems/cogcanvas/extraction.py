@@ -1,12 +1,10 @@
-"""From chunks to artifacts: a model reads them in batches, and what it claims is checked against
-what was said.
+"""Extracts artifacts from chunks: a model reads them in batches, and each quote that it claims is
+looked up in what was said.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,75 +13,25 @@ from typing import Any
 from memeval.llm.contract import Completion, LanguageModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
-from memeval.llm.tokens import count_tokens
 from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
-from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
-from memeval.systems.cogcanvas.dates import point_dates, resolved, time_expressions
-from memeval.systems.cogcanvas.quotes import Found, lines, nearest, verbatim
+from memeval.systems.cogcanvas.artifacts import Artifact
+from memeval.systems.cogcanvas.batches import Batch
+from memeval.systems.cogcanvas.dates import point_dates, resolve_dates
+from memeval.systems.cogcanvas.quotes import LocatedQuote, find_nearest, find_verbatim
+from memeval.systems.cogcanvas.reply import (
+    Reply,
+    kind_of,
+    named_chunk,
+    people_of,
+    read_reply,
+    text_of,
+)
+from memeval.systems.cogcanvas.time_events import events_of_times
 
 EARLIER_CHARACTERS = 100
 """Characters of an earlier artifact that the model is shown."""
-AROUND = 100
-"""Characters on both sides of an expression of time that its event keeps."""
-_BETWEEN = re.compile(r"[, \t\r\n]*")
-
-Batch = Sequence[tuple[int, MemoryChunk]]
-"""Chunks with their positions in the conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A model's reply, read."""
-
-    items: tuple[Any, ...]
-    """The members of its list, as far as they are whole."""
-    closed: bool
-    """False where the list breaks off: the reply was cut."""
-
-
-def read_reply(text: str) -> Reply | None:
-    """The first JSON list in a reply.
-
-    None where there is no list, or where it breaks off before its first whole member.
-    """
-    decoder = json.JSONDecoder()
-    items: list[Any] = []
-    at = text.find("[") + 1
-    while at > 0:
-        # The pattern also matches nothing, so there is always a match.
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-        if text.startswith("]", at):
-            return Reply(tuple(items), closed=True)
-
-        try:
-            item, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):  # a reply of brackets alone is as deep as it is long
-            break
-
-        items.append(item)
-
-    return Reply(tuple(items), closed=False) if items else None
-
-
-def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -> list[Batch]:
-    """The chunks in order, in batches of at most `most_chunks` and `most_tokens`.
-
-    A longer chunk is a batch of its own.
-    """
-    cut: list[list[tuple[int, MemoryChunk]]] = []
-    room = 0
-    for number, chunk in enumerate(chunks):
-        tokens = count_tokens(chunk.text)
-        if not cut or len(cut[-1]) >= most_chunks or tokens > room:
-            cut.append([])
-            room = most_tokens
-
-        cut[-1].append((number, chunk))
-        room -= tokens
-
-    return list(cut)
 
 
 @dataclass
@@ -93,23 +41,25 @@ class Reading:
     number: int
     """The batch's number, from 0."""
     first: Sequence[Artifact] = ()
-    """What the first reading found, at a second one."""
+    """For a second reading: the artifacts of the first one."""
     earlier: Sequence[str] = ()
-    """What earlier batches gave, as the model is shown it."""
-    found: list[Artifact] = field(default_factory=list)
+    """Artifacts of earlier batches, as the model is shown them."""
+    artifacts: list[Artifact] = field(default_factory=list)
+    """The artifacts of this reading so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRules:
-    """How conversations are read."""
+    """The settings of an extraction."""
 
     gleaning: bool = True
     """Whether each batch is read a second time, for what the first reading missed."""
     glean_overlap: float = 0.8
-    """Share of common words from which on, not included, what the second reading says is dropped.
+    """Artifacts of the second reading that share more than this of their words with one of the
+    first reading are dropped.
     """
     earlier: int = 0
-    """Latest artifacts of earlier batches that a first reading is shown."""
+    """How many of the latest artifacts of earlier batches a first reading is shown."""
     dates: str = "span"
     """`span`, or `point`: every relative expression is one day."""
     temporal_fallback: bool = False
@@ -128,28 +78,30 @@ class Extractor:
     seed: int
     rules: ExtractionRules = ExtractionRules()
     counts: Counter[str] = field(default_factory=Counter)
-    """What happened: `calls`, replies that could not be read (`unreadable`) or broke off (`cut`),
-    and artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, that
-    were of an `unknown_type`, or that were there already (`repeated`).
+    """Events by name.
+
+    `calls` to the model; replies that could not be read (`unreadable`) or broke off (`cut`);
+    artifacts whose quote was `repaired`, that were `dropped` for a quote that nobody said, whose
+    type is unknown (`unknown_type`), or that an earlier one says already (`repeated`).
     """
     lost: set[int] = field(default_factory=set)
-    """Positions of the chunks for which no reply was of use."""
+    """Indexes of the chunks for which every reply was useless."""
 
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
         """The artifacts of all batches in the order in which they were said.
 
-        All batches are asked for at once, unless each is shown what the earlier ones gave. Raises
-        `ModelError`.
+        Raises `ModelError`.
         """
+        # A batch that is shown the artifacts of earlier ones has to wait for them.
         if self.rules.earlier:
             artifacts = await self._one_by_one(cut)
         else:
             artifacts = await self._at_once(cut)
 
         if self.rules.temporal_fallback:
-            artifacts += self._fallback(cut, artifacts)
+            artifacts += events_of_times(cut, artifacts, self._dates)
 
-        return sorted(artifacts, key=lambda artifact: (artifact.unit, artifact.start))
+        return sorted(artifacts, key=lambda artifact: (artifact.chunk_index, artifact.start))
 
     async def _one_by_one(self, cut: Sequence[Batch]) -> list[Artifact]:
         artifacts: list[Artifact] = []
@@ -179,19 +131,19 @@ class Extractor:
         first = Reading(number=number, earlier=earlier)
         await self._read(batch, first)
 
-        # Where nothing was found, the second prompt would be the first one again.
-        if not self.rules.gleaning or not first.found:
-            return first.found
+        # After a first reading without artifacts, the second prompt would be the first one again.
+        if not self.rules.gleaning or not first.artifacts:
+            return first.artifacts
 
-        second = Reading(number=number, first=first.found)
+        second = Reading(number=number, first=first.artifacts)
         await self._read(batch, second)
-        return first.found + second.found
+        return first.artifacts + second.artifacts
 
     async def _read(self, batch: Batch, reading: Reading, part: str | None = None) -> None:
-        """One request of a reading; over a `part` of its only chunk, where one is given.
+        """Sends one request of a reading.
 
-        Where the reply breaks off, the model is asked again for the chunks from the last one that
-        it reached, else for each half.
+        `part` replaces the text of a batch's only chunk. Where the reply breaks off, the model is
+        asked again: from the last chunk that the reply reached, or else for each half.
         """
         here = {number for number, _ in batch}
         texts = tuple(chunk.text for _, chunk in batch) if part is None else (part,)
@@ -199,7 +151,7 @@ class Extractor:
             self.model,
             self._prompt(batch, texts, reading),
             seed=self.seed,
-            read=lambda completion: self._kept(completion, batch, reading),
+            read=lambda completion: self._keep_reply(completion, batch, reading),
         )
         reply = asked.value
         if reply is None and asked.cut and await self._read_halves(batch, texts, reading):
@@ -211,14 +163,15 @@ class Extractor:
             return
 
         if reply.closed:
-            # A second reading makes up for a first one that was cut; that of a part does not.
+            # A second reading makes up for a first one that was cut. The reading of a part doesn't:
+            # the other half may still be lost.
             if part is None:
                 self.lost -= here
 
             return
 
         self.counts["cut"] += 1
-        last = max(_chunk_number(item) for item in reply.items)
+        last = max(named_chunk(item) for item in reply.items)
         if 2 <= last <= len(batch):
             if asked.cut:
                 current_ledger().drop_cut(Role.INGEST)
@@ -228,9 +181,9 @@ class Extractor:
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
     async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: Reading) -> bool:
-        """A request for each half of a batch, or of its only text; False where there are no halves.
+        """Sends a request for each half of a batch, or of its only text.
 
-        The request for the whole was cut: it is not counted as such any more.
+        Returns False where neither can be halved.
         """
         middle = len(batch) // 2
         passes: list[tuple[Batch, str | None]]
@@ -242,6 +195,7 @@ class Extractor:
         if not passes:
             return False
 
+        # The halves replace the request that was cut, so it no longer counts as a loss.
         current_ledger().drop_cut(Role.INGEST)
         for half, part in passes:
             await self._read(half, reading, part)
@@ -250,43 +204,43 @@ class Extractor:
 
     def _prompt(self, batch: Batch, texts: tuple[str, ...], reading: Reading) -> ExtractPrompt:
         here = {number for number, _ in batch}
-        found = (*reading.first, *reading.found)
-        noted = [artifact for artifact in found if artifact.unit in here]
+        so_far = (*reading.first, *reading.artifacts)
+        noted = [artifact for artifact in so_far if artifact.chunk_index in here]
         template = self.glean_template if reading.first else self.template
         return ExtractPrompt(
-            units=texts,
+            chunks=texts,
             known=(*reading.earlier, *(artifact.content for artifact in noted)),
             system_text=template.system,
             user_template=template.user,
             quotes=tuple(artifact.quote for artifact in noted) if reading.first else (),
         )
 
-    def _kept(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
-        """The reply, after what it says was kept.
+    def _keep_reply(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
+        """Keeps the artifacts of a reply, and returns the reply.
 
-        None where there is no list, or where a first reading names nothing that was said.
+        Returns None where there is no list, or where every quote of a first reading is invented.
         """
         self.counts["calls"] += 1
         reply = read_reply(completion.text)
-        is_beginning = not reading.first and not reading.found
-        before = self.counts["dropped"]
         if reply is None:
             return None
 
+        is_beginning = not reading.first and not reading.artifacts
+        before = self.counts["dropped"]
         for item in reply.items:
-            self._keep(item, batch, reading)
+            self._keep_item(item, batch, reading)
 
         all_dropped = self.counts["dropped"] - before == len(reply.items) > 0
         return None if is_beginning and all_dropped else reply
 
-    def _keep(self, item: Any, batch: Batch, reading: Reading) -> None:
-        """Adds what an item of a reply says, if its quote can be found."""
+    def _keep_item(self, item: Any, batch: Batch, reading: Reading) -> None:
+        """Adds an item of a reply to the artifacts of the reading, if its quote can be found."""
         located = self._locate(item, batch) if isinstance(item, Mapping) else None
         if located is None:
             self.counts["dropped"] += 1
             return
 
-        kind = _kind(item)
+        kind = kind_of(item)
         if kind is None:
             self.counts["unknown_type"] += 1
             return
@@ -294,32 +248,30 @@ class Extractor:
         number, chunk, quote = located
         artifact = Artifact(
             kind=kind,
-            content=_text(item.get("content")) or quote.quote,
+            content=text_of(item.get("content")) or quote.quote,
             quote=quote.quote,
             speaker=quote.line.speaker,
             turn_ids=quote.line.turn_ids,
             time=chunk.time,
-            dates=self._dates(quote.quote, chunk, _text(item.get("date"))),
-            people=_people(item, quote.line.speaker),
-            unit=number,
+            dates=self._dates(quote.quote, chunk, text_of(item.get("date"))),
+            people=people_of(item, quote.line.speaker),
+            chunk_index=number,
             start=quote.start,
             batch=reading.number,
         )
         if self._is_repeated(artifact, reading):
             self.counts["repeated"] += 1
         else:
-            reading.found.append(artifact)
+            reading.artifacts.append(artifact)
 
     def _is_repeated(self, artifact: Artifact, reading: Reading) -> bool:
-        """Whether a reading said it before, or a second one says what the first one did.
-
-        A request after a reply that broke off may say the end of that reply again.
-        """
+        """Whether this reading or the first one has the artifact already."""
+        # A request after a reply that broke off may repeat the end of that reply.
         is_quoted = any(
-            other.unit == artifact.unit
+            other.chunk_index == artifact.chunk_index
             and artifact.quote in other.quote
             and other.turn_ids == artifact.turn_ids
-            for other in reading.found
+            for other in reading.artifacts
         )
         return is_quoted or any(
             shared_words(artifact.content, other.content) > self.rules.glean_overlap
@@ -330,84 +282,33 @@ class Extractor:
         if self.rules.dates == "point":
             return point_dates(quote, chunk.time)
 
-        return resolved(quote, chunk.time, claimed)
-
-    def _fallback(self, cut: Sequence[Batch], artifacts: Sequence[Artifact]) -> list[Artifact]:
-        """An event for each expression of time that no artifact of its turn quotes.
-
-        Dates that memeval puts before a chunk are no part of its content, so that none of them
-        becomes an event.
-        """
-        found = []
-        for batch_number, batch in enumerate(cut):
-            for number, chunk in batch:
-                quoted = [artifact for artifact in artifacts if artifact.unit == number]
-                found += self._events(batch_number, number, chunk, quoted)
-
-        return found
-
-    def _events(
-        self, batch: int, number: int, chunk: MemoryChunk, quoted: Sequence[Artifact]
-    ) -> list[Artifact]:
-        events = []
-        for line in lines(chunk):
-            for start, expression in time_expressions(line.text):
-                place = line.start + start
-                if _is_quoted(place, quoted):
-                    continue
-
-                dates = self._dates(expression, chunk, "")
-                around = line.text[max(0, start - AROUND) : start + len(expression) + AROUND]
-                told = dates[0] if dates else expression
-                events.append(
-                    Artifact(
-                        kind="event",
-                        content=f"TIME: {told} (originally: {expression}) - {around}",
-                        quote=expression,
-                        speaker=line.speaker,
-                        turn_ids=line.turn_ids,
-                        time=chunk.time,
-                        dates=dates,
-                        people=(),
-                        unit=number,
-                        start=place,
-                        batch=batch,
-                    )
-                )
-
-        return events
+        return resolve_dates(quote, chunk.time, claimed)
 
     def _locate(
         self, item: Mapping[str, Any], batch: Batch
-    ) -> tuple[int, MemoryChunk, Found] | None:
-        """Where an item's quote is.
+    ) -> tuple[int, MemoryChunk, LocatedQuote] | None:
+        """Finds an item's quote: the chunk's index, the chunk and the quote.
 
-        In the chunk that it names, else in another one of the batch, else what it must have meant.
+        Looks in the chunk that the item names, then in the others of the batch, then for similar
+        words.
         """
-        named = _chunk_number(item)
+        named = named_chunk(item)
         own = [batch[named - 1]] if 1 <= named <= len(batch) else []
-        claimed = _text(item.get("quote"))
+        claimed = text_of(item.get("quote"))
 
         for number, chunk in [*own, *batch]:
-            if quote := verbatim(claimed, chunk):
+            if quote := find_verbatim(claimed, chunk):
                 if (number, chunk) not in own:
                     self.counts["repaired"] += 1
 
                 return number, chunk, quote
 
         for number, chunk in own or batch:
-            if quote := nearest(claimed, chunk):
+            if quote := find_nearest(claimed, chunk):
                 self.counts["repaired"] += 1
                 return number, chunk, quote
 
         return None
-
-
-def _is_quoted(place: int, artifacts: Sequence[Artifact]) -> bool:
-    """Whether a place in a chunk's content lies in the quote of one of its artifacts."""
-    return any(
-        artifact.start <= place < artifact.start + len(artifact.quote) for artifact in artifacts
-    )
 
 
 def shared_words(content: str, other: str) -> float:
@@ -415,28 +316,3 @@ def shared_words(content: str, other: str) -> float:
     words, others = set(content.lower().split()), set(other.lower().split())
     fewer = min(len(words), len(others))
     return len(words & others) / fewer if fewer else 0.0
-
-
-def _kind(item: Mapping[str, Any]) -> str | None:
-    """The type of an item: a key fact where it names none, None where nobody knows the type."""
-    kind = _text(item.get("type")).lower().replace(" ", "_") or "key_fact"
-    return kind if kind in KINDS else None
-
-
-def _people(item: Mapping[str, Any], speaker: str) -> tuple[str, ...]:
-    people = item.get("people")
-    names = dict.fromkeys(_text(name) for name in people) if isinstance(people, list) else {}
-    return tuple(name for name in names if name and name != speaker)
-
-
-def _text(value: Any) -> str:
-    return " ".join(value.split("\n")).strip() if isinstance(value, str) else ""
-
-
-def _chunk_number(item: Any) -> int:
-    """The number of the chunk that an item names; 0 where it names none."""
-    number = item.get("unit") if isinstance(item, Mapping) else None
-    if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
-        return int(number)
-
-    return number if isinstance(number, int) else 0

@@ -12,7 +12,8 @@ import numpy as np
 from memeval.embedding.contract import Embedder
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
-from memeval.systems.cogcanvas.graph import Canvas, GraphRules
+from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.retrieval import hybrid, plain_words, shares
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ VECTORS_FILE = "vectors.npy"
 
 @dataclass(frozen=True)
 class CanvasIndex:
-    """The artifacts of one conversation, ready to be searched."""
+    """The artifacts of one conversation with the indexes over them."""
 
     artifacts: Sequence[Artifact]
     counts: Mapping[str, int]
@@ -47,9 +48,7 @@ class CanvasIndex:
         embedder: Embedder,
         rules: GraphRules,
     ) -> CanvasIndex:
-        """Makes everything that answers need of artifacts, their search texts and their vectors;
-        takes a while.
-        """
+        """Builds the indexes over artifacts, their search texts and their vectors."""
         return cls(
             artifacts=artifacts,
             counts=counts,

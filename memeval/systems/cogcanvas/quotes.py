@@ -1,4 +1,4 @@
-"""Finds a quote in the chunk that it comes from, or the sentence that was meant."""
+"""Finds a quote in the chunk that it comes from, or else the sentence that the model meant."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ used in place of the quote.
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
 _SENTENCE = re.compile(rf"\S(?:[^.!?…]++|{_MARKS}(?!{_CLOSING}\s))*+(?:{_MARKS}{_CLOSING})?")
-"""No part of it is tried twice: a text of full stops alone takes no longer than another."""
+"""Possessive, so no part is tried twice: a text of full stops alone takes linear time, too."""
 _LONGEST_LOOSE = 2_000
-"""Characters up to which a quote is searched for under other punctuation; no utterance is quoted at
-greater length.
-"""
+"""A longer quote is not searched for under other punctuation: utterances are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One turn of a chunk; the whole chunk where its turns can't be told apart."""
+    """One turn of a chunk, or the whole chunk where its lines don't match its turns."""
 
     start: int
     """Where its words start in the chunk's content, without the speaker's name."""
@@ -35,8 +33,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A quote in its place."""
+class LocatedQuote:
+    """A quote with its position."""
 
     line: Line
     quote: str
@@ -46,7 +44,7 @@ class Found:
 
 
 def lines(chunk: MemoryChunk) -> Iterator[Line]:
-    """The turns of a chunk: one per line where there are as many of both, else all of it as one."""
+    """One line per turn where a chunk has as many lines as turns, else the chunk as one line."""
     parts = chunk.content.split("\n")
     is_apart = len(parts) == len(chunk.turn_ids)
     start = 0
@@ -67,21 +65,21 @@ def lines(chunk: MemoryChunk) -> Iterator[Line]:
         start += len(part) + 1
 
 
-def verbatim(quote: str, chunk: MemoryChunk) -> Found | None:
-    """The quote where one turn of the chunk holds it letter for letter."""
+def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
+    """The quote, if one turn of the chunk holds it letter for letter."""
     for line in lines(chunk):
         words = quote.strip().removeprefix(f"{line.speaker}: ") if line.speaker else quote.strip()
-        if words and (place := line.text.find(words)) >= 0:
-            return Found(line, words, line.start + place)
+        if words and (position := line.text.find(words)) >= 0:
+            return LocatedQuote(line, words, line.start + position)
 
     return None
 
 
-def nearest(quote: str, chunk: MemoryChunk) -> Found | None:
-    """The words that were meant.
+def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
+    """The words that the model meant.
 
-    The same under other punctuation and case, else the sentence that shares most terms with the
-    quote.
+    These are the quote under other punctuation and case, else the sentence that shares the most
+    terms with it.
     """
     wanted = terms(quote)
     if not wanted:
@@ -90,15 +88,18 @@ def nearest(quote: str, chunk: MemoryChunk) -> Found | None:
     words = r"[^a-z0-9]+".join(wanted) if len(quote) <= _LONGEST_LOOSE else None
     loose = re.compile(rf"\b{words}\b", re.IGNORECASE) if words else None
     asked = set(wanted)
-    best: tuple[float, Found | None] = (LEAST_OVERLAP, None)
+    best: tuple[float, LocatedQuote | None] = (LEAST_OVERLAP, None)
     for line in lines(chunk):
         if loose and (match := loose.search(line.text)):
-            return Found(line, match.group(), line.start + match.start())
+            return LocatedQuote(line, match.group(), line.start + match.start())
 
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
-                best = (overlap, Found(line, sentence.group(), line.start + sentence.start()))
+                best = (
+                    overlap,
+                    LocatedQuote(line, sentence.group(), line.start + sentence.start()),
+                )
 
     return best[1]

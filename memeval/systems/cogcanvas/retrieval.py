@@ -1,6 +1,4 @@
-"""Scores of all artifacts for a query: by vectors alone, or by vectors and words; how many
-artifacts a query gets, and how many of them the context has room for.
-"""
+"""Scores of artifacts for a query, and how many artifacts its context has room for."""
 
 from __future__ import annotations
 
@@ -46,12 +44,13 @@ def shares(scores: Scores) -> Scores:
 
 
 def plain_words(text: str) -> str:
-    """A text as BM25 reads it: lower case, without punctuation, single spaces."""
+    """The text that BM25 indexes: lower case, without punctuation, single spaces."""
     return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
 
 
 def adapted_top_k(question: str, top_k: int) -> int:
     """`top_k`, raised for a question about time, and more for one about reasons or order."""
+    # Reasons come first: many questions about reasons also hold a word of time.
     if _REASON_WORDS.search(question):
         return max(top_k, REASON_TOP_K)
 
@@ -62,7 +61,7 @@ def adapted_top_k(question: str, top_k: int) -> int:
 
 
 def within_budget(texts: Iterable[str], budget: int) -> int:
-    """How many of the texts have room, up to the first that has none.
+    """How many of the texts fit, up to the first that does not.
 
     Each costs a quarter of its characters and 10 tokens; the context itself costs 5.
     """

@@ -29,7 +29,8 @@ from memeval.systems.base import (
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, Hit, Reply, pool
+from memeval.systems.external.letta_reply import Hit, Reply
+from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
 
 PERSONA = (
     "I answer questions about a conversation that took place before. All of it is in my archival "
@@ -158,7 +159,7 @@ class Letta(MemorySystem):
         if reply.hits is None:
             return Answer(text=reply.text, notes={**NOTES, **UNREAD})
 
-        retrieved = self._retrieved(reply.hits)
+        retrieved = self._match_hits(reply.hits)
         return Answer(
             text=reply.text,
             retrieved=retrieved,
@@ -167,7 +168,7 @@ class Letta(MemorySystem):
             notes=NOTES,
         )
 
-    def _retrieved(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
+    def _match_hits(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
         """The chunks that the agent saw, each once.
 
         Of chunks with equal texts, the first one seen is the first one said.

@@ -5,24 +5,17 @@ API.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, StorageError, UserError
-from memeval.leftovers import temporary
-from memeval.llm.contract import ChatPrompt, Completion
 from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
 from memeval.records import (
@@ -36,74 +29,36 @@ from memeval.records import (
     format_time,
 )
 from memeval.shown import one_line
-from memeval.systems.asking import ask_for
 from memeval.systems.base import (
-    ANSWER,
-    INGEST,
-    RUNTIME,
     DumpItem,
     RecallSystem,
     SystemContext,
-    SystemSettings,
 )
 from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.external.mem0_bridge import Mem0Bridge
 from memeval.systems.external.mem0_cloud import HOST, CloudMemory
+from memeval.systems.external.mem0_files import read_memories, write_memories
+from memeval.systems.external.mem0_library import (
+    check_graph,
+    describe_search,
+    has_entities,
+    new_memory,
+    prepare_import,
+)
+from memeval.systems.external.mem0_settings import Settings
 
 if TYPE_CHECKING:
-    from memeval.embedding.contract import Vectors
+    pass
 
 _log = logging.getLogger(__name__)
 
-ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
-QUIET = {
-    "MEM0_TELEMETRY": "False",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "ANONYMIZED_TELEMETRY": "False",
-    "HF_HUB_OFFLINE": "1",
-}
-"""Set before mem0 is imported, unless the user has set them: it sends telemetry by default."""
-
-NOTHING = '{"memory": []}'
-"""What mem0 gets in place of a reply that can't be read."""
-DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
-"""The dates that mem0 writes into its extraction prompt."""
-
-
-@dataclass(frozen=True)
-class Settings(SystemSettings):
-    """Settings of `mem0`."""
-
-    mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
-    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
-    key.
-    """
-    infer: bool | None = field(default=None, metadata=INGEST)
-    """False stores each chunk verbatim and calls no model. True lets the cell's model extract
-    memories, with one call per chunk (mode=cloud: mem0's own model). None extracts where there is a
-    language model, as mem0 does, and stores verbatim where there is none.
-    """
-    graph_memory: bool = field(default=False, metadata=INGEST)
-    """Whether mem0 keeps a graph of entities and relations beside the memories. mem0ai 2 does not
-    have a graph memory, so true is refused.
-    """
-    threshold: float = field(default=0.1, metadata=ANSWER)
-    """Memories less similar to the question are not found; 0.1 is mem0's own default."""
-    host: str | None = field(default=None, metadata=INGEST)
-    """Address of the API for mode=cloud; None is mem0's own."""
-    api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the key for mode=cloud."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise UserError(f"system.threshold must be between 0 and 1, but is {self.threshold}")
-
 
 class Mem0(RecallSystem):
-    """Adds the chunks in order, searches by mem0's own scoring.
+    """Adds the chunks in order and searches by mem0's own scoring.
 
     Chunks wait until `consolidate`, because the embedder is fitted on all of them; their vectors
-    are then made in one batch. A memory is mapped back by the metadata of its `add`: the turn ids
-    and the date of the chunk that it came from.
+    are then made in one batch. The metadata of a memory holds the turn ids and the date of the
+    chunk that it came from.
     """
 
     settings_type = Settings
@@ -134,7 +89,7 @@ class Mem0(RecallSystem):
 
     @classmethod
     def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
-        """Decides `infer`: mem0 extracts wherever there is a model. mem0's host has its own."""
+        """Decides `infer`: mem0 extracts wherever it has a model, and its host always has one."""
         if settings.graph_memory:
             check_graph()
         if settings.infer is not None:
@@ -144,7 +99,7 @@ class Mem0(RecallSystem):
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """`verbatim` where nothing is extracted: the figures are those of mem0's search alone."""
+        """`verbatim` without extraction: then the figures measure mem0's search alone."""
         return () if settings.infer else ("verbatim",)
 
     @classmethod
@@ -161,7 +116,7 @@ class Mem0(RecallSystem):
         self._ids: list[str] = []
         self._texts: set[str] = set()
         self._lost: set[int] = set()
-        self._bridge: _Bridge | None = None
+        self._bridge: Mem0Bridge | None = None
 
     async def ingest(self, chunk: MemoryChunk) -> None:
         self._chunks.append(chunk)
@@ -190,10 +145,8 @@ class Mem0(RecallSystem):
         bridge.known = {}
 
     def health(self) -> IngestHealth | None:
-        """Chunks of which a memory, or the model's reply, was lost.
-
-        The host reports its failures itself.
-        """
+        """Counts as lost the chunks of which a memory, or the model's reply, was lost."""
+        # The host reports its failures itself.
         if self._hosted:
             return None
 
@@ -201,12 +154,12 @@ class Mem0(RecallSystem):
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
     def dump(self) -> list[DumpItem]:
-        """The memories that were extracted; chunks stored verbatim are nothing of mem0's own."""
+        """The extracted memories. Chunks that were stored verbatim are not mem0's own work."""
         if self._memory is None or not self.settings.infer:
             return []
 
         items: list[DumpItem] = []
-        for row in self._stored():
+        for row in self._rows():
             payload = row.payload
             items.append(
                 {
@@ -230,49 +183,56 @@ class Mem0(RecallSystem):
             self.close()
             raise
 
-        self._unreported(Role.INGEST, len(self._chunks))
+        self._meter_unreported(Role.INGEST, len(self._chunks))
 
-    def _unreported(self, role: Role, calls: int) -> None:
-        """Meters calls whose tokens the host does not report: unknown, which is not zero."""
+    def _meter_unreported(self, role: Role, calls: int) -> None:
+        """Meters calls whose tokens the host does not report. Unknown is not zero."""
         if calls:
-            current_ledger().usages.append(Usage(role, "mem0", "mem0", None, None, calls=calls))
+            usage = Usage(
+                role=role,
+                model="mem0",
+                provider="mem0",
+                prompt_tokens=None,
+                completion_tokens=None,
+                calls=calls,
+            )
+            current_ledger().usages.append(usage)
 
-    def _open(self, embedder: Embedder, width: int) -> _Bridge:
-        """A fresh mem0 over an embedder that was fitted on the chunks."""
+    def _open(self, embedder: Embedder, width: int) -> Mem0Bridge:
+        """Opens an empty mem0 memory over an embedder that was fitted on the chunks."""
         self.close()
-        self._bridge = _Bridge(embedder, self.parts)
-        # Without a width nothing was said, and nothing will be stored.
-        self._memory = _new_memory(self._bridge, width or 1)
+        self._bridge = Mem0Bridge(embedder, self.parts)
+        # The width is 0 where nothing was said. Then nothing will be stored, and any width does.
+        self._memory = new_memory(self._bridge, width or 1)
         return self._bridge
 
-    def _add(self, chunk: MemoryChunk, bridge: _Bridge) -> bool:
-        """Adds a chunk; returns whether all that was to be kept of it is stored.
-
-        mem0 silently drops a memory whose vector could not be made or that its store refused. Such
-        a memory is added a second time.
-        """
+    def _add(self, chunk: MemoryChunk, bridge: Mem0Bridge) -> bool:
+        """Adds a chunk; returns whether every memory of it is stored."""
         bridge.expected, bridge.readable = (), True
-        self._stored_rows(chunk.text, chunk, infer=bool(self.settings.infer))
+        self._store(chunk.text, chunk, infer=bool(self.settings.infer))
         wanted: Sequence[str] = bridge.expected
+        # mem0 silently drops a memory whose vector could not be made or that its store refused.
+        # Such a memory is added a second time.
         missing = [text for text in dict.fromkeys(wanted) if text not in self._texts]
         for text in missing:
             try:
-                self._stored_rows(text, chunk, infer=False)
+                self._store(text, chunk, infer=False)
             except StorageError:
                 raise
-            except Exception as error:  # noqa: BLE001 - mem0 may raise anything; the loss is counted
+            # mem0 may raise anything, and the caller counts the loss.
+            except Exception as error:  # noqa: BLE001
                 _log.warning("mem0 lost a memory: %s", one_line(error))
 
         return bridge.readable and all(text in self._texts for text in missing)
 
-    def _stored_rows(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
-        """Lets mem0 add a text, and notes the memories that it stored."""
+    def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
+        """Adds a text to mem0 and notes the memories that mem0 stored."""
         date = chunk.time.isoformat() if chunk.time else None
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         try:
             added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)
         except Exception as error:
-            # mem0 wraps what the model raised.
+            # mem0 wraps the error that the model raised.
             if isinstance(error.__cause__, MemevalError):
                 raise error.__cause__ from error
 
@@ -288,16 +248,17 @@ class Mem0(RecallSystem):
                 return []
 
             hits = await self._cloud.search(text, depth, self.settings.threshold)
-            self._unreported(Role.EMBED, 1)
+            self._meter_unreported(Role.EMBED, 1)
             return [self._entry(row) for row in hits]
 
         if not text or not self._ids or self._bridge is None:
             return []
 
         vectors = await self._bridge.embedder.embed([text])
+        # The bridge holds the vector of one query, so searches run one after the other.
         async with self._searching:
             self._bridge.known = {text: vectors[0]}
-            found = await asyncio.to_thread(
+            result = await asyncio.to_thread(
                 self._memory.search,
                 text,
                 filters={"user_id": self._user},
@@ -305,7 +266,7 @@ class Mem0(RecallSystem):
                 threshold=self.settings.threshold,
             )
 
-        return [self._entry(row) for row in found["results"]]
+        return [self._entry(row) for row in result["results"]]
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
         metadata, text = row["metadata"], row["memory"]
@@ -338,18 +299,11 @@ class Mem0(RecallSystem):
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
 
-        rows = self._stored()
-        payloads = [{"id": str(row.id), "payload": row.payload} for row in rows]
-        state = {"unparsed": self._bridge.unparsed if self._bridge else 0, "memories": payloads}
-        (folder / ROWS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
-        np.save(
-            folder / VECTORS_FILE,
-            np.array([row.vector for row in rows], dtype=np.float32),
-            allow_pickle=False,
-        )
+        unparsed = self._bridge.unparsed if self._bridge else 0
+        write_memories(folder, self._rows(), unparsed)
         write_chunks(folder, self._chunks)
 
-    def _stored(self) -> list[Any]:
+    def _rows(self) -> list[Any]:
         """The rows of mem0's store, in the order in which they were added."""
         store = self._memory.vector_store
         rows = store.client.retrieve(
@@ -361,23 +315,15 @@ class Mem0(RecallSystem):
     def load(self, folder: Path) -> None:
         self.reset()
         self._chunks = read_chunks(folder)
-        state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
-        vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
+        saved = read_memories(folder)
         embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
-        stored = vectors.ndim > 1 and len(vectors) > 0
-        bridge = self._open(embedder, vectors.shape[1] if stored else embedder.width)
-        bridge.unparsed = state["unparsed"]
-        self._ids = [row["id"] for row in state["memories"]]
-        if len(vectors) != len(self._ids):
-            raise ValueError(
-                f"{folder / VECTORS_FILE} holds {len(vectors)} vectors "
-                f"for {len(self._ids)} memories"
-            )
+        bridge = self._open(embedder, saved.width or embedder.width)
+        bridge.unparsed = saved.unparsed
 
+        self._ids = saved.ids
         if self._ids:
-            payloads = [row["payload"] for row in state["memories"]]
             self._memory.vector_store.insert(
-                vectors=vectors.tolist(), payloads=payloads, ids=self._ids
+                vectors=saved.vectors.tolist(), payloads=saved.payloads, ids=self._ids
             )
 
     def close(self) -> None:
@@ -389,161 +335,3 @@ class Mem0(RecallSystem):
             self._cloud.close()
 
         self._memory = self._cloud = None
-
-
-class _Bridge:
-    """What mem0's embedder and model call: the cell's parts, awaited from mem0's worker thread."""
-
-    def __init__(self, embedder: Embedder, parts: SystemContext) -> None:
-        self.embedder = embedder
-        self.known: Mapping[str, Vectors] = {}
-        """Vectors made beforehand, in a batch."""
-        self.observed: datetime | None = None
-        """When the chunk that is being added was said."""
-        self.unparsed = 0
-        """Replies of the model that mem0 can't read, and drops silently."""
-        self.readable = True
-        """False after a chunk for which no reply could be read."""
-        self.expected: Sequence[str] = ()
-        """Memories that the last reply names."""
-        self._parts = parts
-
-    def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts: those made beforehand, and the missing ones in one batch."""
-        vectors = dict(self.known)
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if missing:
-            made = self._parts.run_sync(self.embedder.embed(missing))
-            vectors |= zip(missing, made, strict=True)
-
-        return [vectors[text].tolist() for text in texts]
-
-    def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
-        """The model's reply to mem0's prompt; an empty list of memories where none is readable."""
-        prompt = ChatPrompt(tuple(self._dated(message) for message in messages), options)
-        reply: str | None = self._parts.run_sync(
-            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
-        )
-        if reply is None:
-            self.unparsed += 1
-            self.readable = False
-            return NOTHING
-
-        self.expected = _memories(reply) or ()
-        return reply
-
-    def _dated(self, message: Mapping[str, str]) -> Mapping[str, str]:
-        """The message with the date on which the chunk was said, in place of today's.
-
-        mem0 writes today's date: the model would read it as the event's date, and the response
-        cache would never hit.
-        """
-        day = self.observed.date().isoformat() if self.observed else "unknown"
-        return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
-
-
-def has_entities() -> bool:
-    """Whether mem0's entity search is on: spaCy and its English model are installed."""
-    return find_spec("spacy") is not None and find_spec("en_core_web_sm") is not None
-
-
-def has_keywords() -> bool:
-    """Whether mem0's keyword search is on: fastembed is installed."""
-    return find_spec("fastembed") is not None
-
-
-def describe_search() -> str:
-    """Which of mem0's three searches run here.
-
-    mem0 leaves out, without a word, a search whose library is not installed.
-    """
-    searches = ["vectors"]
-    missing = []
-    for name, library, installed in (
-        ("keywords", "fastembed", has_keywords()),
-        ("entities", "spaCy with en_core_web_sm", has_entities()),
-    ):
-        if installed:
-            searches.append(name)
-        else:
-            missing.append(f"{name} (needs {library})")
-
-    said = f"by {' and '.join(searches)}"
-    return f"{said}; not installed: {', '.join(missing)}" if missing else said
-
-
-def check_graph() -> None:
-    """Raises `UserError`: no release of mem0ai that memeval works with has a graph memory."""
-    try:
-        release = version("mem0ai")
-    except PackageNotFoundError:
-        release = "of this machine"
-
-    raise UserError(
-        "system.graph_memory=true needs the graph memory of mem0, but mem0ai "
-        f"{release} does not have it",
-        "leave system.graph_memory out",
-    )
-
-
-def prepare_import() -> None:
-    """Makes mem0 quiet, and keeps it out of the user's home, before it is imported."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-
-    # mem0 writes an identity of the user when it is imported.
-    if "MEM0_DIR" not in os.environ:
-        os.environ["MEM0_DIR"] = str(temporary("mem0"))
-
-
-def _new_memory(bridge: _Bridge, width: int) -> Any:
-    """A mem0 memory of its own, held in memory."""
-    prepare_import()
-    from mem0 import Memory  # type: ignore[import-untyped]
-
-    from memeval.systems.external.mem0_plugs import SLOT, plug_in
-
-    plug_in(entities=has_entities())
-    store = {"path": ":memory:", "embedding_model_dims": width, "collection_name": "memeval"}
-    memory = Memory.from_config(
-        {
-            "embedder": {"provider": SLOT, "config": {"model": bridge, "embedding_dims": width}},
-            "llm": {"provider": SLOT, "config": {"model": bridge}},
-            "vector_store": {"provider": "qdrant", "config": store},
-            "history_db_path": ":memory:",
-        }
-    )
-    if not has_keywords():
-        # mem0 sets this itself, after a warning.
-        memory.vector_store._bm25_encoder = False
-
-    return memory
-
-
-def _readable(completion: Completion) -> str | None:
-    """The reply where mem0 can read it; None where mem0 would drop it, or fail on it."""
-    return completion.text if _memories(completion.text) is not None else None
-
-
-def _memories(reply: str) -> list[str] | None:
-    """The memories that a reply names, as mem0 reads it; None for a reply of another form.
-
-    An empty object names none.
-    """
-    from memeval.systems.external.mem0_plugs import json_of
-
-    try:
-        value = json.loads(json_of(reply), strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-    if not isinstance(value, dict):
-        return None
-
-    rows = value.get("memory", None if value else [])
-    if not isinstance(rows, list):
-        return None
-    if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
-        return None
-
-    return [row["text"] for row in rows if row.get("text")]

@@ -16,7 +16,7 @@ from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.records import MemoryChunk
 from memeval.shown import one_line
-from memeval.systems.external.remote import Leftover, answered, fault
+from memeval.systems.external.remote import Leftover, fault, note_answer
 
 T = TypeVar("T")
 
@@ -52,9 +52,13 @@ class CloudMemory:
         """Stores the chunks, and waits until they can be found."""
         under_way: list[str] = []
         for chunk in chunks:
-            sent = self._tried(
+            sent = self._try(
                 partial(
-                    self._client.add, chunk.text, user_id=self.user, infer=infer, **_dated(chunk)
+                    self._client.add,
+                    chunk.text,
+                    user_id=self.user,
+                    infer=infer,
+                    **_date_fields(chunk),
                 )
             )
             if event := sent.get("event_id"):
@@ -68,7 +72,7 @@ class CloudMemory:
 
     def _wait(self, event: str) -> None:
         waited, pause = 0.0, FIRST_POLL_S
-        while (status := self._tried(lambda: self._status(event))) != "SUCCEEDED":
+        while (status := self._try(lambda: self._status(event))) != "SUCCEEDED":
             if status == "FAILED":
                 raise ModelError(f"mem0 failed to add a memory (event {event})")
 
@@ -105,12 +109,12 @@ class CloudMemory:
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         filters = {"user_id": self.user}
-        found = self._tried(
+        found = self._try(
             lambda: self._client.search(text, filters=filters, top_k=top_k, threshold=threshold)
         )
         return [_read(row) for row in found["results"]]
 
-    def _tried(self, call: Callable[[], T]) -> T:
+    def _try(self, call: Callable[[], T]) -> T:
         """What `call` returns. A failure that may pass is tried again.
 
         Not so a request that timed out: the host may have processed it.
@@ -143,7 +147,7 @@ class CloudMemory:
         self._leftover.discard()
 
 
-def _dated(chunk: MemoryChunk) -> dict[str, Any]:
+def _date_fields(chunk: MemoryChunk) -> dict[str, Any]:
     """Metadata that comes back with a memory, and the chunk's time as the memory's own.
 
     A time without a zone counts as UTC.
@@ -204,7 +208,7 @@ def _connect(host: str, key: str) -> Any:
         connections.close()
         raise UserError(f"mem0's API at {host} refused the key: {one_line(error)}") from error
 
-    answered(host)
+    note_answer(host)
     return client
 
 

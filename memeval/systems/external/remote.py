@@ -1,6 +1,4 @@
-"""What systems that keep their memory at a server share: how its failures are reported, and that
-nothing is left behind there.
-"""
+"""Failures of a server that holds a system's memory, and deletion of what was stored there."""
 
 from __future__ import annotations
 
@@ -15,17 +13,15 @@ _log = logging.getLogger(__name__)
 _answered: set[str] = set()
 
 
-def answered(address: str) -> None:
-    """Notes that a server did what it was asked, in this process."""
+def note_answer(address: str) -> None:
+    """Notes that the server at an address has answered this process."""
     _answered.add(address)
 
 
 def fault(address: str, message: str, *hints: str) -> MemevalError:
-    """The error for a server that fails.
-
-    One that never answered is the user's to mend: it ends the run before anything is paid for.
-    Later a failure is a fault of the outside, and becomes a status.
-    """
+    """The error for a failure of a server."""
+    # A server that never answered is the user's mistake: it ends the run before anything is paid
+    # for. A later failure is an outage, and becomes the status of a case.
     return ModelError(message) if address in _answered else UserError(message, *hints)
 
 
@@ -40,7 +36,7 @@ class Leftover:
         self._finalizer = weakref.finalize(owner, _delete, what, delete)
 
     def discard(self) -> None:
-        """Deletes it in a thread of its own, which the process waits for when it ends."""
+        """Deletes it in another thread, which the process waits for when it ends."""
         threading.Thread(target=self._finalizer, name="memeval-discard").start()
 
 

@@ -1,4 +1,4 @@
-"""Dense retrieval over the chunks as they were ingested: no rerank, no passages of its own."""
+"""Dense retrieval over the chunks as they were ingested: it neither reranks nor cuts them again."""
 
 from __future__ import annotations
 

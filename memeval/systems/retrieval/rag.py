@@ -1,4 +1,4 @@
-"""Retrieval-augmented generation as CogCanvas defines it: passages of a fixed size, embedded and
+"""Retrieval-augmented generation as CogCanvas defines it: chunks of a fixed size, embedded and
 optionally reranked.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
-from memeval.retrieval.passages import passages
+from memeval.retrieval.rechunking import rechunk
 from memeval.systems.base import INGEST
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
@@ -19,14 +19,14 @@ from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 @dataclass(frozen=True)
 class Settings(RerankedSettings):
-    """Settings of `rag`. A reranker reorders the best 2 * top_k passages."""
+    """Settings of `rag`. A reranker reorders the best 2 * top_k chunks."""
 
     chunk_size: int = field(default=512, metadata=INGEST)
-    """Characters of a passage at most; it ends between words."""
+    """Most characters of a chunk; it ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
-    """Characters that a passage shares with the one before, up to the next word."""
+    """Characters that a chunk shares with the one before, up to the next word."""
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are embedded with the passages; they are shown either way."""
+    """Whether dates are embedded with the chunks; they are shown either way."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,25 +41,26 @@ class Settings(RerankedSettings):
 
 
 class Rag(RerankingSystem[DenseIndex]):
-    """The nearest passages in Chroma; after a compression, the agent's window is shown as well."""
+    """The nearest chunks in Chroma; after a compression, the agent's window is shown as well."""
 
     settings_type = Settings
     shows_window = True
     settings: Settings
-    _passages: Sequence[MemoryChunk] = ()
+    _cut: Sequence[MemoryChunk] = ()
+    """The chunks of a fixed size, in place of those that were ingested."""
 
     def texts(self) -> list[str]:
-        return [passage.indexed(date=self.settings.index_date) for passage in self._passages]
+        return [chunk.indexed(date=self.settings.index_date) for chunk in self._cut]
 
     async def build(self, saved: Path | None) -> DenseIndex:
-        self._passages = passages(self.chunks, self.settings.chunk_size, self.settings.overlap)
-        self.rerank_over([passage.content for passage in self._passages])
+        self._cut = rechunk(self.chunks, self.settings.chunk_size, self.settings.overlap)
+        self.rerank_over([chunk.content for chunk in self._cut])
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 
     def entries(self) -> list[Retrieved]:
         return [
-            Retrieved(text=passage.text, turn_ids=passage.turn_ids, time=passage.time)
-            for passage in self._passages
+            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
+            for chunk in self._cut
         ]
 
     async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:

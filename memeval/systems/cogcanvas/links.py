@@ -1,0 +1,205 @@
+"""Which artifacts are linked: the rules of the published system, over vectors, types and words.
+
+A rule links an artifact to artifacts of earlier calls of the extraction, never to one of its own
+call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memeval.llm.extractive.words import STOP_WORDS, stem
+from memeval.retrieval.bm25 import terms
+from memeval.systems.cogcanvas.artifacts import Artifact
+from memeval.systems.cogcanvas.dates import day_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+
+REFERENCES = "references"
+CAUSED_BY = "caused_by"
+COMMON = 0.02
+"""Terms that more than this share of the artifacts hold link no events of the chain."""
+FUNCTION_WORDS = frozenset(
+    "the and for are was were but with that this these those you your she her hers him his they "
+    "them their our ours its who whom whose which what when where why how will would can could "
+    "shall should may might must into onto than then".split()
+)
+"""Words that do not make two artifacts overlap."""
+_WORD = re.compile(r"[a-z]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRules:
+    """The constants of the rules. A window is a number of calls of the extraction."""
+
+    reference: float = 0.5
+    """Least cosine of two artifacts without a common word of which one refers to the other."""
+    overlap: float = 0.3
+    """Least cosine of two artifacts with a common word, for references and causes."""
+    causal: float = 0.45
+    """Least cosine of a cause without a common word."""
+    todo_window: int = 5
+    """How far back a todo looks for its decision."""
+    insight_window: int = 3
+    """How far back an insight looks for its facts and decisions."""
+    constraint_window: int = 2
+    """How far back a decision looks for its facts and reminders."""
+    constraint_links: int = 2
+    """Facts and reminders of a decision at most, the latest ones."""
+    constraint_overlap: bool = True
+    """Whether a decision and its facts must have a common word."""
+    event_window: int = 10
+    """How far back a decision looks for events."""
+    event_chain: bool = False
+    """Whether each event is also linked to the next one in time that shares something rare."""
+
+
+class Links:
+    """Applies the rules to matrices: newer artifacts are rows, older ones columns."""
+
+    def __init__(
+        self, artifacts: Sequence[Artifact], alike: NDArray[np.float64], rules: GraphRules
+    ) -> None:
+        self.rules = rules
+        self.alike = alike
+        self.batches = np.array([artifact.batch for artifact in artifacts])
+        self.kinds = np.array([artifact.kind for artifact in artifacts])
+        self.overlap = _common_words(artifacts)
+        # How many calls a row's artifact comes after a column's; above 0 where it is newer.
+        self.distance = self.batches[:, None] - self.batches[None, :]
+
+    def by_rule(self) -> Iterable[tuple[str, str, list[tuple[int, int]]]]:
+        """The kind, the name and the pairs of each rule, in the published order."""
+        rules, earlier = self.rules, self.distance > 0
+        yield REFERENCES, "reference", _pairs(earlier & self._is_alike(rules.reference))
+
+        todo = self._between("todo", ("decision",), rules.todo_window)
+        yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(rules.causal))
+
+        insight = self._between("insight", ("key_fact", "decision"), rules.insight_window)
+        yield CAUSED_BY, "insight", _pairs(insight & self._is_alike(rules.causal))
+
+        constraint = self._between("decision", ("key_fact", "reminder"), rules.constraint_window)
+        if rules.constraint_overlap:
+            constraint &= self.overlap
+
+        yield CAUSED_BY, "constraint", self._latest(constraint)
+
+        about_person = self.overlap | (self.alike >= rules.reference)
+        for kind in ("event", "relationship"):
+            person = self._between(kind, ("person_attribute",), None)
+            rule = "person" if kind == "event" else "relationship"
+            yield REFERENCES, rule, _pairs(person & about_person)
+
+        event = self._between("decision", ("event",), rules.event_window)
+        yield CAUSED_BY, "event", _pairs(event & self.overlap)
+
+    def _is_alike(self, least: float) -> Mask:
+        """Pairs of at least that cosine; of the lower one where they have a common word."""
+        result: Mask = (self.alike >= least) | (self.overlap & (self.alike >= self.rules.overlap))
+        return result
+
+    def _between(self, kind: str, others: Sequence[str], window: int | None) -> Mask:
+        """Artifacts of a kind with earlier ones of other kinds, at most `window` calls before."""
+        near = self.distance > 0
+        if window is not None:
+            near &= self.distance <= window
+
+        result: Mask = (self.kinds == kind)[:, None] & np.isin(self.kinds, others)[None, :] & near
+        return result
+
+    def _nearest(self, allowed: Mask) -> list[tuple[int, int]]:
+        """For each row, the allowed column of the highest cosine."""
+        best = np.where(allowed, self.alike, -np.inf).argmax(axis=1)
+        return [(int(row), int(best[row])) for row in np.flatnonzero(allowed.any(axis=1))]
+
+    def _latest(self, allowed: Mask) -> list[tuple[int, int]]:
+        """For each row, the allowed columns of the latest calls, up to the limit."""
+        pairs = []
+        for row in np.flatnonzero(allowed.any(axis=1)):
+            columns = np.flatnonzero(allowed[row])
+            order = np.argsort(-self.batches[columns], kind="stable")
+            latest = columns[order[: self.rules.constraint_links]]
+            pairs += [(int(row), int(column)) for column in latest]
+
+        return pairs
+
+
+def _pairs(allowed: Mask) -> list[tuple[int, int]]:
+    return [(int(row), int(column)) for row, column in np.argwhere(allowed)]
+
+
+def content_words(text: str) -> set[str]:
+    """The words that may link a text to another: three letters or more, without function words."""
+    return set(_WORD.findall(text.lower())) - FUNCTION_WORDS
+
+
+def _common_words(artifacts: Sequence[Artifact]) -> Mask:
+    """Whether the newer artifact's content or quote has a word of the older one's content."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for number, artifact in enumerate(artifacts):
+        for word in content_words(artifact.content):
+            holders[word].append(number)
+
+    columns = {word: np.array(numbers) for word, numbers in holders.items()}
+    common = np.zeros((len(artifacts), len(artifacts)), dtype=bool)
+    for number, artifact in enumerate(artifacts):
+        for word in content_words(f"{artifact.content} {artifact.quote}"):
+            if word in columns:
+                common[number, columns[word]] = True
+
+    return common
+
+
+def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
+    """Each event and the next one in time that shares something rare with it.
+
+    That is a person who is not a speaker, or a term that few artifacts hold.
+    """
+    speakers = {artifact.speaker for artifact in artifacts}
+    words = _stems_of(artifacts)
+    frequency: Counter[str] = Counter()
+    for held in words:
+        frequency.update(held)
+
+    most = max(2, COMMON * len(artifacts))
+    rare = {word for word, count in frequency.items() if 1 < count <= most}
+
+    days = {
+        number: day_of(artifact.dates, artifact.time)
+        for number, artifact in enumerate(artifacts)
+        if artifact.kind == "event"
+    }
+    order = sorted(days, key=lambda number: (days[number] or date.max, number))
+
+    last: dict[str, int] = {}
+    # A dict, because two events may share several things and are linked once, in this order.
+    pairs: dict[tuple[int, int], None] = {}
+    for number in order:
+        people = {*artifacts[number].people} - speakers
+        for shared in sorted((words[number] & rare) | people):
+            if shared in last:
+                pairs[last[shared], number] = None
+
+            last[shared] = number
+
+    return list(pairs)
+
+
+def _stems_of(artifacts: Sequence[Artifact]) -> list[set[str]]:
+    """The stems of each artifact's terms, without stop words."""
+    held_terms = [set(terms(artifact.full_text)) - STOP_WORDS for artifact in artifacts]
+    # Artifacts share most of their terms, and stemming is slow: each term is stemmed once.
+    stems = {term: stem(term) for term in set[str]().union(*held_terms)}
+
+    return [set(map(stems.__getitem__, held)) for held in held_terms]

@@ -1,0 +1,73 @@
+"""A model's reply to the extraction's prompt, and what each item of it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.systems.cogcanvas.artifacts import KINDS
+
+_BETWEEN = re.compile(r"[, \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The items of a model's reply."""
+
+    items: tuple[Any, ...]
+    """The members of its list that are whole."""
+    closed: bool
+    """False where the list breaks off: the reply was cut."""
+
+
+def read_reply(text: str) -> Reply | None:
+    """The first JSON list in a reply.
+
+    None without a list, or where the list breaks off before its first member is whole.
+    """
+    decoder = json.JSONDecoder()
+    items: list[Any] = []
+    at = text.find("[") + 1
+    while at > 0:
+        # The pattern also matches nothing, so there is always a match.
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        if text.startswith("]", at):
+            return Reply(tuple(items), closed=True)
+
+        try:
+            item, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            # A reply of brackets alone is nested as deep as it is long.
+            break
+
+        items.append(item)
+
+    return Reply(tuple(items), closed=False) if items else None
+
+
+def kind_of(item: Mapping[str, Any]) -> str | None:
+    """The type of an item: a key fact where the item names no type, None for an unknown type."""
+    kind = text_of(item.get("type")).lower().replace(" ", "_") or "key_fact"
+    return kind if kind in KINDS else None
+
+
+def people_of(item: Mapping[str, Any], speaker: str) -> tuple[str, ...]:
+    people = item.get("people")
+    names = dict.fromkeys(text_of(name) for name in people) if isinstance(people, list) else {}
+    return tuple(name for name in names if name and name != speaker)
+
+
+def text_of(value: Any) -> str:
+    return " ".join(value.split("\n")).strip() if isinstance(value, str) else ""
+
+
+def named_chunk(item: Any) -> int:
+    """The number of the chunk that an item names, from 1; 0 where it does not name one."""
+    number = item.get("chunk") if isinstance(item, Mapping) else None
+    if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
+        return int(number)
+
+    return number if isinstance(number, int) else 0

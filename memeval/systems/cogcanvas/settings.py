@@ -1,0 +1,157 @@
+"""Settings of `cogcanvas` and of all its variants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memeval.errors import UserError
+from memeval.systems.base import ANSWER, INGEST
+from memeval.systems.cogcanvas.extraction import ExtractionRules
+from memeval.systems.cogcanvas.links import GraphRules
+from memeval.systems.reranking import RerankedSettings
+
+POSITIVE = (
+    "batch_units",
+    "batch_tokens",
+    "graph_hops",
+    "rerank_candidates",
+    "constraint_links",
+    "context_budget",
+    "top_k",
+)
+NOT_NEGATIVE = (
+    "earlier",
+    "todo_window",
+    "insight_window",
+    "constraint_window",
+    "event_window",
+)
+SHARES = ("reference_threshold", "overlap_threshold", "causal_threshold", "glean_overlap")
+
+
+@dataclass(frozen=True)
+class Settings(RerankedSettings):
+    """Settings of `cogcanvas` and of all its variants."""
+
+    # The name is older than the word "chunk", and users' configurations hold it.
+    batch_units: int = field(default=10, metadata=INGEST)
+    """Most chunks that one call reads."""
+    batch_tokens: int = field(default=1000, metadata=INGEST)
+    """Tokens of a call's chunks at most; a longer chunk is read alone."""
+    earlier: int = field(default=0, metadata=INGEST)
+    """Latest artifacts of earlier calls that a call is shown. Calls then wait for each other."""
+    gleaning: bool = field(default=True, metadata=INGEST)
+    """Whether each batch is read a second time, for what the first reading missed."""
+    glean_overlap: float = field(default=0.8, metadata=INGEST)
+    """Artifacts of the second reading that share more than this of their words with one of the
+    first reading are dropped.
+    """
+    dates: Literal["span", "point"] = field(default="span", metadata=INGEST)
+    """Relative dates: `span`, as exact as they are said; `point`, each as a single day."""
+    temporal_fallback: bool = field(default=False, metadata=INGEST)
+    """Whether expressions of time that no artifact quotes become events."""
+    index_text: Literal["content_quote", "full"] = field(default="content_quote", metadata=INGEST)
+    """What is embedded and indexed: content and quote, or also speaker and dates."""
+    graph: bool = field(default=True, metadata=ANSWER)
+    """Whether neighbours in the graph are found too."""
+    graph_hops: int = field(default=3, metadata=ANSWER)
+    """How far out neighbours are found; each hop leaves 0.8 of the score."""
+    graph_expansion: Literal["best_path", "published"] = field(default="best_path", metadata=ANSWER)
+    """How scores spread: by the best path, or in the published order, where the first one counts.
+    """
+    reference_threshold: float = field(default=0.5, metadata=ANSWER)
+    """Least cosine of two artifacts without a common word of which one refers to the other."""
+    overlap_threshold: float = field(default=0.3, metadata=ANSWER)
+    """Least cosine of two artifacts with a common word, for references and causes."""
+    causal_threshold: float = field(default=0.45, metadata=ANSWER)
+    """Least cosine of a cause without a common word."""
+    todo_window: int = field(default=5, metadata=ANSWER)
+    """Calls back in which a todo finds its decision."""
+    insight_window: int = field(default=3, metadata=ANSWER)
+    """Calls back in which an insight finds its facts and decisions."""
+    constraint_window: int = field(default=2, metadata=ANSWER)
+    """Calls back in which a decision finds its facts and reminders."""
+    constraint_links: int = field(default=2, metadata=ANSWER)
+    """Facts and reminders of a decision at most."""
+    constraint_overlap: bool = field(default=True, metadata=ANSWER)
+    """Whether a decision and its facts must have a common word."""
+    event_window: int = field(default=10, metadata=ANSWER)
+    """Calls back in which a decision finds its events."""
+    event_chain: bool = field(default=False, metadata=ANSWER)
+    """Whether each event is also linked to the next one in time that shares something rare."""
+    temporal_edges: bool = field(default=True, metadata=ANSWER)
+    """Whether the edges from decisions to earlier facts, reminders and events count."""
+    retrieval: Literal["dense", "hybrid"] = field(default="hybrid", metadata=ANSWER)
+    """What ranks artifacts: vectors, or 0.7 of vectors and 0.3 of BM25."""
+    dense_norm: Literal["none", "max"] = field(default="none", metadata=ANSWER)
+    """Whether cosines count as they are, or in shares of the best one."""
+    reranker: str = field(default="lexical", metadata=ANSWER)
+    """What reorders the artifacts that were found, under `reranker=default`."""
+    rerank_candidates: int = field(default=30, metadata=ANSWER)
+    """Artifacts whose neighbours are found, where something reranks; else `top_k`."""
+    rerank_pool: Literal["expanded", "candidates"] = field(default="expanded", metadata=ANSWER)
+    """What is reranked: candidates and neighbours, or the best `rerank_candidates` of them."""
+    show: Literal["full", "compact"] = field(default="full", metadata=ANSWER)
+    """What the reader sees of an artifact: all, or its type's initial, date and content."""
+    context_budget: int = field(default=5000, metadata=ANSWER)
+    """Tokens of the artifacts that are shown at most, by the published estimate."""
+    show_window: bool = field(default=False, metadata=ANSWER)
+    """Whether the agent's window is shown as well, once a compression has cut it."""
+    cot: bool = field(default=True, metadata=ANSWER)
+    """Whether it answers step by step; else briefly."""
+    top_k: int | None = field(default=15, metadata=ANSWER)
+    """Artifacts that are shown at most, whatever the cell's `top_k`; None takes the cell's."""
+    adaptive_k: bool = field(default=True, metadata=ANSWER)
+    """Whether a `top_k` of the system's own below 15 is raised to 12 for questions about time, and
+    to 15 for those about reasons and order.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in POSITIVE:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"system.{name} must be positive, but is {value}")
+
+        for name in NOT_NEGATIVE:
+            value = getattr(self, name)
+            if value < 0:
+                raise UserError(f"system.{name} must not be negative, but is {value}")
+
+        for name in SHARES:
+            value = getattr(self, name)
+            if not 0 < value <= 1:
+                raise UserError(f"system.{name} must be above 0 and at most 1, but is {value}")
+
+    @property
+    def shown_at_most(self) -> int | None:
+        """Artifacts that are shown at most, whatever the cell's `top_k`."""
+        return self.top_k
+
+    @property
+    def extraction_rules(self) -> ExtractionRules:
+        """The settings of the extraction."""
+        return ExtractionRules(
+            gleaning=self.gleaning,
+            glean_overlap=self.glean_overlap,
+            earlier=self.earlier,
+            dates=self.dates,
+            temporal_fallback=self.temporal_fallback,
+        )
+
+    @property
+    def graph_rules(self) -> GraphRules:
+        """The settings of the graph."""
+        return GraphRules(
+            reference=self.reference_threshold,
+            overlap=self.overlap_threshold,
+            causal=self.causal_threshold,
+            todo_window=self.todo_window,
+            insight_window=self.insight_window,
+            constraint_window=self.constraint_window,
+            constraint_links=self.constraint_links,
+            constraint_overlap=self.constraint_overlap,
+            event_window=self.event_window,
+            event_chain=self.event_chain,
+        )

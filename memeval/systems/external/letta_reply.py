@@ -1,0 +1,129 @@
+"""What an agent of a Letta server did about a message, read from the events of its reply."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.errors import ModelError
+from memeval.shown import one_line
+
+SEARCH = "archival_memory_search"
+"""The name of the tool with which an agent searches its archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk as the agent saw it; Letta calls it a passage."""
+
+    text: str
+    score: float | None = None
+
+
+@dataclass
+class Reply:
+    """An agent's reply to one message, and what it did for it."""
+
+    text: str = ""
+    """Its last words."""
+    stop_reason: str = ""
+    queries: list[str] = field(default_factory=list)
+    """What it searched its archive for."""
+    hits: list[Hit] | None = field(default_factory=list)
+    """The results of its searches, each best first; None where one could not be read."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int = 0
+    steps: int = 1
+
+
+def read_reply(events: Sequence[Any]) -> Reply:
+    """Reads a reply from the events of a stream.
+
+    Raises `ModelError` where the server reports a failure, or where the agent said nothing.
+    """
+    # Texts come in pieces: they are joined by the id of their message.
+    reply, called, texts = Reply(), dict[str, str](), dict[str, str]()
+    for event in events:
+        match event.message_type:
+            case "error_message":
+                raise ModelError(f"the Letta server failed: {one_line(event.message)}")
+            case "tool_call_message":
+                called |= _searches(event)
+                reply.queries = list(called.values())
+            case "tool_return_message" if event.tool_call_id in called or event.name == SEARCH:
+                _add_hits(reply, event)
+            case "assistant_message":
+                texts[event.id] = texts.get(event.id, "") + _text(event.content)
+            case "stop_reason":
+                reply.stop_reason = str(event.stop_reason)
+            case "usage_statistics":
+                _meter(reply, event)
+
+    reply.text = next((text.strip() for text in reversed(texts.values()) if text.strip()), "")
+    if not reply.text:
+        raise ModelError(f"the agent gave no answer (stop_reason: {reply.stop_reason or 'none'})")
+
+    return reply
+
+
+def _searches(event: Any) -> dict[str, str]:
+    """Queries of the searches that an event calls for, by the call's id."""
+    # Releases differ in whether an event holds one call or a list of them.
+    has_list = isinstance(event.tool_calls, list) and event.tool_calls
+    calls = event.tool_calls if has_list else [event.tool_call]
+    queries = {}
+    for call in calls:
+        if call.name == SEARCH:
+            try:
+                queries[call.tool_call_id] = str(json.loads(call.arguments).get("query", ""))
+            except (ValueError, AttributeError):
+                queries[call.tool_call_id] = ""
+
+    return queries
+
+
+def _add_hits(reply: Reply, event: Any) -> None:
+    hits = hits_of(event.tool_return) if event.status == "success" else []
+    # One unreadable result makes the whole ranking unknown.
+    reply.hits = None if reply.hits is None or hits is None else reply.hits + hits
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+def _meter(reply: Reply, usage: Any) -> None:
+    reply.prompt_tokens, reply.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    reply.cached_tokens, reply.steps = usage.cached_input_tokens or 0, usage.step_count or 1
+
+
+def hits_of(returned: str) -> list[Hit] | None:
+    """The chunks in the result of the search tool; None where it can't be read."""
+    # The server writes a list of `{timestamp, content, tags, relevance}` as Python or as JSON, in
+    # some releases inside `{message}` or `{results}`. It cuts a long one off.
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return _hits(read(returned))
+        except (ValueError, SyntaxError, TypeError, KeyError, AttributeError):
+            continue
+
+    return None
+
+
+def _hits(value: Any) -> list[Hit] | None:
+    if isinstance(value, str):
+        return hits_of(value)
+    if isinstance(value, dict):
+        return _hits(value["results"] if "results" in value else value["message"])
+    if isinstance(value, tuple):  # (results, count)
+        return _hits(value[0])
+
+    rows = [] if value is None else value
+    return [
+        Hit(text=str(row["content"]), score=(row.get("relevance") or {}).get("rrf_score"))
+        for row in rows
+    ]

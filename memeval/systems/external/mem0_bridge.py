@@ -1,0 +1,101 @@
+"""The cell's embedder and model as mem0 calls them, from its own thread."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memeval.embedding.contract import Embedder
+from memeval.llm.contract import ChatPrompt, Completion
+from memeval.systems.asking import ask_for
+from memeval.systems.base import (
+    SystemContext,
+)
+
+if TYPE_CHECKING:
+    from memeval.embedding.contract import Vectors
+
+
+NOTHING = '{"memory": []}'
+"""What mem0 gets in place of a reply that can't be read."""
+DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
+"""The dates that mem0 writes into its extraction prompt."""
+
+
+class Mem0Bridge:
+    """Answers mem0's calls with the cell's embedder and model, from mem0's worker thread."""
+
+    def __init__(self, embedder: Embedder, parts: SystemContext) -> None:
+        self.embedder = embedder
+        self.known: Mapping[str, Vectors] = {}
+        """Vectors that were made before, in one batch."""
+        self.observed: datetime | None = None
+        """Time of the chunk that is being added."""
+        self.unparsed = 0
+        """Replies of the model that mem0 can't read, and drops silently."""
+        self.readable = True
+        """False after a chunk for which no reply could be read."""
+        self.expected: Sequence[str] = ()
+        """Memories in the last reply."""
+        self._parts = parts
+
+    def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts; those that are not known are made in one batch."""
+        vectors = dict(self.known)
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            made = self._parts.run_sync(self.embedder.embed(missing))
+            vectors |= zip(missing, made, strict=True)
+
+        return [vectors[text].tolist() for text in texts]
+
+    def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
+        """The model's reply to mem0's prompt; an empty list of memories for an unreadable one."""
+        prompt = ChatPrompt(tuple(self._redate(message) for message in messages), options)
+        reply: str | None = self._parts.run_sync(
+            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
+        )
+        if reply is None:
+            self.unparsed += 1
+            self.readable = False
+            return NOTHING
+
+        self.expected = _memories(reply) or ()
+        return reply
+
+    def _redate(self, message: Mapping[str, str]) -> Mapping[str, str]:
+        """The message with the date of the chunk in place of today's."""
+        # mem0 writes today's date: the model would read it as the event's date, and the response
+        # cache would never hit.
+        day = self.observed.date().isoformat() if self.observed else "unknown"
+        return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
+
+
+def _readable(completion: Completion) -> str | None:
+    """The reply if mem0 can read it; None if mem0 would drop it or fail on it."""
+    return completion.text if _memories(completion.text) is not None else None
+
+
+def _memories(reply: str) -> list[str] | None:
+    """The memories in a reply as mem0 reads it; None for a reply of another form."""
+    from memeval.systems.external.mem0_plugs import json_of
+
+    try:
+        value = json.loads(json_of(reply), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+    if not isinstance(value, dict):
+        return None
+
+    # mem0 accepts an empty object, as a reply without memories.
+    rows = value.get("memory", None if value else [])
+    if not isinstance(rows, list):
+        return None
+    if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
+        return None
+
+    return [row["text"] for row in rows if row.get("text")]
