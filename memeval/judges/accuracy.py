@@ -1,4 +1,4 @@
-"""Accuracy of choosing: the reply is read, and what it chooses compared with the right choices."""
+"""Accuracy of choosing: compares the choices that a reply names with the right ones."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ class AccuracyJudge(Judge):
                 judge=self.name,
                 label=Label.UNSCORED,
                 score=None,
-                reason=f"names no choice: {_quoted(answer)}",
+                reason=f"names no choice: {_quote(answer)}",
             )
 
         # By their texts: a choice that is listed twice is right at both positions.
         texts = frozenset(question.choices[position] for position in chosen)
         right = frozenset(question.choices[position] for position in question.right_choices)
         label = Label.CORRECT if texts == right else Label.WRONG
-        score = (
-            len(texts & right) / len(texts | right)
-            if question.multi_select
-            else float(texts == right)
-        )
+        score = float(texts == right)
+        if question.multi_select:
+            score = len(texts & right) / len(texts | right)
+
         return Verdict(
             judge=self.name,
             label=label,
@@ -69,6 +68,6 @@ def _shown(question: EvalQuestion, chosen: tuple[int, ...]) -> str:
     return ", ".join(map(question.choice_labels.label, chosen))
 
 
-def _quoted(reply: str) -> str:
+def _quote(reply: str) -> str:
     text = " ".join(reply.split())
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"

@@ -21,12 +21,13 @@ class JudgeSettings:
     """How a model judge is asked and read."""
 
     repeats: int = 1
-    """Judgings of each answer by a model, of which the majority counts; odd."""
+    """Votes of a model on each answer; the majority decides. Must be odd."""
     reading: str = "first_word"
     """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
     fence: bool | None = None
-    """Whether the answer is sent between marks. None does so under our templates, which speak of
-    the marks, and sends a user's as written.
+    """Whether the answer is sent between marks.
+
+    None means: only with a built-in template, because those mention the marks.
     """
 
     def fences(self, template: PromptTemplate) -> bool:
@@ -94,14 +95,14 @@ class Judge(ABC):
 
 
 def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
-    """The verdict on a question that has no answer: right iff the answer refuses.
+    """The verdict on a question without an answer: right iff the reply refuses.
 
-    By LoCoMo's official rule where that scored it, else by the wider list of refusals.
+    LoCoMo's official rule decides where it gave a score, else memeval's longer list of refusals.
     """
     official = metrics["token_f1"]
-    name, right = (
-        ("refusal", is_refusal(answer))
-        if official is None
-        else ("official_refusal", official == 1.0)
-    )
+    if official is None:
+        name, right = "refusal", is_refusal(answer)
+    else:
+        name, right = "official_refusal", official == 1.0
+
     return Verdict(judge=name, label=Label.CORRECT if right else Label.WRONG, score=float(right))

@@ -1,5 +1,5 @@
-"""The marks that an answer is sent to a judge between, so that nothing in it can pass for the
-judge's instructions.
+"""The marks around an answer that is sent to a judge, so that the answer can't pass for
+instructions to the judge.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from memeval.records import EvalQuestion
 def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
     """Name of the marks, such as `answer-3f9a1c0b7d52e864`.
 
-    The same for the same question, answer and seed, so that the prompt is found in the cache again.
-    The answer's own digest is a part of it: no answer can be written that holds its mark, as to
-    write the mark in changes it.
+    It is the same for the same question, answer and seed, so that the cache finds the prompt again.
     """
+    # It depends on a digest of the answer, so nobody can write an answer that holds its own mark:
+    # to insert the mark changes the digest.
     for attempt in range(100):
         content = json.dumps(
             [question.question_id, question.text, list(question.gold), answer, seed, attempt]

@@ -1,6 +1,4 @@
-"""What the judges that are models share: the call, the votes, and what becomes of a reply that
-can't be read.
-"""
+"""The base of the judges that are models: the call, the votes and unreadable replies."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ Reader = Callable[[Completion], Verdict | None]
 class ModelJudge(Judge):
     """Asks a model for one JSON object with a `label`.
 
-    A reply that is cut or not of that form is asked for once more, and then leaves the answer
-    unscored; no label is ever guessed.
+    After a reply that is cut or has another form, the model is asked once more. Then the answer is
+    unscored; a label is never guessed.
     """
 
     needs_model = True
@@ -78,9 +76,10 @@ class ModelJudge(Judge):
 
         def read(reply: Completion) -> Verdict | None:
             asked_in = f"{prompt.system_text}\n{prompt.user_template}"
-            label = (
-                None if is_cut(reply) else read_label(reply.text, answer=answer, prompt=asked_in)
-            )
+            if is_cut(reply):
+                return None
+
+            label = read_label(reply.text, answer=answer, prompt=asked_in)
             if label is None:
                 return None
 
@@ -89,7 +88,7 @@ class ModelJudge(Judge):
                 answer, right=right, score=float(right), reason=read_reason(reply.text)
             )
 
-        return await self._voted(prompt, read, tried)
+        return await self._take_votes(prompt, read, tried)
 
     def _prompt(
         self,
@@ -108,12 +107,10 @@ class ModelJudge(Judge):
             fence=fence_for(question, answer, self._seed) if self._fenced else "",
         )
 
-    async def _voted(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
-        """The verdict of the majority of all judgings; without a majority the answer is left
-        unscored.
-        """
+    async def _take_votes(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
+        """The verdict of the majority of all votes; without a majority the answer is unscored."""
         votes = [
-            await self._vote(prompt, read, number, tried + TRIES)
+            await self._vote(prompt, read, number=number, tries=tried + TRIES)
             for number in range(self._settings.repeats)
         ]
         tries = max(vote.tries for vote in votes)
@@ -137,10 +134,8 @@ class ModelJudge(Judge):
         score = sum(vote.score or 0.0 for vote in own) / len(own)
         return replace(own[0], score=score, votes=labels, tries=tries)
 
-    async def _vote(self, prompt: JudgePrompt, read: Reader, number: int, tries: int) -> Verdict:
-        """One judging: the first reply that can be read, of up to `tries`. Those of an earlier pass
-        come from the cache.
-        """
+    async def _vote(self, prompt: JudgePrompt, read: Reader, *, number: int, tries: int) -> Verdict:
+        """One vote: the first readable reply of up to `tries`. Earlier ones are in the cache."""
         text = ""
         for attempt in range(tries):
             with _sample(number, attempt):
@@ -165,8 +160,9 @@ class ModelJudge(Judge):
 
 @contextmanager
 def _sample(number: int, attempt: int) -> Iterator[None]:
-    """Calls inside are samples of their own: the cache serves neither another vote's reply nor the
-    one that could not be read.
+    """Makes the calls inside a separate sample.
+
+    The cache then serves neither the reply of another vote nor the one that could not be read.
     """
     ledger = current_ledger()
     scope = ledger.scope
@@ -180,9 +176,8 @@ def _sample(number: int, attempt: int) -> Iterator[None]:
 
 
 def _seed_of(seed: int, number: int, attempt: int) -> int:
-    """The repeat's own seed for the first reply. Others get one of their own, so that an endpoint
-    that minds seeds does not say the same.
-    """
+    """The seed of a reply: the repeat's own seed for the first one."""
+    # Others get another seed: an endpoint that uses seeds would send the same reply again.
     if not number and not attempt:
         return seed
 

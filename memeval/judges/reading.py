@@ -1,8 +1,7 @@
-"""How a judge's reply is read: one JSON object, or one word. What is not of the form is not read,
-and never guessed at.
+"""Reads a judge's reply: one JSON object, or one word. A reply of another form is never guessed at.
 
-The answer under judgement reaches these replies: judges quote it, obey it, or stop in the middle of
-it. So a label counts only where the reply leaves no doubt that the judge gave it.
+The judged answer reaches these replies: judges quote it, obey it, or stop in the middle of it. So a
+label counts only where the reply leaves no doubt that the judge gave it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 from memeval.records import Label
 
 LONGEST = 100_000
-"""Characters of a reply that are looked at; a longer one is not of any form that was asked for."""
+"""Characters of a reply; a longer one does not have any of the requested forms."""
 
 READINGS = ("first_word", "official")
 """Ways to read a reply of yes or no."""
@@ -39,26 +38,26 @@ _OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
 
 
 def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | None:
-    """The label of the one JSON object in a reply, `{"reason": "…", "label": "CORRECT"}` or
-    `"WRONG"`; None where there is no such label.
+    """The label of the only JSON object in a reply: `{"reason": "…", "label": "CORRECT"}`.
 
-    Words and code fences around the object are allowed, and the same object twice. Not read:
-    objects that differ, keys that occur twice, values that are objects or lists themselves, an
-    object that never ends, words beside it that name the other label.
+    Returns None without a label, and where the reply is ambiguous: it holds objects that differ, a
+    key twice, a value that is an object or a list, an object without an end, or words around the
+    object that name the other label. Code fences and a repetition of the object are allowed.
 
-    `answer` is what was judged and `prompt` the words that asked. An object that either of them
-    holds is a quotation, not a verdict.
+    `answer` is the judged answer, and `prompt` the text of the request. An object that either of
+    them holds is a quotation and not a verdict.
     """
-    found = _only_object(reply)
-    if found is None or not _LITERAL.search(found.text):
+    verdict = _only_object(reply)
+    if verdict is None or not _LITERAL.search(verdict.text):
         return None
 
-    values = {key.casefold(): value for key, value in found.values.items()}
-    if len(values) < len(found.values) or not all(_is_plain(value) for value in values.values()):
+    # Keys that differ in case alone are one key twice.
+    values = {key.casefold(): value for key, value in verdict.values.items()}
+    if len(values) < len(verdict.values) or not all(map(_is_plain, values.values())):
         return None
 
     label = _LABELS.get(str(values.get("label", "")).strip().casefold())
-    if label is None or not _all_say(label, values, found.around):
+    if label is None or not _all_say(label, values, verdict.around):
         return None
 
     reason = read_reason(reply)
@@ -69,22 +68,26 @@ def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | Non
 
 
 def read_reason(reply: str) -> str:
-    """The reason that the one JSON object in a reply gives; empty where it gives none."""
-    found = _only_object(reply)
-    values = {} if found is None else {key.casefold(): value for key, value in found.values.items()}
+    """The reason in the only JSON object of a reply; empty without one."""
+    verdict = _only_object(reply)
+    if verdict is None:
+        return ""
+
+    values = {key.casefold(): value for key, value in verdict.values.items()}
     reasons = [values.get("reason"), values.get("reasoning")]
     return next((reason for reason in reasons if isinstance(reason, str)), "")
 
 
 def read_numbers(reply: str, names: Sequence[str], *, answer: str = "") -> tuple[int, ...] | None:
-    """The whole numbers under `names` in the one JSON object of a reply; None where one is missing,
-    or the object stands in the answer.
+    """The whole numbers under `names` in the only JSON object of a reply.
+
+    Returns None where one is missing, or where the answer holds the object.
     """
-    found = _only_object(reply)
-    if found is None or not all(f'"{name}"' in found.text for name in names):
+    verdict = _only_object(reply)
+    if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
         return None
 
-    read = {name: _whole(found.values.get(name)) for name in names}
+    read = {name: _whole(verdict.values.get(name)) for name in names}
     known = {name: number for name, number in read.items() if number is not None}
     if len(known) < len(names) or _gives(answer, known):
         return None
@@ -97,9 +100,9 @@ def read_yes(
 ) -> bool | None:
     """Whether a reply says yes; None where it says neither yes nor no.
 
-    `first_word` takes the first word alone, bare or in bold. A quotation of the answer is not read,
-    nor a word at which the reply was `cut`: it may be the beginning of another. `official` is the
-    rule of the published code: yes iff the lower-cased reply holds "yes" anywhere.
+    `first_word` reads the first word alone, bare or in bold. It reads neither a quotation of the
+    answer nor a word at which the reply was `cut`, because that may be the beginning of another
+    word. `official` is the rule of the published code: yes iff the lower-cased reply holds "yes".
     """
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
@@ -123,7 +126,7 @@ class _Object:
 
     values: Mapping[str, Any]
     text: str
-    """As the reply writes it."""
+    """The object as the reply writes it."""
     around: str
     """The rest of the reply."""
 
@@ -135,10 +138,8 @@ def _only_object(reply: str) -> _Object | None:
 
     try:
         objects = list(_objects(text))
-    except (
-        ValueError,
-        RecursionError,
-    ):  # a brace that opens no object: what looks like one further on may be a part of it
+    except (ValueError, RecursionError):
+        # A brace that does not open an object: a later object may be a part of a broken one.
         return None
 
     if not objects or any(values != objects[0][0] for values, _, _ in objects):
@@ -152,8 +153,9 @@ def _only_object(reply: str) -> _Object | None:
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Every outermost object with its place. Raises ValueError at a brace that opens none, and at
-    an object in quotation marks.
+    """Every outermost object with its start and end.
+
+    Raises `ValueError` at a brace that does not open an object, and at a quoted object.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
     start = text.find("{")
@@ -176,7 +178,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _spoken(reply: str) -> str | None:
-    """The reply without the thoughts before it; None if these don't end, or end twice."""
+    """The reply without the thinking before it; None if that does not end, or ends twice."""
     text = reply.strip()
     if _CLOSING_THOUGHT not in text:
         return None if text.startswith("<think>") else text
@@ -197,58 +199,59 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
         if isinstance(value, str)
     ]
     spoken = [_LABELS[word.casefold()] for word in _SPOKEN.findall(around)]
-    return all(one is label for one in (*named, *spoken))
+    return all(other is label for other in (*named, *spoken))
 
 
 def _is_quoted(label: Label, reason: str, answer: str) -> bool:
-    """Whether a verdict may come from the answer: the answer talks of this label, and either the
-    verdict gives no reason of its own, or the answer could end the judge's own object with it.
+    """Whether a verdict may come from the answer.
+
+    It may where the answer mentions this label, and the verdict either has no reason of its own, or
+    could have been ended by a quotation of the answer.
     """
-    told = _plain_letters(answer)
-    if "label" not in told or label.value not in told:
+    plain = _plain_letters(answer)
+    if "label" not in plain or label.value not in plain:
         return False
 
-    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends the reason and gives a
-    # label
-    if f",label{label.value}" in re.sub(r"[^\w,]|_", "", told):
+    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends it and adds a label.
+    if f",label{label.value}" in re.sub(r"[^\w,]|_", "", plain):
         return True
 
-    return not re.search(r"\w", reason) or _squeezed(reason) in _squeezed(answer)
+    return not re.search(r"\w", reason) or _squeeze(reason) in _squeeze(answer)
 
 
 def _gives(answer: str, numbers: Mapping[str, int]) -> bool:
-    """Whether an answer gives these very numbers itself, as far as it names them, at least two."""
-    told = _plain_letters(answer)
-    named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", told) for name in numbers}
+    """Whether an answer itself gives at least two of these numbers, and no others under a name."""
+    plain = _plain_letters(answer)
+    named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
     given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
     return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
 
 
 def _repeats(text: str, answer: str) -> bool:
     """Whether a reply begins with the answer, or with its first four words."""
-    said, words = (re.findall(r"\w+", one.casefold()[:LONGEST]) for one in (text, answer))
-    begins = 1 < len(words) == len(said[: len(words)]) and said[: len(words)] == words
-    return begins or (len(said) > 3 and said[:4] == words[:4])
+    reply_words, words = (re.findall(r"\w+", part.casefold()[:LONGEST]) for part in (text, answer))
+    begins = len(words) > 1 and reply_words[: len(words)] == words
+    return begins or (len(reply_words) > 3 and reply_words[:4] == words[:4])
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     """Plain letters without white space, to compare quotations by."""
     return "".join(_plain_letters(text).split())
 
 
 def _plain_letters(text: str) -> str:
-    """Lower case, full-width letters as plain ones, and no characters that are not shown."""
+    """Lower case, with full-width letters as plain ones and without invisible characters."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if unicodedata.category(character) != "Cf")
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that is not negative, also one that is written as text."""
+    """A whole number that is not negative, as a number or as a string."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
 
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
-        else None
-    )
+    # A boolean is an `int` in Python.
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+
+    return value if 0 <= value < 10**9 else None

@@ -22,7 +22,8 @@ def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
     judge.
     """
     path = class_path or path_of(GROUP, name, GROUP)
-    return class_at(path=path, base=Judge, group=GROUP, what=f"judge '{name}'")  # type: ignore[type-abstract]
+    what = f"judge '{name}'"
+    return class_at(path=path, base=Judge, group=GROUP, what=what)  # type: ignore[type-abstract]
 
 
 def build_judge(

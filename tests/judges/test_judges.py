@@ -123,5 +123,5 @@ def test_questions_without_an_answer_go_by_the_official_rule(answer: str, right:
 
 
 def test_an_unknown_judge_names_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"Did you mean: keyword\?"):
+    with pytest.raises(UserError, match=r"Did you mean: keyword\b"):
         judge_type("keywords")

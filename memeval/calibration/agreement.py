@@ -1,0 +1,143 @@
+"""How far several judges agree on the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from memeval.calibration.scored import JudgedAnswer, read_answers
+from memeval.compare.finding import FinishedRun
+from memeval.compare.protocol import judge_identity
+from memeval.errors import UserError
+from memeval.shown import one_line
+from memeval.statistics.agreement import krippendorff_alpha
+
+UnitKey = tuple[str, int, str]
+"""A question's id, a repeat, and the digest of its answer."""
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two judges on the answers that both gave a verdict on."""
+
+    first: int
+    """Position of a judge."""
+    second: int
+    both_right: int
+    first_alone: int
+    """Answers that only the first called right."""
+    second_alone: int
+    both_wrong: int
+    alpha: float | None
+
+    @property
+    def count(self) -> int:
+        return self.both_right + self.first_alone + self.second_alone + self.both_wrong
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An answer on which judges differ."""
+
+    question_id: str
+    repeat: int
+    verdicts: tuple[bool | None, ...]
+    """One per judge: whether it called the answer right; None where it gave no verdict."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Several judges on the same answers."""
+
+    judges: tuple[str, ...]
+    runs: tuple[str, ...]
+    """Run key of each judge."""
+    answers: int
+    """Answers with a verdict of two judges or more."""
+    unshared: int
+    """Answers that only one of the judges gave a verdict on: of other questions, or other texts."""
+    alpha: float | None
+    pairs: tuple[PairAgreement, ...]
+    differing: tuple[Disagreement, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The agreement as plain JSON."""
+        content = asdict(self)
+        for pair, own in zip(content["pairs"], self.pairs, strict=True):
+            pair["count"] = own.count
+
+        return content
+
+
+def agree(runs: Sequence[FinishedRun]) -> Agreement:
+    """How far the judges of runs agree on the answers that the runs share.
+
+    Raises `UserError` for runs of different data, and where no answer is shared.
+    """
+    data = {(run.summary.dataset, run.summary.tags.get("data_sha256")) for run in runs}
+    if len(data) > 1:
+        names = ", ".join(dict.fromkeys(one_line(run.summary.dataset) for run in runs))
+        raise UserError(f"the runs are of different data: {names}")
+
+    units = _units([read_answers(run) for run in runs])
+    shared = {
+        key: labels
+        for key, labels in units.items()
+        if sum(label is not None for label in labels) > 1
+    }
+    if not shared:
+        raise UserError(
+            "the runs share no answer that two of them judged",
+            "judge the answers of one run again:  python -m memeval evaluate "
+            "outputs/runs/KEY/hypotheses.jsonl dataset=NAME judge=NAME",
+        )
+
+    rows = list(shared.values())
+    return Agreement(
+        judges=tuple(_names(runs)),
+        runs=tuple(run.key for run in runs),
+        answers=len(shared),
+        unshared=len(units) - len(shared),
+        alpha=krippendorff_alpha(rows),
+        pairs=tuple(_pair(rows, *pair) for pair in combinations(range(len(runs)), 2)),
+        differing=tuple(
+            Disagreement(question_id, repeat, tuple(labels))
+            for (question_id, repeat, _), labels in shared.items()
+            if {True, False} <= set(labels)
+        ),
+    )
+
+
+def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool | None]]:
+    """The verdicts on each answer, one per run; None where a run has none."""
+    units: dict[UnitKey, list[bool | None]] = {}
+    for number, answers in enumerate(of_runs):
+        for answer in answers:
+            key = (answer.question_id, answer.repeat, answer.answer_id)
+            units.setdefault(key, [None] * len(of_runs))[number] = answer.right
+
+    return units
+
+
+def _names(runs: Sequence[FinishedRun]) -> list[str]:
+    """The judges, each under a name of its own."""
+    names = [one_line(judge_identity(run.summary).shown) for run in runs]
+    return [
+        f"{name} {run.key[:6]}" if names.count(name) > 1 else name
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+def _pair(rows: Sequence[Sequence[bool | None]], first: int, second: int) -> PairAgreement:
+    pairs = [(row[first], row[second]) for row in rows]
+    return PairAgreement(
+        first=first,
+        second=second,
+        both_right=pairs.count((True, True)),
+        first_alone=pairs.count((True, False)),
+        second_alone=pairs.count((False, True)),
+        both_wrong=pairs.count((False, False)),
+        alpha=krippendorff_alpha(pairs),
+    )

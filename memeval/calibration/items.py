@@ -1,0 +1,134 @@
+"""Probe items: answers of which it is known whether they are right, and how they are wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import UserError
+from memeval.records import EvalQuestion
+from memeval.shown import one_line
+
+RIGHT = "right"
+"""The kind of right answers. All other kinds are kinds of wrong ones."""
+BUILT_IN = ("right", "specific", "vague")
+"""The kinds that ship, and the order in which they are shown."""
+LONGEST_KIND = 40
+FORM = 'rows look like:  {"question_id": "demo-1/q0", "kind": "vague", "answer": "some time ago"}'
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeItem:
+    """An answer to a question of a data set."""
+
+    question_id: str
+    kind: str
+    """`right`, or what kind of wrong answer it is: `specific`, `vague`."""
+    answer: str
+    place: str
+    """File and line, for errors."""
+
+
+def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
+    """Reads JSON lines `{question_id, kind, answer}`; `hypothesis` is another name of `answer`.
+
+    `kind` is that of rows that have none. Raises `UserError` naming file, line and member.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"{one_line(path)} can't be read: {error.strerror}") from error
+
+    items = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            items.append(_item(f"{one_line(path)}, line {number}", line, kind))
+
+    if not items:
+        raise UserError(f"{one_line(path)} is empty", FORM)
+
+    return items
+
+
+def _item(place: str, line: bytes, kind: str | None) -> ProbeItem:
+    try:
+        row: Any = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: not JSON ({one_line(error)})", FORM) from error
+
+    if not isinstance(row, dict):
+        raise UserError(f"{place}: not an object", FORM)
+
+    own_kind = row.get("kind", kind)
+    if own_kind is None:
+        raise UserError(
+            f"{place}: kind is missing", FORM, "for all rows of a file:  --items vague=FILE"
+        )
+
+    return ProbeItem(
+        question_id=_string(row, "question_id", place),
+        kind=_kind(own_kind, place),
+        answer=_string(row, "answer" if "answer" in row else "hypothesis", place),
+        place=place,
+    )
+
+
+def _string(row: Mapping[str, Any], name: str, place: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise UserError(f"{place}: {name} is missing, or is not a string", FORM)
+
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{place}: {name} holds half a character (a lone surrogate)") from error
+
+    return value
+
+
+def _kind(value: object, place: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_KIND:
+        raise UserError(
+            f"{place}: kind must be a word such as right, specific or vague, not "
+            f"{one_line(value, 40)}"
+        )
+
+    return one_line(value.strip(), LONGEST_KIND)
+
+
+def match_questions(
+    items: Sequence[ProbeItem], questions: Mapping[str, EvalQuestion]
+) -> list[tuple[ProbeItem, EvalQuestion]]:
+    """The items with their questions.
+
+    Raises `UserError` for an item on a question that the data set does not have, or that has no
+    answer in words.
+    """
+    matched = []
+    for item in items:
+        question = questions.get(item.question_id)
+        if question is None:
+            raise UserError(
+                f"{item.place}: the data set has no question '{one_line(item.question_id)}'",
+                f"an id of this data set:  {one_line(min(questions, default='none'))}",
+                "for another data set:  dataset=NAME",
+            )
+
+        if not question.answerable or question.choices:
+            raise UserError(
+                f"{item.place}: question '{one_line(item.question_id)}' has no answer in words",
+                "probe a judge with questions that have one",
+            )
+
+        matched.append((item, question))
+
+    return matched
+
+
+def ordered_kinds(kinds: Sequence[str]) -> list[str]:
+    """Each kind once: those that ship first."""
+    own = dict.fromkeys(kinds)
+    return [*(kind for kind in BUILT_IN if kind in own), *(k for k in own if k not in BUILT_IN)]

@@ -1,0 +1,289 @@
+"""Files of labels, CSV or JSON lines: what a person, or another source, says of answers.
+
+A row of a file that `label` writes names its run, the question, the repeat and, by a digest, the
+answer. Rows of another origin bring the judge's verdict with the label, see `judge probe --out`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from memeval.calibration.scored import AnswerKey, JudgedAnswer
+from memeval.errors import StorageError, UserError
+from memeval.private import make_folder
+from memeval.redaction import redacted
+from memeval.report.escaping import csv_cell
+from memeval.results import json_line, write_atomically
+from memeval.shown import one_line, printable
+
+SUFFIXES = (".csv", ".jsonl")
+COLUMNS = ("run", "question_id", "repeat", "category", "question", "gold", "answer", "answer_id")
+VERDICT, LABEL = "verdict", "label"
+REFUSAL = "(none: the right answer is a refusal)"
+WORDS = {
+    **dict.fromkeys(("right", "correct", "yes", "y", "true", "1"), True),
+    **dict.fromkeys(("wrong", "incorrect", "no", "n", "false", "0"), False),
+}
+"""What a label or a verdict may be."""
+MOST_PROBLEMS = 20
+"""Lines that an error lists."""
+LARGEST_FIELD = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A row of a file of labels."""
+
+    place: str
+    """File and line, for errors."""
+    run: str
+    """Run key; empty where the label is not about a run's answer."""
+    question_id: str
+    repeat: int
+    answer_id: str
+    kind: str
+    """What kind of answer, where the file says so."""
+    judge: str
+    """Who gave the verdict; empty where the file does not say so."""
+    verdict: bool | None
+    label: bool | None
+    """None where none is given yet."""
+
+    @property
+    def key(self) -> AnswerKey:
+        return self.question_id, self.repeat
+
+
+def suffix_of(path: Path) -> str:
+    """`.csv` or `.jsonl`. Raises `UserError` for another ending."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{one_line(path)}: a file of labels ends in .csv or .jsonl")
+
+    return path.suffix.lower()
+
+
+def read_labels(path: Path) -> list[LabelRow]:
+    """The rows of a file.
+
+    Raises `UserError` where it can't be read, with a line for each row that does not fit.
+    """
+    suffix = suffix_of(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{one_line(path)} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{one_line(path)} is not UTF-8") from error
+
+    read = _csv_rows if suffix == ".csv" else _json_rows
+    rows, problems = [], []
+    for number, content in read(path, text):
+        row = _row(f"{one_line(path)}, line {number}", content)
+        if isinstance(row, str):
+            problems.append(row)
+        else:
+            rows.append(row)
+
+    raise_problems(path, problems)
+    if not rows:
+        raise UserError(f"{one_line(path)} holds no rows")
+
+    return rows
+
+
+def raise_problems(path: Path, problems: Sequence[str]) -> None:
+    """Raises `UserError` with a line for each problem, if there is one."""
+    if not problems:
+        return
+
+    hints = list(problems[:MOST_PROBLEMS])
+    if len(problems) > MOST_PROBLEMS:
+        hints.append(f"and {len(problems) - MOST_PROBLEMS:,} more")
+
+    count = "one row" if len(problems) == 1 else f"{len(problems):,} rows"
+    raise UserError(f"{one_line(path)}: {count} can't be used", *hints)
+
+
+def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
+    csv.field_size_limit(LARGEST_FIELD)
+    # Spreadsheets of some countries write semicolons.
+    header = text.partition("\n")[0]
+    delimiter = ";" if header.count(";") > header.count(",") else ","
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        # The number is asked for row by row: a cell may hold several lines.
+        rows = [(reader.line_num, content) for content in reader if any(content.values())]
+    except csv.Error as error:
+        raise UserError(f"{one_line(path)}, line {reader.line_num}: {one_line(error)}") from error
+
+    if LABEL not in (reader.fieldnames or ()):
+        raise UserError(f"{one_line(path)} has no column 'label'")
+
+    return rows
+
+
+def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
+    rows: list[tuple[int, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+
+        try:
+            rows.append((number, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise UserError(
+                f"{one_line(path)}, line {number}: not JSON ({one_line(error)})"
+            ) from error
+
+    return rows
+
+
+def _row(place: str, content: Any) -> LabelRow | str:
+    """The row, or what is wrong with it."""
+    if not isinstance(content, dict):
+        return f"{place}: not an object"
+
+    texts = {}
+    for name in ("run", "question_id", "answer_id", "kind", "judge"):
+        value = content.get(name)
+        if value is not None and not isinstance(value, str):
+            return f"{place}: {name} is not a string"
+
+        # An apostrophe before what looks like a formula is ours, see `csv_cell`.
+        text = value or ""
+        texts[name] = text[1:] if text[:1] == "'" and csv_cell(text[1:]) == text else text
+
+    marks: dict[str, bool | None] = {}
+    for name in (LABEL, VERDICT):
+        word = _word(content.get(name))
+        if word and word not in WORDS:
+            return f"{place}: {name} must be right or wrong, not '{one_line(word, 40)}'"
+
+        marks[name] = WORDS.get(word)
+
+    repeat = str(content.get("repeat") or 0)
+    if not (repeat.isascii() and repeat.isdigit() and len(repeat) < 10):
+        return f"{place}: repeat must be a number from 0, not '{one_line(repeat, 40)}'"
+
+    return LabelRow(
+        place=place,
+        run=texts["run"],
+        question_id=texts["question_id"],
+        repeat=int(repeat),
+        answer_id=texts["answer_id"],
+        kind=one_line(texts["kind"], 40),
+        judge=texts["judge"],
+        verdict=marks[VERDICT],
+        label=marks[LABEL],
+    )
+
+
+def _word(value: object) -> str:
+    return "" if value is None else str(value).strip().lower()
+
+
+@dataclass(frozen=True)
+class LabelSheet:
+    """Answers of one run to be labelled, with the labels given so far."""
+
+    path: Path
+    run_key: str
+    answers: tuple[JudgedAnswer, ...]
+    labels: dict[AnswerKey, bool]
+    show_verdict: bool = False
+    """Whether the judge's verdict is shown; whoever labels had better not see it."""
+
+    def with_label(self, key: AnswerKey, label: bool) -> LabelSheet:
+        """The sheet with one more label."""
+        return replace(self, labels={**self.labels, key: label})
+
+    def write(self) -> None:
+        """Writes the whole file, or leaves the old one. Raises `StorageError`."""
+        suffix = suffix_of(self.path)
+        rows = [self._content(answer) for answer in self.answers]
+        text = _as_csv(rows) if suffix == ".csv" else "".join(map(json_line, rows))
+        try:
+            make_folder(self.path.parent)
+            write_atomically(self.path, text)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} can't be written: {error.strerror or error}"
+            ) from error
+
+    def _content(self, answer: JudgedAnswer) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "run": self.run_key,
+            "question_id": answer.question_id,
+            "repeat": answer.repeat,
+            "category": answer.category,
+            "question": redacted(answer.question),
+            "gold": gold_text(answer),
+            "answer": redacted(answer.answer),
+            "answer_id": answer.answer_id,
+        }
+        if self.show_verdict:
+            content[VERDICT] = _as_word(answer.right)
+
+        content[LABEL] = _as_word(self.labels.get(answer.key))
+        return content
+
+
+def _as_word(right: bool | None) -> str:
+    if right is None:
+        return ""
+
+    return "right" if right else "wrong"
+
+
+def gold_text(answer: JudgedAnswer) -> str:
+    """The right answers on one line."""
+    return redacted("; ".join(answer.gold)) or REFUSAL
+
+
+def _as_csv(rows: Iterable[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+
+        cells = [printable(value) if isinstance(value, str) else value for value in row.values()]
+        writer.writerow(map(csv_cell, cells))
+
+    return text.getvalue()
+
+
+def keep_labels(
+    path: Path, run_key: str, answers: Sequence[JudgedAnswer]
+) -> dict[AnswerKey, bool | None]:
+    """The answers that a file lists already, in its order, with their labels; None for none yet.
+
+    Empty where there is no file. Raises `UserError` where the file is about another run, or has
+    labels of answers that the run no longer has: nobody's work is overwritten.
+    """
+    if not path.exists():
+        return {}
+
+    other = "write to another file:  --out FILE"
+    by_key = {answer.key: answer for answer in answers}
+    kept: dict[AnswerKey, bool | None] = {}
+    for row in read_labels(path):
+        name = one_line(row.question_id)
+        if row.run != run_key:
+            raise UserError(f"{row.place}: about run '{one_line(row.run)}', not {run_key}", other)
+        if row.key in kept:
+            raise UserError(f"{row.place}: '{name}' is listed above")
+
+        answer = by_key.get(row.key)
+        if answer is not None and answer.answer_id == row.answer_id:
+            kept[row.key] = row.label
+        elif row.label is not None:
+            raise UserError(f"{row.place}: the run has another answer to '{name}' by now", other)
+
+    return kept

@@ -1,0 +1,233 @@
+"""Asks a judge about answers of which it is known whether they are right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
+from memeval.compare.protocol import identity_of
+from memeval.errors import UserError
+from memeval.judges.contract import Judge
+from memeval.judges.registry import build_judge
+from memeval.llm.prices import total_cost_usd
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.judging import judge_answer
+from memeval.pipeline.models import Models
+from memeval.pipeline.progress import Progress
+from memeval.pipeline.provenance import params
+from memeval.pipeline.run import first_error
+from memeval.records import EvalQuestion, Label, Status
+from memeval.results import VerdictRow
+from memeval.statistics.proportions import wilson_interval
+
+Asked = tuple[ProbeItem, EvalQuestion]
+AT_ONCE = 64
+"""Items under way at a time; how many of them call the endpoint its own limit says."""
+
+
+@dataclass(frozen=True)
+class ProbedItem:
+    """An item and what the judge said of it."""
+
+    item: ProbeItem
+    row: VerdictRow
+
+    @property
+    def accepted(self) -> bool | None:
+        """Whether the judge called it right; None where it gave no verdict that can be read."""
+        verdict = self.row.verdict
+        if self.row.status is not Status.OK or verdict is None or verdict.label is Label.UNSCORED:
+            return None
+
+        return verdict.label is Label.CORRECT
+
+
+@dataclass(frozen=True)
+class KindResult:
+    """What a judge said of the items of one kind."""
+
+    kind: str
+    items: int
+    judged: int
+    """Items with a verdict."""
+    accepted: int
+    """Items that the judge called right."""
+    share: float | None
+    """Of the judged items; None where there is none."""
+    low: float | None
+    high: float | None
+    """Wilson's 95 % interval."""
+    unparsed: int
+    """Items on which the judge's reply could not be read."""
+    failed: int
+    """Items on which the judge failed."""
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """A judge, and what it said of all items."""
+
+    judge: str
+    """Name, model, prompt and settings."""
+    dataset: str
+    items: tuple[ProbedItem, ...]
+    kinds: tuple[KindResult, ...]
+    calls: int
+    cached: int
+    """Calls whose reply came from our cache."""
+    cost_usd: float | None
+    """What was billed now; None where a price is not known."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON."""
+        kinds = [
+            {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
+            for kind in self.kinds
+        ]
+        return {
+            "judge": self.judge,
+            "dataset": self.dataset,
+            "kinds": kinds,
+            "calls": self.calls,
+            "cached": self.cached,
+            "cost_usd": self.cost_usd,
+            "items": [_item_json(probed) for probed in self.items],
+        }
+
+    def labels(self) -> list[dict[str, str]]:
+        """Rows of labels and verdicts, by which `judge calibrate` corrects a run of this judge."""
+        judged = [probed for probed in self.items if probed.accepted is not None]
+        return [
+            {
+                "judge": self.judge,
+                "question_id": probed.item.question_id,
+                "kind": probed.item.kind,
+                "label": "right" if probed.item.kind == RIGHT else "wrong",
+                "verdict": "right" if probed.accepted else "wrong",
+            }
+            for probed in judged
+        ]
+
+
+def _item_json(probed: ProbedItem) -> dict[str, Any]:
+    verdict = probed.row.verdict
+    return {
+        "question_id": probed.item.question_id,
+        "kind": probed.item.kind,
+        "answer": probed.item.answer,
+        "status": probed.row.status.value,
+        "label": verdict.label.value if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "error": probed.row.error,
+    }
+
+
+async def probe_judge(cell: Cell, items: Sequence[ProbeItem], progress: Progress) -> ProbeResult:
+    """Has the judge of a cell judge all items.
+
+    Replies come from and go to the cache, calls keep to the endpoint's limit. What the judge raises
+    leaves its item without a verdict.
+    """
+    if cell.dataset.chooses:
+        raise UserError(
+            f"dataset={cell.config.dataset['name']} is about choosing: no judge reads its answers"
+        )
+
+    questions = {
+        question.question_id: question
+        for case in cell.dataset.read()
+        for question in case.questions
+    }
+    asked = match_questions(items, questions)
+    # A name of its own, so that replies that an earlier probe paid for count as cached.
+    models = Models(cell.config, f"probe {uuid4().hex}", progress.say)
+    try:
+        judge = _judge_of(cell, models)
+        rows = await _judge_all(judge, cell, asked, progress)
+    finally:
+        await models.aclose()
+
+    probed = tuple(ProbedItem(item, row) for (item, _), row in zip(asked, rows, strict=True))
+    usages = [usage for row in rows for usage in row.usage]
+    return ProbeResult(
+        judge=judge_name(cell),
+        dataset=str(cell.config.dataset["name"]),
+        items=probed,
+        kinds=tuple(count_kinds(probed)),
+        calls=sum(usage.calls for usage in usages),
+        cached=sum(usage.calls for usage in usages if usage.cached),
+        cost_usd=total_cost_usd(usages, billed=True),
+    )
+
+
+def judge_name(cell: Cell) -> str:
+    """The judge of a cell as tables name it, the same as that of its runs."""
+    template = cell.judge_template
+    tags = {"judge_prompt_sha256": template.sha256} if template else {}
+    return identity_of(params(cell), tags).shown
+
+
+def _judge_of(cell: Cell, models: Models) -> Judge:
+    judging = cell.config.judge
+    return build_judge(
+        judging.name,
+        threshold=judging.threshold,
+        template=cell.judge_template,
+        model=models.judge,
+        seed=cell.config.seed,
+        settings=cell.judge_settings,
+        class_path=judging.class_,
+    )
+
+
+async def _judge_all(
+    judge: Judge, cell: Cell, asked: Sequence[Asked], progress: Progress
+) -> list[VerdictRow]:
+    """A row per item, in their order."""
+    progress.expect("judge", len(asked))
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def judge_item(item: ProbeItem, question: EvalQuestion) -> VerdictRow:
+        async with room:
+            metrics = cell.dataset.answer_metrics(item.answer, question)
+            row = await judge_answer(judge, question, item.answer, metrics)
+
+        progress.done("judge")
+        return row
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(judge_item(*pair)) for pair in asked]
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+
+    return [task.result() for task in tasks]
+
+
+def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
+    """What was accepted of each kind."""
+    results = []
+    for kind in ordered_kinds([one.item.kind for one in probed]):
+        own = [one for one in probed if one.item.kind == kind]
+        verdicts = [one.accepted for one in own if one.accepted is not None]
+        accepted, judged = sum(verdicts), len(verdicts)
+        low, high = wilson_interval(accepted, judged) if judged else (None, None)
+        results.append(
+            KindResult(
+                kind=kind,
+                items=len(own),
+                judged=judged,
+                accepted=accepted,
+                share=accepted / judged if judged else None,
+                low=low,
+                high=high,
+                unparsed=sum(one.row.status is Status.UNPARSED for one in own),
+                failed=sum(one.row.status is Status.JUDGE_FAILED for one in own),
+            )
+        )
+
+    return results

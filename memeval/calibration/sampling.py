@@ -1,0 +1,51 @@
+"""Which answers of a run are to be labelled: a random sample, stratified, the same for one seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from memeval.calibration.scored import JudgedAnswer
+
+STRATA: Mapping[str, Callable[[JudgedAnswer], str]] = {
+    "category": lambda answer: answer.category,
+    "case": lambda answer: answer.case_id,
+    "none": lambda _: "",
+}
+"""What a sample can be stratified by."""
+
+
+def draw_sample(
+    answers: Sequence[JudgedAnswer], count: int, *, by: str, seed: int, run_key: str
+) -> list[JudgedAnswer]:
+    """`count` answers, each stratum in proportion to its size, in random order.
+
+    Whoever labels the first ones only has still labelled a random sample. Of a larger sample under
+    the same seed, a smaller one is a part, but for rounding.
+    """
+    draw = random.Random(f"{run_key}/{seed}")
+    strata: dict[str, list[JudgedAnswer]] = {}
+    for answer in answers:
+        strata.setdefault(STRATA[by](answer), []).append(answer)
+
+    for stratum in strata.values():
+        draw.shuffle(stratum)
+
+    sizes = {name: len(stratum) for name, stratum in strata.items()}
+    sample = []
+    for name, quota in allocate(sizes, min(count, len(answers))).items():
+        sample += strata[name][:quota]
+
+    draw.shuffle(sample)
+    return sample
+
+
+def allocate(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many of `count` each stratum gets: its share, rounded by the largest remainders."""
+    total = sum(sizes.values())
+    quotas = {name: count * size // total for name, size in sizes.items()}
+    remainders = sorted(sizes, key=lambda name: -(count * sizes[name] % total))
+    for name in remainders[: count - sum(quotas.values())]:
+        quotas[name] += 1
+
+    return quotas

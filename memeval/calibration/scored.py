@@ -1,0 +1,110 @@
+"""The judged answers of a run: what labels are about, and what judges agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.compare.finding import FinishedRun
+from memeval.errors import UserError
+from memeval.records import Status
+from memeval.results import RECORDS_FILE, Record, read_records, text_digest
+from memeval.shown import one_line
+
+MADE_AGAIN = "the run's own command makes it again"
+
+AnswerKey = tuple[str, int]
+"""A question's id and a repeat, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """An answer of a run that its judge gave a verdict on."""
+
+    question_id: str
+    repeat: int
+    case_id: str
+    category: str
+    question: str
+    gold: tuple[str, ...]
+    """Empty where the right answer is a refusal."""
+    answer: str
+    right: bool | None
+    """By the judge; None where its verdict could not be read, or it failed."""
+
+    @property
+    def key(self) -> AnswerKey:
+        return self.question_id, self.repeat
+
+    @property
+    def answer_id(self) -> str:
+        """A digest that says which answer a label is about."""
+        return text_digest(self.answer)[:16]
+
+
+def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
+    """The answers of a run that count for its accuracy, those without a verdict included.
+
+    Raises `UserError` where the records can't be read, and for a run that chose among answers.
+    """
+    path = run.folder / RECORDS_FILE
+    headline = {row.category for row in run.summary.categories if row.headline}
+    answers = []
+    try:
+        for record in read_records(path):
+            if record.choices:
+                raise UserError(
+                    f"run {one_line(run.key)} chose among answers: no judge reads its replies"
+                )
+
+            if headline and str(record.category) not in headline:
+                continue
+            if record.status in _JUDGED and record.hypothesis is not None:
+                answers.append(_answer(record))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} can't be read: {one_line(error)}", MADE_AGAIN) from error
+
+    return answers
+
+
+_JUDGED = (Status.OK, Status.UNPARSED, Status.JUDGE_FAILED)
+
+
+def _answer(record: Record) -> JudgedAnswer:
+    score = record.score
+    return JudgedAnswer(
+        question_id=record.question_id,
+        repeat=record.repeat,
+        case_id=record.case_id,
+        category=record.category_name or str(record.category),
+        question=record.question,
+        gold=record.gold,
+        answer=record.hypothesis or "",
+        right=None if score is None else score == 1.0,
+    )
+
+
+def scored_answers(run: FinishedRun) -> list[JudgedAnswer]:
+    """The answers that have a verdict: those that `accuracy` is the mean of.
+
+    Raises `UserError` where there is none.
+    """
+    answers = [answer for answer in read_answers(run) if answer.right is not None]
+    if not answers:
+        raise UserError(f"run {one_line(run.key)} has no answer with a verdict")
+
+    return answers
+
+
+def clusters_of(answers: Sequence[JudgedAnswer]) -> list[str] | None:
+    """What each answer hangs together with: its conversation, or its question where each question
+    has a conversation of its own. None where all answers are independent.
+    """
+    cases = {answer.case_id for answer in answers}
+    questions = {answer.question_id for answer in answers}
+    if len(cases) < len(questions):
+        return [answer.case_id for answer in answers]
+    if len(questions) < len(answers):
+        return [answer.question_id for answer in answers]
+
+    return None

@@ -1,0 +1,54 @@
+"""Takes the verdicts that another program recorded with its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from memeval.errors import MemevalError, UserError
+from memeval.judges.contract import Judge, JudgeContext, Metrics
+from memeval.records import EvalQuestion, Label, Verdict
+
+RECORDED = "recorded"
+
+
+class RecordedJudge(Judge):
+    """Knows the verdict of each question beforehand, and judges nothing itself."""
+
+    name: ClassVar[str] = RECORDED
+    judges_refusals: ClassVar[bool] = True
+
+    def __init__(self, judged_by: str, votes: Mapping[str, tuple[Label, ...]]) -> None:
+        """`votes` holds what `judged_by` said of each question, once or several times."""
+        self.judged_by = judged_by
+        self._votes = votes
+
+    @classmethod
+    def build(cls, context: JudgeContext) -> Judge:
+        raise UserError(
+            "judge=recorded takes verdicts from a file of answers",
+            "use:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=recorded",
+        )
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        """The recorded verdict, of several the majority.
+
+        Raises `MemevalError` for none, and for a tie.
+        """
+        votes = self._votes.get(question.question_id, ())
+        if not votes:
+            raise MemevalError("its row records no verdict")
+
+        counts = {label: votes.count(label) for label in votes}
+        label = max(counts, key=lambda label: counts[label])
+        if list(counts.values()).count(counts[label]) > 1:
+            raise MemevalError(f"its {len(votes)} recorded verdicts are a tie")
+
+        return Verdict(
+            judge=self.judged_by,
+            label=label,
+            score=float(label is Label.CORRECT),
+            votes=votes if len(votes) > 1 else (),
+        )
