@@ -13,14 +13,13 @@ from memeval.results.files import (
     write_atomically,
 )
 from memeval.results.record import TIMES, Record, read_records
+from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import (
     INGEST_PREFIX,
     AnswerRow,
     IngestRow,
-    RetrievedChunk,
     SentMessage,
     StepTimes,
-    VerdictRow,
 )
 from memeval.results.summary import (
     CONFIG_FILE,
@@ -34,6 +33,7 @@ from memeval.results.summary import (
     hypotheses_file,
 )
 from memeval.results.texts import Texts, TextStore, texts_file
+from memeval.results.verdict_row import VerdictRow
 
 __all__ = [
     "CONFIG_FILE",

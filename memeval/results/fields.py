@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from memeval.records import Role, Usage
 
 E = TypeVar("E", bound=StrEnum)
+Json = dict[str, Any]
 
 MOST = 10**13
 """Upper bound of a count: a million calls of ten million tokens each."""
@@ -40,7 +41,7 @@ class Fields:
         return value
 
     def string_or_none(self, name: str) -> str | None:
-        """A string; None where it is missing or null."""
+        """A string; None if it is missing or null."""
         return None if self._members.get(name) is None else self.string(name)
 
     def boolean(self, name: str, default: bool = False) -> bool:
@@ -68,11 +69,11 @@ class Fields:
         return int(value)
 
     def count_or_none(self, name: str) -> int | None:
-        """A whole number from 0 on; None where it is missing or null."""
+        """A whole number from 0 on; None if it is missing or null."""
         return None if self._members.get(name) is None else self.count(name)
 
     def number_or_none(self, name: str) -> float | None:
-        """A finite number; None where it is missing or null."""
+        """A finite number; None if it is missing or null."""
         value = self._members.get(name)
         if value is None:
             return None
@@ -81,8 +82,16 @@ class Fields:
 
         return float(value)
 
+    def weight(self, name: str) -> float:
+        """A weight of a sample, above 0; 1 if it is missing."""
+        value = self._members.get(name, 1.0)
+        if not is_weight(value):
+            raise self.wrong(name)
+
+        return float(value)
+
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings; empty where it is missing."""
+        """A list of strings; empty if it is missing."""
         value = self._members.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.wrong(name)
@@ -90,7 +99,7 @@ class Fields:
         return tuple(value)
 
     def counts(self, name: str) -> tuple[int, ...] | None:
-        """A list of whole numbers from 0 on; None where it is missing or null."""
+        """A list of whole numbers from 0 on; None if it is missing or null."""
         value = self._members.get(name)
         if value is None:
             return None
@@ -100,7 +109,7 @@ class Fields:
         return tuple(value)
 
     def ranks(self, name: str) -> tuple[int | None, ...] | None:
-        """A list of ranks from 1 on, null for what was not found; None where the list is missing or
+        """A list of ranks from 1 on, null for what was not found; None if the list is missing or
         null.
         """
         value = self._members.get(name)
@@ -116,7 +125,7 @@ class Fields:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """An object; empty where it is missing or null."""
+        """An object; empty if it is missing or null."""
         value = self._members.get(name)
         if value is None:
             return {}
@@ -126,7 +135,7 @@ class Fields:
         return value
 
     def numbers(self, name: str) -> dict[str, float | None]:
-        """An object of finite numbers and nulls; empty where it is missing."""
+        """An object of finite numbers and nulls; empty if it is missing."""
         values = self.mapping(name)
         for value in values.values():
             if value is not None and not is_number(value):
@@ -135,7 +144,7 @@ class Fields:
         return values
 
     def member(self, name: str) -> Fields | None:
-        """The members of an object within; None where it is missing or null."""
+        """The members of an object within; None if it is missing or null."""
         if self._members.get(name) is None:
             return None
 
@@ -175,7 +184,7 @@ class Fields:
             raise self.wrong(name) from error
 
     def time_or_none(self, name: str) -> datetime | None:
-        """An ISO 8601 time; None where it is missing or null."""
+        """An ISO 8601 time; None if it is missing or null."""
         text = self.string_or_none(name)
         try:
             return None if text is None else datetime.fromisoformat(text)
@@ -183,7 +192,7 @@ class Fields:
             raise self.wrong(name) from error
 
     def usages(self, name: str) -> tuple[Usage, ...]:
-        """A list of usages; empty where it is missing."""
+        """A list of usages; empty if it is missing."""
         return tuple(map(_usage, self.items(name)))
 
 
@@ -210,6 +219,11 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 def is_count(value: Any) -> bool:
     """Whether a value of JSON is a whole number from 0 to `MOST`."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+
+
+def is_weight(value: Any) -> bool:
+    """Whether a value of JSON is a number above 0, and not beyond `MOST`."""
+    return is_number(value) and 0 < value <= MOST
 
 
 def is_number(value: Any) -> bool:

@@ -28,7 +28,7 @@ def file_digest(path: Path) -> str:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text as it is written to a file."""
+    """sha256 of a string as it is written to a file."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -48,7 +48,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """`content` with a digest of itself, so that damage and edits are seen when it is read.
 
-    The digest is no signature: whoever edits a file on purpose can write a new one.
+    The digest is not a signature: whoever edits a file on purpose can write a new one.
     """
     return {**content, SEAL: _seal_of(content)}
 
@@ -83,7 +83,7 @@ def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None)
 
 
 def without_halves(text: str) -> str:
-    """A text without halves of characters, which UTF-8 can't hold: each becomes U+FFFD."""
+    """A string without halves of characters, which UTF-8 can't hold: each becomes U+FFFD."""
     return _HALVES.sub("\ufffd", text)
 
 
@@ -107,14 +107,16 @@ def dump_file(folder: Path) -> Path:
 def append_whole(descriptor: int, line: bytes, path: Path) -> int:
     """Appends a whole line to an open file, or nothing of it; returns where the line begins.
 
-    Raises `StorageError` where the disk refuses; `path` is for its message.
+    Raises `StorageError` if the disk can't be written; `path` is for its message.
     """
     before = os.fstat(descriptor).st_size
     try:
+        # A disk that is almost full may take the beginning of a line only.
         written = os.write(descriptor, line)
         if written < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
+        # Half a line would spoil the row that is appended after it.
         os.ftruncate(descriptor, before)
         raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 
@@ -133,6 +135,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
+            # Renamed before its content is on disk, the file could be empty after a power cut.
             file.flush()
             os.fsync(file.fileno())
 

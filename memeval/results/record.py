@@ -9,21 +9,15 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from memeval.records import CategoryId, ChoiceLabels, Label, Status, Usage, Verdict
-from memeval.results.fields import Fields, usage_json
-from memeval.results.rows import (
-    NO_TIMES,
-    Json,
-    RetrievedChunk,
-    SentMessage,
-    StepTimes,
-    retrieved_from,
-    verdict_from,
-    verdict_json,
-)
+from memeval.results.fields import Fields, Json, usage_json
+from memeval.results.retrieved import RetrievedChunk, retrieved_from
+from memeval.results.rows import NO_TIMES, SentMessage, StepTimes
+from memeval.results.verdict_row import verdict_from, verdict_json
 
 TIMES = "times"
 """The one member of a record that differs between an interrupted run and an uninterrupted one."""
@@ -45,18 +39,20 @@ class Record:
     gold: tuple[str, ...]
     answerable: bool
     status: Status
+    asked_at: datetime | None = None
+    """When the question is asked, where the data set says."""
     facets: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     """Ids of the turns that hold the answer."""
     hypothesis: str | None = None
     verdict: Verdict | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    """Answer and ranking metrics, made from the answer and the gold; empty where there is no
+    """Answer and ranking metrics, made from the answer and the gold; empty if there is no
     answer.
     """
     retrieved: tuple[RetrievedChunk, ...] | None = None
     evidence_ranks: tuple[int | None, ...] | None = None
-    """For each piece of evidence the rank of the first chunk that covers it, None where no chunk
+    """For each piece of evidence the rank of the first chunk that covers it, None if no chunk
     does; None without a ranking.
     """
     session_evidence_ranks: tuple[int | None, ...] | None = None
@@ -76,6 +72,8 @@ class Record:
     raw: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+    weight: float = 1.0
+    """How many questions of its category it stands for, in a sample."""
 
     def __getitem__(self, name: str) -> Any:
         """A member as version 0.1 gave it to `Dataset.measures`; until 0.3."""
@@ -88,7 +86,7 @@ class Record:
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
-        """Positions that a reply to a question with choices was read as; None where it could not be
+        """Positions that a reply to a question with choices was read as; None if it could not be
         read.
         """
         return self.verdict.chosen if self.verdict else None
@@ -101,7 +99,7 @@ class Record:
 
     @property
     def score(self) -> float | None:
-        """1.0 for a right answer, 0.0 for a wrong or abstained one, None where it could not be
+        """1.0 for a right answer, 0.0 for a wrong or abstained one, None if it could not be
         scored.
         """
         scored = self.status is Status.OK and self.verdict is not None
@@ -129,6 +127,8 @@ class Record:
             "seed": self.seed,
             "question": self.question,
             "gold": list(self.gold),
+            # Before the answer, with what the records of a question share: see compare/scores.py.
+            **({} if self.weight == 1.0 else {"weight": self.weight}),
             "answerable": self.answerable,
             "facets": dict(self.facets),
             "evidence": list(self.evidence),
@@ -153,6 +153,7 @@ class Record:
             record["prompt"] = [message.to_json() for message in self.prompt]
 
         optional = {
+            "asked_at": self.asked_at.isoformat() if self.asked_at else None,
             "context": self.context,
             "finish_reason": self.finish_reason,
             "raw": self.raw,
@@ -185,6 +186,7 @@ class Record:
             gold=members.strings("gold"),
             answerable=members.boolean("answerable", True),
             status=members.choice("status", Status) if members.has("status") else Status.OK,
+            asked_at=members.time_or_none("asked_at"),
             facets={name: str(value) for name, value in facets.items()},
             evidence=members.strings("evidence"),
             hypothesis=members.string_or_none("hypothesis"),
@@ -207,6 +209,7 @@ class Record:
             raw=members.string_or_none("raw"),
             notes=members.mapping("notes"),
             error=members.string_or_none("error"),
+            weight=members.weight("weight"),
         )
 
 
@@ -223,7 +226,7 @@ def _list_or_none(
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a file, in its order.
 
-    Raises `OSError` where it can't be read, and `ValueError` naming file and line for a line that
+    Raises `OSError` if it can't be read, and `ValueError` naming file and line for a line that
     is not a record.
     """
     with path.open("rb") as file:

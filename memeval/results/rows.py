@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
 from typing import Any
 
-from memeval.records import IngestHealth, Label, Status, Usage, Verdict
-from memeval.results.fields import Fields, is_count, usage_json
-
-Json = dict[str, Any]
+from memeval.records import IngestHealth, Status, Usage
+from memeval.results.fields import Fields, Json, usage_json
+from memeval.results.retrieved import RetrievedChunk, ranking_from, retrieved_from, short_positions
 
 INGEST_PREFIX = "ingest "
 """Ids of the rows with what an ingest took begin so."""
@@ -26,7 +24,7 @@ INGEST_PREFIX = "ingest "
 class StepTimes:
     """How long each step took.
 
-    None where the step did not happen, or its reply came from another run's cache.
+    None if the step did not happen, or its reply came from another run's cache.
     """
 
     answer_ms: float | None = None
@@ -57,63 +55,13 @@ class StepTimes:
         """The times that were taken."""
         return {name: value for name in _TIMES if (value := getattr(self, name)) is not None}
 
-    def joined(self, other: StepTimes) -> StepTimes:
+    def join(self, other: StepTimes) -> StepTimes:
         """These times, and those of another row for the steps that this one lacks."""
         return StepTimes(**{**other.to_json(), **self.to_json()})
 
 
 _TIMES = tuple(field.name for field in fields(StepTimes))
 NO_TIMES = StepTimes()
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievedChunk:
-    """One chunk that was put before the reader. Its place in the list is its rank."""
-
-    turn_ids: tuple[str, ...]
-    """Turns that the chunk covers; empty where the system can't tell."""
-    text: str | None = None
-    """Reference of the text as shown, see `memeval.results.texts`; None in runs of version 0.1."""
-    score: float | None = None
-    """Higher is better; comparable within one question only."""
-    time: datetime | None = None
-    """When it was said, where the system knows."""
-
-    @classmethod
-    def from_json(cls, value: Any, row: Fields) -> RetrievedChunk:
-        """A chunk; version 0.1 kept the ids of its turns alone."""
-        if isinstance(value, list):
-            return cls(turn_ids=Fields({"turn_ids": value}, "retrieved.").strings("turn_ids"))
-        if not isinstance(value, dict):
-            raise row.wrong("retrieved")
-
-        chunk = Fields(value, "retrieved.")
-        return cls(
-            turn_ids=chunk.strings("turn_ids"),
-            text=chunk.string_or_none("text"),
-            score=chunk.number_or_none("score"),
-            time=chunk.time_or_none("time"),
-        )
-
-    def to_json(self) -> Json:
-        chunk: Json = {"text": self.text, "turn_ids": list(self.turn_ids)}
-        if self.score is not None:
-            chunk["score"] = self.score
-        if self.time is not None:
-            chunk["time"] = self.time.isoformat()
-
-        return chunk
-
-
-def retrieved_from(row: Fields) -> tuple[RetrievedChunk, ...] | None:
-    """The member `retrieved` of a row or a record."""
-    chunks = row.raw("retrieved")
-    if chunks is None:
-        return None
-    if not isinstance(chunks, list):
-        raise row.wrong("retrieved")
-
-    return tuple(RetrievedChunk.from_json(chunk, row) for chunk in chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +90,21 @@ class AnswerRow:
     origin: str = ""
     """Key of the run that paid for it."""
     hypothesis: str | None = None
-    """The answer; of a reply that was cut or withheld, as far as it goes; None where there is none.
-    """
+    """The answer, or the part of it that arrived if the reply was cut or withheld."""
     error: str | None = None
-    """Why there is no answer that could be scored."""
+    """Why there is not an answer to score."""
     raw: str | None = None
     """The model's whole reply where the answer is less of it."""
     finish_reason: str | None = None
-    """How the reply that the answer rests on ended; None where nobody said."""
+    """How the reply that the answer rests on ended; None if nobody said."""
     retrieved: tuple[RetrievedChunk, ...] | None = None
-    """What was put before the reader, best first; None where the system can't show it."""
+    """What the reader was shown, best first; None if the system can't show it."""
     ranking: tuple[tuple[int, ...], ...] | None = None
     """The whole ranking, best first: for each chunk the positions of its turns among those of the
     case, from 0.
     """
     context: str | None = None
-    """Reference of the context as the reader saw it; None where the system answers without the
+    """Reference of the context as the reader saw it; None if the system answers without the
     reader.
     """
     prompt: tuple[SentMessage, ...] = ()
@@ -174,6 +121,7 @@ class AnswerRow:
         members = Fields(row)
         status = members.choice("status", Status)
         answered = status is Status.OK
+        has_failed = status not in (Status.OK, Status.RETRIEVED)
         return cls(
             id=members.string("id"),
             status=status,
@@ -181,11 +129,11 @@ class AnswerRow:
             hypothesis=members.string("hypothesis")
             if answered
             else members.string_or_none("hypothesis"),
-            error=members.string_or_none("error") if answered else members.string("error"),
+            error=members.string("error") if has_failed else members.string_or_none("error"),
             raw=members.string_or_none("raw"),
             finish_reason=members.string_or_none("finish_reason"),
             retrieved=retrieved_from(members),
-            ranking=_ranking(members),
+            ranking=ranking_from(members),
             context=members.string_or_none("context"),
             prompt=tuple(map(SentMessage.from_json, members.items("prompt"))),
             context_tokens=members.count_or_none("context_tokens"),
@@ -210,7 +158,7 @@ class AnswerRow:
         if self.retrieved is not None:
             row["retrieved"] = [chunk.to_json() for chunk in self.retrieved]
         if self.ranking is not None:
-            row["ranking"] = [_short(positions) for positions in self.ranking]
+            row["ranking"] = [short_positions(positions) for positions in self.ranking]
         if self.prompt:
             row["prompt"] = [message.to_json() for message in self.prompt]
         if self.notes:
@@ -220,31 +168,6 @@ class AnswerRow:
         row["times"] = self.times.to_json()
         row["origin"] = self.origin
         return row
-
-
-def _short(positions: tuple[int, ...]) -> int | list[int]:
-    """The positions of one chunk's turns; most chunks have one turn, and are written as its
-    position.
-    """
-    return positions[0] if len(positions) == 1 else list(positions)
-
-
-def _ranking(row: Fields) -> tuple[tuple[int, ...], ...] | None:
-    chunks = row.raw("ranking")
-    if chunks is None:
-        return None
-    if not isinstance(chunks, list):
-        raise row.wrong("ranking")
-
-    ranking = []
-    for chunk in chunks:
-        positions = chunk if isinstance(chunk, list) else [chunk]
-        if not all(map(is_count, positions)):
-            raise row.wrong("ranking")
-
-        ranking.append(tuple(positions))
-
-    return tuple(ranking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,118 +248,3 @@ def answer_or_ingest(row: Mapping[str, Any]) -> AnswerRow | IngestRow:
         return IngestRow.from_json(row)
 
     return AnswerRow.from_json(row)
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictRow:
-    """What came of judging one answer."""
-
-    id: str
-    """The question's id."""
-    status: Status
-    judged: str | None = None
-    """Digest of the answer that was judged; None in rows of version 0.1."""
-    origin: str = ""
-    """Key of the run that paid for it."""
-    verdict: Verdict | None = None
-    error: str | None = None
-    usage: tuple[Usage, ...] = ()
-    """A usage per call."""
-    times: StepTimes = NO_TIMES
-    notes: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> VerdictRow:
-        """Reads a row. Raises `ValueError` naming the field that does not fit."""
-        members = Fields(row)
-        status = members.choice("status", Status)
-        scored = status in (Status.OK, Status.UNPARSED)
-        verdict = verdict_from(members) if scored else None
-        if scored and (
-            verdict is None or (verdict.label is Label.UNSCORED) != (status is Status.UNPARSED)
-        ):
-            raise members.wrong("verdict")
-
-        return cls(
-            id=members.string("id"),
-            status=status,
-            judged=members.string_or_none("judged"),
-            origin=members.string_or_none("origin") or "",
-            verdict=verdict,
-            error=members.string_or_none("error") if scored else members.string("error"),
-            usage=members.usages("usage"),
-            times=StepTimes.from_json(members),
-            notes=members.mapping("notes"),
-        )
-
-    def to_json(self) -> Json:
-        """The row as JSON; members without a value are left out."""
-        row: Json = {"id": self.id, "status": self.status.value}
-        if self.verdict is not None:
-            row["verdict"] = verdict_json(self.verdict)
-        if self.error is not None:
-            row["error"] = self.error
-        if self.judged is not None:
-            row["judged"] = self.judged
-        if self.notes:
-            row["notes"] = dict(self.notes)
-
-        return row | {
-            "usage": list(map(usage_json, self.usage)),
-            "times": self.times.to_json(),
-            "origin": self.origin,
-        }
-
-    @property
-    def tries(self) -> int:
-        """Replies that could not be read, where the answer is unscored for it: the next pass asks
-        for others.
-
-        0 for all other rows: a choice that can't be read is what the system answered, and stays so.
-        """
-        if self.status is not Status.UNPARSED or self.verdict is None:
-            return 0
-
-        return self.verdict.tries
-
-
-def verdict_from(row: Fields) -> Verdict | None:
-    """The member `verdict` of a row or a record; None where there is none."""
-    members = row.member("verdict")
-    if members is None:
-        return None
-
-    return Verdict(
-        judge=members.string("judge"),
-        label=members.choice("label", Label),
-        score=members.number_or_none("score"),
-        reason=members.string_or_none("reason") or "",
-        chosen=members.counts("chosen"),
-        votes=tuple(_vote(vote, members) for vote in members.strings("votes")),
-        tries=members.count("tries", 0),
-    )
-
-
-def _vote(vote: str, row: Fields) -> Label:
-    try:
-        return Label(vote)
-    except ValueError as error:
-        raise row.wrong("votes") from error
-
-
-def verdict_json(verdict: Verdict) -> Json:
-    """A verdict as JSON; members without a value are left out."""
-    row: Json = {
-        "judge": verdict.judge,
-        "label": verdict.label.value,
-        "score": verdict.score,
-        "reason": verdict.reason,
-    }
-    if verdict.chosen is not None:
-        row["chosen"] = list(verdict.chosen)
-    if verdict.votes:
-        row["votes"] = [label.value for label in verdict.votes]
-    if verdict.tries:
-        row["tries"] = verdict.tries
-
-    return row

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -24,7 +25,8 @@ from filelock import FileLock, Timeout
 from memeval.errors import StorageError
 from memeval.private import FILE_MODE, make_folder, open_private
 from memeval.redaction import redacted_in, without_known_in
-from memeval.results.files import append_whole, json_line
+from memeval.results.files import append_whole, json_line, write_atomically
+from memeval.results.shared_lines import SharedRows
 
 Json = Mapping[str, Any]
 
@@ -41,6 +43,8 @@ class Row(Protocol):
 R = TypeVar("R", bound=Row)
 Parse = Callable[[Json], R]
 """Reads a row. Raises `ValueError` for one that holds something that its readers can't take."""
+SHARED_WAIT_S = 0.5
+"""Between two looks whether another machine is done with the rows."""
 _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
 
 
@@ -77,36 +81,39 @@ def _seal(header: Json, body: bytes) -> str:
 
 def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
     """The sound rows in the whole lines of a file's content."""
-    found: Rows[R] = Rows()
+    rows: Rows[R] = Rows()
     seals_began = False
     expected = {"header": dict(header)}
     lines = content.split(b"\n")
-    found.dropped += lines.pop() != b""
+    # What follows the last line end is torn: its process died while it wrote it.
+    rows.dropped += lines.pop() != b""
 
     for number, line in enumerate(lines):
         match = _SEAL.search(line)
         body = line[: match.start()] + b"}" if match else line
         seal = _seal(header, body)
+        # Version 0.1 wrote rows without seals. After the first sealed row, a missing seal is an
+        # edit.
         if match:
             sound = match[1].decode() == seal
         else:
-            sound = number == 0 or (found.headed and not seals_began)
+            sound = number == 0 or (rows.headed and not seals_began)
 
         seals_began = seals_began or match is not None
         content_of_line = _object(body) if sound else None
 
         if content_of_line == expected:
-            found.headed = True
+            rows.headed = True
             continue
 
         row = None if content_of_line is None else _row(content_of_line, parse)
-        if row is None or not (match or found.headed):
-            found.dropped += 1
+        if row is None or not (match or rows.headed):
+            rows.dropped += 1
         else:
-            found.rows[row.id], found.seals[row.id] = row, seal
-            found.unsealed += match is None
+            rows.rows[row.id], rows.seals[row.id] = row, seal
+            rows.unsealed += match is None
 
-    return found
+    return rows
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -119,7 +126,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _row(content: Json, parse: Parse[R]) -> R | None:
-    """The row of a line; None where it holds what no row may."""
+    """The row of a line; None if it holds what no row may."""
     if "header" in content:
         return None
 
@@ -142,11 +149,13 @@ class RowStore(Generic[R]):
         header: Json,
         parse: Parse[R],
         on_wait: Callable[[Path], None] | None = None,
+        shared: SharedRows | None = None,
     ) -> None:
+        """`shared` are the rows of which the file is this machine's copy."""
         self.path, self.header = path, header
         self._found: Rows[R] = Rows()
         self._parse = parse
-        self._on_wait = on_wait
+        self._on_wait, self._shared = on_wait, shared
         self._lock = FileLock(f"{path}.lock", mode=FILE_MODE)
         self._file: int | None = None
 
@@ -176,11 +185,15 @@ class RowStore(Generic[R]):
         try:
             make_folder(self.path.parent)
             self._acquire()
+            self._hold_shared()
             self._read()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
-            self._lock.release()
+            self._release()
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
+        except BaseException:
+            self._release()
+            raise
 
         if not self._found.headed:
             self._write({"header": dict(self.header)})
@@ -195,6 +208,42 @@ class RowStore(Generic[R]):
                 self._on_wait(self.path)
 
             self._lock.acquire()
+
+    def _hold_shared(self) -> None:
+        """Waits until no other machine appends, and brings the copy up to date."""
+        if self._shared is None:
+            return
+
+        told = False
+        while not self._shared.hold():
+            if self._on_wait and not told:
+                self._on_wait(self.path)
+
+            told = True
+            time.sleep(SHARED_WAIT_S)
+
+        copy = self.path.read_bytes() if self.path.exists() else b""
+        content = self._shared.read()
+        if content == copy:
+            return
+
+        # Rows that were made here without the store are added to it, unless it has them.
+        known = read_rows(content, self.header, self._parse)
+        own = read_rows(copy, self.header, self._parse)
+        lines = {line[-18:-2].decode(errors="replace"): line for line in copy.split(b"\n")}
+        new = [] if known.headed or not own.headed else [copy.partition(b"\n")[0]]
+        seals = [own.seals[row_id] for row_id in own.rows if row_id not in known.rows]
+        new += [lines[seal] for seal in seals if seal in lines]
+        for line in new:
+            self._shared.append(line + b"\n")
+
+        write_atomically(self.path, self._shared.read().decode(errors="replace"))
+
+    def _release(self) -> None:
+        if self._shared is not None:
+            self._shared.give()
+
+        self._lock.release()
 
     def _read(self) -> None:
         if not self.path.exists():
@@ -226,6 +275,9 @@ class RowStore(Generic[R]):
     def _write(self, row: Json) -> str:
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
+        if self._shared is not None:
+            self._shared.append(line)
+
         append_whole(self._file, line, self.path)
         return line[-19:-3].decode()
 
@@ -239,7 +291,7 @@ class RowStore(Generic[R]):
             os.close(self._file)
             self._file = None
 
-        self._lock.release()
+        self._release()
 
 
 def _clean(row: Json) -> Json:

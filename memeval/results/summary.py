@@ -50,7 +50,7 @@ class CategoryResult:
     """Sample standard deviation over repeats; None for one repeat."""
     ci95_low: float | None
     ci95_high: float | None
-    """95 % interval clustered by case; None where fewer than two cases have questions of the
+    """95 % interval clustered by case; None if fewer than two cases have questions of the
     category.
     """
     token_f1: float | None
@@ -84,7 +84,7 @@ class RunSummary:
     versions …
     """
     metrics: Mapping[str, float | None]
-    """By the names of docs/metrics.md; None where not defined (a standard deviation of one repeat,
+    """By the names of docs/metrics.md; None if not defined (a standard deviation of one repeat,
     the cost of an unknown model).
     """
     categories: tuple[CategoryResult, ...]
@@ -94,7 +94,7 @@ class RunSummary:
     failures, unpinned data.
     """
     valid: bool
-    """False where coverage is below `min_coverage`; shown wherever the cell is shown."""
+    """False if coverage is below `min_coverage`; shown wherever the cell is shown."""
     started_at: str
     """ISO 8601 with offset."""
     finished_at: str
@@ -126,7 +126,7 @@ class RunSummary:
     def read(cls, folder: Path) -> RunSummary:
         """Reads `run.json` of a run folder.
 
-        Raises `OSError` where it is missing, `ValueError` where it is damaged or was edited.
+        Raises `OSError` if it is missing, `ValueError` if it is damaged or was edited.
         """
         try:
             content = json.loads((folder / RUN_FILE).read_bytes())
@@ -151,21 +151,23 @@ class RunSummary:
     def _of(cls, fields: dict[str, Any]) -> RunSummary:
         fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
         fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
-        facets = fields.get("facets", {})
-        fields["facets"] = {
-            facet: tuple(CategoryResult(**row) for row in rows) for facet, rows in facets.items()
-        }
+
+        facets = {}
+        for facet, rows in fields.get("facets", {}).items():
+            facets[facet] = tuple(CategoryResult(**row) for row in rows)
+
+        fields["facets"] = facets
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
 
         return cls(**fields)
 
     def misfits(self, folder: Path) -> list[str]:
-        """What of the run folder differs from this summary, one line each; empty where all fits."""
-        found = []
+        """What of the run folder differs from this summary, one line each; empty if all fits."""
+        problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
-                found.append(
+                problems.append(
                     f"{RUN_FILE} holds no digest of {name}: it is of an earlier version, or was "
                     "edited"
                 )
@@ -174,14 +176,14 @@ class RunSummary:
             try:
                 digest = file_digest(folder / name)
             except FileNotFoundError:
-                found.append(f"{name} is missing")
+                problems.append(f"{name} is missing")
             except OSError as error:
-                found.append(f"{name} can't be read: {error.strerror or error}")
+                problems.append(f"{name} can't be read: {error.strerror or error}")
             else:
                 if digest != self.files[name]:
-                    found.append(f"{name} is damaged or was edited")
+                    problems.append(f"{name} is damaged or was edited")
 
-        return found
+        return problems
 
 
 def _check_types(summary: RunSummary) -> None:

@@ -1,8 +1,8 @@
 """Texts that rows refer to: each is stored once, under a digest of its content.
 
-A file `<answer key>.texts.jsonl` lies beside the answers. A line holds a text, or a joined text:
-the references of its parts and what stands between them. So a context of ten chunks, and the prompt
-around it, take ten references, and the chunks are stored once.
+A file `<answer key>.texts.jsonl` is next to the answers. A line holds a text, or a joined text:
+the references of its parts and the separator between them. So a context of ten chunks, and the
+prompt around it, take ten references, and the chunks are stored once.
 
 The rows do not depend on the file: a text that is missing or damaged is shown as missing, and no
 answer is lost by it.
@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -23,9 +25,13 @@ from memeval.errors import StorageError
 from memeval.private import open_private
 from memeval.redaction import without_known
 from memeval.results.files import append_whole, json_line, without_halves
+from memeval.results.shared_lines import SharedTexts
 
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
+TEXTS_AT_ONCE = 64
+SEND_S = 1.0
+"""Texts go to a shared store when there are this many, or after this many seconds."""
 _DEEPEST = 8
 """Levels of joined texts within joined texts."""
 
@@ -38,6 +44,15 @@ def texts_file(answers: Path) -> Path:
 def reference(text: str) -> str:
     """Digest under which a text is stored."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a text is joined of."""
+
+    separator: str
+    parts: tuple[str, ...]
+    """References."""
 
 
 class Texts:
@@ -65,10 +80,11 @@ class Texts:
             raise StorageError(f"{self.path} can't be read: {error.strerror or error}") from error
 
     def get(self, ref: str | None) -> str | None:
-        """The text of a reference; None where it is missing or damaged."""
+        """The text of a reference; None if it is missing or damaged."""
         return None if ref is None else self._get(ref, depth=0)
 
     def _get(self, ref: str, depth: int) -> str | None:
+        # An edited file may join a text with itself: the depth ends that.
         entry = self._entry(ref)
         if entry is None or depth > _DEEPEST:
             return None
@@ -86,6 +102,20 @@ class Texts:
 
         joined = separator.join(whole)
         return joined if reference(joined) == ref else None
+
+    def stored(self, ref: str) -> str | Joined | None:
+        """A text as it is stored: whole, or as what it is joined of.
+
+        None where it is missing or damaged; of a joined text only that its parts are named.
+        """
+        entry = self._entry(ref) or {}
+        text, separator, parts = entry.get("text"), entry.get("join"), entry.get("parts")
+        if isinstance(text, str):
+            return text if reference(text) == ref else None
+        if not isinstance(separator, str) or not isinstance(parts, list):
+            return None
+
+        return Joined(separator, tuple(part for part in parts if isinstance(part, str)))
 
     def damaged(self) -> list[str]:
         """References whose texts can't be read."""
@@ -112,9 +142,13 @@ class TextStore(Texts):
     Its answers' file is locked for this process, so no other writes here.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, shared: SharedTexts | None = None) -> None:
+        """`shared` are the texts of which the file is this machine's copy."""
         super().__init__(path)
         self._file: int | None = None
+        self._shared = shared
+        self._unsent: dict[str, bytes] = {}
+        self._sent_at = 0.0
         self._joined: dict[str, str] = {}
         """References of what was joined, by the digest of the whole before secrets are taken out.
         """
@@ -126,12 +160,31 @@ class TextStore(Texts):
         except OSError as error:
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
 
+        self._exchange()
         return self
+
+    def _exchange(self) -> None:
+        """Brings the copy up to date, and adds to the store what was made here without it."""
+        if self._shared is None:
+            return
+
+        known = self._shared.references()
+        own = {ref: line for ref in self._lines.keys() - known if (line := self._line(ref))}
+        self._shared.put(own)
+        for ref, line in self._shared.read(sorted(known - self._lines.keys())).items():
+            self._append(line, ref)
+
+    def _line(self, ref: str) -> bytes:
+        offset, length = self._lines[ref]
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
 
     def _drop_torn_line(self) -> None:
         if not self.path.exists():
             return
 
+        # The next line would be appended to a torn one, and be lost with it.
         size = self.path.stat().st_size
         whole = max((start + length for start, length in self._lines.values()), default=0)
         with self.path.open("rb+") as file:
@@ -141,11 +194,11 @@ class TextStore(Texts):
                 os.truncate(self.path, size - len(rest) + rest.rfind(b"\n") + 1)
 
     def put(self, text: str) -> str:
-        """Stores a text, where it is not stored yet, and returns its reference.
+        """Stores a text, unless it is stored already, and returns its reference.
 
         Known secrets are taken out of it.
 
-        Raises `StorageError` where the disk refuses.
+        Raises `StorageError` if the disk can't be written.
         """
         clean = without_known(without_halves(text))
         ref = reference(clean)
@@ -153,6 +206,11 @@ class TextStore(Texts):
             self._write({"id": ref, "text": clean}, ref)
 
         return ref
+
+    def take(self, entry: dict[str, Any], ref: str) -> None:
+        """Stores the entry of a text that another process put, where it is not stored yet."""
+        if ref not in self._lines:
+            self._write(entry, ref)
 
     def put_joined(self, parts: Sequence[str], separator: str) -> str:
         """Stores `separator.join(parts)` as its parts, and returns the reference of the whole."""
@@ -178,9 +236,7 @@ class TextStore(Texts):
         return ref
 
     def put_around(self, text: str, within: str) -> str:
-        """Stores a text that holds another, such as a prompt around its context, as what is before,
-        within and after.
-        """
+        """Stores a text that holds another one, such as a prompt around its context, in parts."""
         start = text.find(within) if within else -1
         if start < 0:
             return self.put(text)
@@ -189,8 +245,21 @@ class TextStore(Texts):
         return self.put_joined([part for part in around if part], "")
 
     def _write(self, entry: dict[str, Any], ref: str) -> None:
-        assert self._file is not None, "the store is not open"
         line = json_line(entry, (",", ":")).encode()
+        self._append(line, ref)
+        if self._shared is not None:
+            self._unsent[ref] = line
+            # Many at once: no answer depends on them.
+            if len(self._unsent) >= TEXTS_AT_ONCE or time.monotonic() - self._sent_at > SEND_S:
+                self._share()
+
+    def _share(self) -> None:
+        if self._shared is not None and self._unsent:
+            self._shared.put(self._unsent)
+            self._unsent, self._sent_at = {}, time.monotonic()
+
+    def _append(self, line: bytes, ref: str) -> None:
+        assert self._file is not None, "the store is not open"
         before = append_whole(self._file, line, self.path)
         self._lines[ref] = (before, len(line))
 
@@ -203,3 +272,5 @@ class TextStore(Texts):
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+        self._share()

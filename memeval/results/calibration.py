@@ -1,0 +1,213 @@
+"""What labels say of a run's accuracy: `calibration.json`, beside the run that it is about.
+
+The corrected figures are added where a summary is read to be shown. `run.json` holds the raw ones
+alone, so that a run stays as it was measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memeval.results.fields import Fields, Json
+from memeval.results.files import as_json, is_sealed, sealed, write_atomically
+from memeval.results.summary import RECORDS_FILE, RunSummary
+from memeval.shown import one_line
+
+CALIBRATION_FILE = "calibration.json"
+CORRECTED = "accuracy_corrected"
+NOTE_BEGINS = "Corrected accuracy: "
+LARGEST = 1_000_000
+"""Bytes of a `calibration.json`, which holds a few figures."""
+
+PPI, LABELS, RANGE = "ppi", "labels", "range"
+"""By labels of some of the run's answers and the verdicts on the rest; by labels of all of them; by
+labels of other answers.
+"""
+METHODS = {
+    PPI: "PPI++",
+    LABELS: "the labels alone",
+    RANGE: "a range over kinds of wrong answer",
+}
+
+
+@dataclass(frozen=True)
+class KindRange:
+    """What a run's accuracy would be if all its wrong answers were of one kind."""
+
+    kind: str
+    caught: int
+    """Wrong answers of the kind that the judge called wrong."""
+    labels: int
+    """Wrong answers of the kind that were labelled."""
+    share: float | None
+    """None where the judge does not tell this kind from right answers: nothing can be said."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """An accuracy that allows for the judge's errors, and where it comes from."""
+
+    run_key: str
+    records: str
+    """sha256 of the records that it is about."""
+    method: str
+    """`ppi`, `labels` or `range`."""
+    raw: float
+    """The accuracy by the judge."""
+    accuracy: float | None
+    """The corrected one; None for a range, which is never one number."""
+    low: float | None
+    high: float | None
+    """95 % interval, or the range; None where nothing can be said."""
+    labels: int
+    """Labels that it rests on."""
+    unlabelled: int
+    """Rows of the file of labels without a label."""
+    file: str
+    """Name of the file of labels."""
+    sha256: str
+    """Of that file."""
+    se: float | None = None
+    power: float | None = None
+    """λ of PPI++: how far the judge is trusted, from 0 to 1."""
+    groups: int | None = None
+    """Conversations that the error allows for; None where answers count as independent."""
+    right_kept: int | None = None
+    right_labels: int | None = None
+    """Under a range: right answers that the judge called right, of those that were labelled."""
+    kinds: tuple[KindRange, ...] = field(default_factory=tuple)
+
+    @property
+    def note(self) -> str:
+        """Which labels the corrected accuracy rests on, in a sentence."""
+        count = f"{self.labels:,} labels of {one_line(self.file, 80)}"
+        if self.unlabelled:
+            count += f" ({self.unlabelled:,} rows have none)"
+
+        where = "of other answers" if self.method == RANGE else "of this run's answers"
+        return f"{NOTE_BEGINS}{METHODS[self.method]}, from {count}, {where}."
+
+    def write(self, folder: Path) -> None:
+        """Writes `calibration.json` atomically."""
+        content = json.loads(json.dumps(asdict(self)))
+        write_atomically(folder / CALIBRATION_FILE, as_json(sealed(content), indent=1) + "\n")
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Calibration:
+        """Reads a calibration. Raises `ValueError` naming the member that does not fit."""
+        members = Fields(content)
+        method = members.string("method")
+        if method not in METHODS:
+            raise members.wrong("method")
+
+        return cls(
+            run_key=members.string("run_key"),
+            records=members.string("records"),
+            method=method,
+            raw=_share(members, "raw"),
+            accuracy=_share_or_none(members, "accuracy"),
+            low=_share_or_none(members, "low"),
+            high=_share_or_none(members, "high"),
+            labels=members.count("labels"),
+            unlabelled=members.count("unlabelled"),
+            file=members.string("file"),
+            sha256=members.string("sha256"),
+            se=members.number_or_none("se"),
+            power=members.number_or_none("power"),
+            groups=members.count_or_none("groups"),
+            right_kept=members.count_or_none("right_kept"),
+            right_labels=members.count_or_none("right_labels"),
+            kinds=tuple(map(_kind, members.items("kinds"))),
+        )
+
+    def to_json(self) -> Json:
+        """The calibration as plain JSON."""
+        plain: Json = json.loads(json.dumps(asdict(self)))
+        return plain
+
+
+def _kind(members: Fields) -> KindRange:
+    return KindRange(
+        kind=members.string("kind"),
+        caught=members.count("caught"),
+        labels=members.count("labels"),
+        share=_share_or_none(members, "share"),
+        low=_share(members, "low"),
+        high=_share(members, "high"),
+    )
+
+
+def _share_or_none(members: Fields, name: str) -> float | None:
+    value = members.number_or_none(name)
+    if value is not None and not 0 <= value <= 1:
+        raise members.wrong(name)
+
+    return value
+
+
+def _share(members: Fields, name: str) -> float:
+    value = _share_or_none(members, name)
+    if value is None:
+        raise members.wrong(name)
+
+    return value
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """The calibration of a run folder; None where there is none.
+
+    Raises `ValueError` where it is damaged or was edited, `OSError` where it can't be read.
+    """
+    path = folder / CALIBRATION_FILE
+    try:
+        with path.open("rb") as file:
+            content = json.loads(file.read(LARGEST))
+    except FileNotFoundError:
+        return None
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+    if not isinstance(content, dict) or not is_sealed(content):
+        raise ValueError("damaged, or edited")
+
+    return Calibration.from_json(content)
+
+
+def read_shown_summary(folder: Path) -> RunSummary:
+    """`run.json` with the corrected accuracy, where there is one: to be shown, not to be written.
+
+    Raises as `RunSummary.read` does. A calibration that is damaged, or about other records than
+    those of the run, adds a note and no figure.
+    """
+    summary = RunSummary.read(folder)
+    try:
+        calibration = read_calibration(folder)
+    except (OSError, ValueError) as error:
+        return _with_note(summary, f"{CALIBRATION_FILE} can't be read: {one_line(error)}.")
+
+    if calibration is None:
+        return summary
+
+    records = summary.files.get(RECORDS_FILE)
+    if (calibration.run_key, calibration.records) != (summary.run_key, records):
+        return _with_note(
+            summary, f"{CALIBRATION_FILE} is about other records of this run: calibrate it again."
+        )
+
+    figures = {
+        CORRECTED: calibration.accuracy,
+        f"{CORRECTED}_low": calibration.low,
+        f"{CORRECTED}_high": calibration.high,
+    }
+    shown = replace(summary, metrics={**summary.metrics, **figures})
+    return _with_note(shown, calibration.note)
+
+
+def _with_note(summary: RunSummary, note: str) -> RunSummary:
+    return replace(summary, notes=(*summary.notes, note))

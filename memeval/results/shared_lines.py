@@ -1,0 +1,38 @@
+"""Lines that several machines share, of which the files in `outputs/` are copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class SharedRows(Protocol):
+    """The lines of one file of rows. Its methods raise `StorageError` where the store refuses."""
+
+    def hold(self) -> bool:
+        """Makes this process the one that appends; False where another one is."""
+
+    def read(self) -> bytes:
+        """All lines, in the order in which they were appended."""
+
+    def append(self, line: bytes) -> None:
+        """Appends a line.
+
+        Raises `StorageError` where another process has become the one that appends.
+        """
+
+    def give(self) -> None:
+        """Lets another process append."""
+
+
+class SharedTexts(Protocol):
+    """The lines of one file of texts, by reference. Its methods raise `StorageError`."""
+
+    def references(self) -> set[str]:
+        """The references of all lines."""
+
+    def read(self, references: Sequence[str]) -> dict[str, bytes]:
+        """The lines of some references."""
+
+    def put(self, lines: Mapping[str, bytes]) -> None:
+        """Stores lines, each unless its reference is there already."""

@@ -1,0 +1,139 @@
+"""Chooses by rule what may be removed from a home, and removes it.
+
+What a running process holds is never removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memeval.leftovers import own_name, remove
+from memeval.private import FILE_MODE
+from memeval.store.inventory import Home, Item, Kind, row_locks
+from memeval.store.needed import Needed
+
+DAY_S = 24 * 3600.0
+LEFT, DAMAGED, UNNEEDED, OLD = (
+    "left by a killed process",
+    "its sound entries were copied",
+    "no run needs it",
+    "an old memory",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which items go."""
+
+    unneeded_s: float
+    """What no run needs goes when nothing in it was changed for this many seconds: a run that is
+    not finished has no folder yet.
+    """
+    memories_s: float | None = None
+    """Memories older than this many seconds go, needed or not; None keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """An item that may go, and by which rule."""
+
+    item: Item
+    reason: str
+
+
+def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> list[Removal]:
+    """What the rules remove.
+
+    Where the needs of a run are unknown, everything that has a key counts as needed.
+    """
+    removals = []
+    for item in items:
+        reason = _reason(item, needed, rules, now - item.changed)
+        if reason is not None:
+            removals.append(Removal(item, reason))
+
+    return removals
+
+
+def _reason(item: Item, needed: Needed, rules: Rules, age_s: float) -> str | None:
+    if item.kind is Kind.LEFTOVERS:
+        # Only the caches that were put aside have a lock. A person may want to look at a new one.
+        if not item.locks:
+            return LEFT
+
+        return DAMAGED if age_s >= rules.unneeded_s else None
+
+    if item.kind is Kind.MEMORIES and rules.memories_s is not None and age_s >= rules.memories_s:
+        return OLD
+    if not needed.unknown and not needed.needs(item) and age_s >= rules.unneeded_s:
+        return UNNEEDED
+
+    return None
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a running process holds a lock file."""
+    if not lock.exists():
+        return False
+
+    try:
+        with _locked([lock]):
+            return False
+    except Timeout:
+        return True
+
+
+def cell_under_way(home: Home) -> bool:
+    """Whether a cell is run in this home: it holds the lock of its rows."""
+    return any(map(is_held, row_locks(home)))
+
+
+def remove_item(item: Item, home: Home) -> bool:
+    """Removes an item as a whole; False where a running process holds it.
+
+    Raises `OSError` where the disk refuses.
+    """
+    # A memory is read in place by a cell that holds the locks of its rows alone.
+    if item.kind is Kind.MEMORIES and cell_under_way(home):
+        return False
+
+    try:
+        with _locked(item.locks):
+            for path in item.paths:
+                _remove(path)
+    except Timeout:
+        return False
+
+    return True
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+
+    # Under its own name, half a folder would be taken for a damaged memory.
+    aside = own_name(path, "removed")
+    path.rename(aside)
+    remove(aside)
+
+
+@contextmanager
+def _locked(locks: Iterable[Path]) -> Iterator[None]:
+    """Holds lock files.
+
+    They stay when what they guard is removed: somebody may be waiting for them. Raises `Timeout`
+    where another process holds one.
+    """
+    with ExitStack() as stack:
+        for lock in locks:
+            held = FileLock(lock, mode=FILE_MODE, thread_local=False, is_singleton=False)
+            held.acquire(timeout=0)
+            stack.callback(held.release)
+
+        yield

@@ -1,0 +1,187 @@
+"""Lists what lies in a home: rows, texts, run folders, memories, caches and leftovers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from memeval.leftovers import SUFFIX, is_leftover
+from memeval.results.files import DUMP_SUFFIX, dump_file
+from memeval.results.texts import TEXTS_SUFFIX
+
+_ROWS_SUFFIX = ".jsonl"
+_DAMAGED = ".damaged-"
+_COMPANIONS = ("", "-wal", "-shm", "-journal")
+
+
+class Kind(StrEnum):
+    """What is stored."""
+
+    ANSWERS = "answers"
+    TEXTS = "texts"
+    VERDICTS = "verdicts"
+    RUNS = "runs"
+    MEMORIES = "memories"
+    CACHES = "caches"
+    LEFTOVERS = "leftovers"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders in which a home keeps what is stored."""
+
+    outputs: Path
+    prepared: Path
+    cache: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that is stored, and removed as a whole."""
+
+    kind: Kind
+    paths: tuple[Path, ...]
+    """Its files and folders; the first one names it."""
+    key: str
+    """Key of its stage; empty where no key belongs to it."""
+    size: int
+    """Bytes of all its files."""
+    changed: float
+    """When the newest of its files was changed, in seconds since 1970."""
+    locks: tuple[Path, ...] = ()
+    """Lock files that a process holds while it uses the item."""
+
+
+def list_items(home: Home) -> list[Item]:
+    """Everything in a home, by kind and name."""
+    return [
+        *_rows(home.outputs / "answers", Kind.ANSWERS),
+        *_texts(home.outputs / "answers"),
+        *_rows(home.outputs / "verdicts", Kind.VERDICTS),
+        *_runs(home.outputs / "runs"),
+        *_memories(home.prepared),
+        *_caches(home.cache),
+        *_leftovers(home),
+    ]
+
+
+def row_locks(home: Home) -> list[Path]:
+    """The lock files of the rows. A cell that is run holds some of them."""
+    return [
+        path
+        for folder in ("answers", "verdicts")
+        for path in _listed(home.outputs / folder)
+        if path.name.endswith(f"{_ROWS_SUFFIX}.lock")
+    ]
+
+
+def _rows(folder: Path, kind: Kind) -> Iterator[Item]:
+    for path in _listed(folder):
+        is_rows = path.name.endswith(_ROWS_SUFFIX) and not path.name.endswith(TEXTS_SUFFIX)
+        if is_rows and not path.name.startswith("."):
+            yield _item(kind, [path], key=path.stem, locks=[_lock_of(path)])
+
+
+def _texts(folder: Path) -> Iterator[Item]:
+    for path in _listed(folder):
+        if path.name.endswith(TEXTS_SUFFIX) and not path.name.startswith("."):
+            key = path.name.removesuffix(TEXTS_SUFFIX)
+            # Whoever writes the answers writes their texts.
+            lock = _lock_of(folder / f"{key}{_ROWS_SUFFIX}")
+            yield _item(Kind.TEXTS, [path], key=key, locks=[lock])
+
+
+def _runs(folder: Path) -> Iterator[Item]:
+    for path in _listed(folder):
+        if path.is_dir() and not path.name.startswith("."):
+            yield _item(Kind.RUNS, [path], key=path.name)
+
+
+def _memories(prepared: Path) -> Iterator[Item]:
+    for dataset in _listed(prepared):
+        for folder in _listed(dataset):
+            key = folder.name.rpartition("-")[2]
+            yield from _memories_of_key(folder, key)
+
+
+def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
+    # A memory that can't be saved leaves the list of what it held alone.
+    memories = set()
+    for path in _listed(folder):
+        if path.name.startswith("."):
+            continue
+        if path.name.endswith(DUMP_SUFFIX):
+            memories.add(path.with_name(path.name.removesuffix(DUMP_SUFFIX)))
+        elif path.is_dir():
+            memories.add(path)
+
+    for memory in sorted(memories):
+        yield _item(Kind.MEMORIES, [memory, dump_file(memory)], key=key, locks=[_lock_of(memory)])
+
+
+def _caches(folder: Path) -> Iterator[Item]:
+    for path in _listed(folder):
+        if path.name.endswith(".sqlite"):
+            files = [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
+            yield _item(Kind.CACHES, files, locks=[_lock_of(path)])
+
+
+def _leftovers(home: Home) -> Iterator[Item]:
+    """What killed processes left, and damaged caches that were put aside."""
+    places = (
+        *home.outputs.glob(f".*{SUFFIX}"),
+        *home.outputs.glob(f"*/.*{SUFFIX}"),
+        *home.outputs.glob(f"runs/*/.*{SUFFIX}"),
+        *home.prepared.glob(f"*/.*{SUFFIX}"),
+        *home.prepared.glob(f"*/*/.*{SUFFIX}"),
+        *home.cache.glob(f".*{SUFFIX}"),
+    )
+    for path in sorted(places):
+        if is_leftover(path):
+            yield _item(Kind.LEFTOVERS, [path])
+
+    for path in _listed(home.cache):
+        name, mark, _ = path.name.partition(_DAMAGED)
+        # A note says that its entries are still to be copied.
+        if mark and not (home.cache / f"{name}.salvage").exists():
+            yield _item(Kind.LEFTOVERS, [path], locks=[home.cache / f"{name}.lock"])
+
+
+def _item(kind: Kind, paths: Iterable[Path], key: str = "", locks: Iterable[Path] = ()) -> Item:
+    present = tuple(path for path in paths if path.exists() or path.is_symlink())
+    size, changed = _measure(present)
+    return Item(kind=kind, paths=present, key=key, size=size, changed=changed, locks=tuple(locks))
+
+
+def _measure(paths: Iterable[Path]) -> tuple[int, float]:
+    """Bytes of all files, and when the newest one was changed. A link counts as itself."""
+    size, changed = 0, 0.0
+    for path in _files(paths):
+        try:
+            stat = path.lstat()
+        except OSError:
+            continue  # removed meanwhile by its owner
+
+        size += stat.st_size
+        changed = max(changed, stat.st_mtime)
+
+    return size, changed
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            for folder, _, names in os.walk(path):
+                yield from (Path(folder, name) for name in names)
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

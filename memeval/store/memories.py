@@ -1,0 +1,141 @@
+"""Saved memories in a folder or an object store that several machines share, through fsspec.
+
+A memory's files are put one by one, and its manifest comes last: without it there is no memory. The
+memory that is fetched is verified as one that was saved here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from memeval.errors import StorageError, UserError
+from memeval.leftovers import own_name, remove
+from memeval.private import make_folder
+from memeval.shown import one_line
+
+T = TypeVar("T")
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
+"""Between two tries to reach the store."""
+
+
+class SharedMemories:
+    """The memories at one address. They are named by key and case, whatever their system's name."""
+
+    def __init__(
+        self, url: str, patience_s: float, say: Callable[[str], None] | None = None
+    ) -> None:
+        """Raises `UserError` where the address can't be used.
+
+        `say` gets the message that the store is waited for.
+        """
+        import fsspec  # type: ignore[import-untyped]
+
+        self.url, self._patience_s, self._say = url, patience_s, say
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+            self._files.makedirs(self._root, exist_ok=True)
+            self._files.exists(self._root)
+        except Exception as error:
+            # Each file system raises errors of its own.
+            raise UserError(
+                f"store.memories={url} can't be used: {one_line(error, 300)}",
+                "a folder:         store.memories=file:///shared/memories",
+                "an object store:  store.memories=s3://bucket/memories  (pip install s3fs)",
+            ) from error
+
+    async def fetch(self, folder: Path, key: str, manifest: str) -> bool:
+        """Fetches the memory that belongs in `folder`; False where there is none.
+
+        Raises `StorageError` where the store stays away.
+        """
+        return await self._attempt(lambda: self._fetch(folder, self._place(folder, key), manifest))
+
+    async def put(self, folder: Path, key: str, manifest: str) -> None:
+        """Puts the memory that was saved in `folder`.
+
+        Raises `StorageError` where the store stays away.
+        """
+        await self._attempt(lambda: self._put(folder, self._place(folder, key), manifest))
+
+    def _place(self, folder: Path, key: str) -> str:
+        return f"{self._root.rstrip('/')}/{key}/{folder.name}"
+
+    def _fetch(self, folder: Path, place: str, manifest: str) -> bool:
+        try:
+            content = self._files.cat_file(f"{place}/{manifest}")
+        except FileNotFoundError:
+            return False
+
+        names = _names_in(content)
+        if names is None:
+            return False
+
+        beside = own_name(folder, "fetched")
+        try:
+            make_folder(beside)
+            for name in names:
+                make_folder((beside / name).parent)
+                self._files.get_file(f"{place}/{name}", str(beside / name))
+
+            (beside / manifest).write_bytes(content)
+            beside.replace(folder)
+        except FileNotFoundError:
+            return False  # it is being replaced by another machine
+        finally:
+            remove(beside)
+
+        return True
+
+    def _put(self, folder: Path, place: str, manifest: str) -> None:
+        names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+        for name in sorted(names, key=lambda name: name.as_posix() == manifest):
+            target = f"{place}/{name.as_posix()}"
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            self._files.put_file(str(folder / name), target)
+
+    async def _attempt(self, work: Callable[[], T]) -> T:
+        """The result of `work`, tried again while the store is away."""
+        began, wait_s = time.monotonic(), FIRST_WAIT_S
+        told = False
+        while True:
+            try:
+                return await asyncio.to_thread(work)
+            except Exception as error:
+                # Each file system raises errors of its own; none of them says whether it passes.
+                reason = one_line(error, 300)
+                if time.monotonic() - began >= self._patience_s:
+                    raise StorageError(
+                        f"store.memories={self.url} was away for {self._patience_s:g} s "
+                        f"(store.patience_s): {reason}"
+                    ) from error
+
+            if self._say and not told:
+                self._say(f"waiting for the memories at {self.url}: {reason}")
+
+            told = True
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+def _names_in(manifest: bytes) -> list[str] | None:
+    """The files that a manifest names; None where it is damaged, or names some elsewhere."""
+    try:
+        content: Any = json.loads(manifest)
+        names = list(content["files"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+    return names if all(map(_is_below, names)) else None
+
+
+def _is_below(name: object) -> bool:
+    if not isinstance(name, str) or not name or "\\" in name or "\0" in name:
+        return False
+
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts

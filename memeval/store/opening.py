@@ -1,0 +1,38 @@
+"""Opens the store that a config names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.config.schema import StoreConfig
+from memeval.store.contract import FileStore, Say, Store
+from memeval.store.memories import SharedMemories
+
+
+def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
+    """Files and SQLite, with the caches in the folder `cache`, or the database at `store.url`.
+
+    `say` gets what a user should know, such as that the database is waited for. Raises `UserError`
+    where it can't be reached.
+    """
+    if settings.url is None:
+        return FileStore(cache)
+
+    from memeval.store.postgres.database import open_database
+    from memeval.store.postgres.store import PostgresStore
+
+    database = open_database(settings.url, settings.patience_s)
+    database.say = say or database.say
+
+    return PostgresStore(database)
+
+
+def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:
+    """The shared memories that a config names; None where they are in the home alone.
+
+    Raises `UserError` where the address can't be used.
+    """
+    if settings.memories is None:
+        return None
+
+    return SharedMemories(settings.memories, settings.patience_s, say)

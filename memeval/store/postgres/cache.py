@@ -1,0 +1,94 @@
+"""Cached replies and vectors in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from memeval.llm.cache_contract import CachedEntry
+from memeval.llm.cache_schema import checksum
+from memeval.llm.flight import Claims
+from memeval.llm.locks import LocksByName
+from memeval.store.postgres.database import Database
+
+_PUT = (
+    "INSERT INTO memeval_entries (cache, key, value, origin, crc, tokens) "
+    "SELECT :cache, * FROM unnest(CAST(:keys AS text[]), CAST(:entries AS bytea[]), "
+    "CAST(:origins AS text[]), CAST(:crcs AS bigint[]), CAST(:tokens AS bigint[])) "
+    "ON CONFLICT (cache, key) DO {}"
+)
+_IGNORE = _PUT.format("NOTHING")
+_REPLACE = _PUT.format(
+    "UPDATE SET value = excluded.value, origin = excluded.origin, crc = excluded.crc, "
+    "tokens = excluded.tokens"
+)
+
+
+class PostgresCache:
+    """A cache that all users of the database share."""
+
+    def __init__(self, database: Database, name: str, locks: LocksByName) -> None:
+        self._database, self._name, self._locks = database, name, locks
+
+    def get(self, key: str) -> CachedEntry | None:
+        """The entry under `key`; None without a sound one."""
+        return self.get_all([key]).get(key)
+
+    def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        """The entries under `keys` that match their checksums; drops the others."""
+        rows = self._database.run(
+            "SELECT key, value, origin, crc, tokens FROM memeval_entries "
+            "WHERE cache = :cache AND key = ANY(:keys)",
+            {"cache": self._name, "keys": list(keys)},
+        )
+        sound: dict[str, CachedEntry] = {}
+        for key, value, origin, crc, tokens in rows:
+            if crc == checksum(key, bytes(value), origin, tokens):
+                sound[key] = CachedEntry(bytes(value), origin, tokens)
+            else:
+                self.delete(key)
+
+        return sound
+
+    def put(self, key: str, value: bytes, origin: str) -> None:
+        """Stores `value`; the first writer of a key wins."""
+        self.put_all({key: value}, origin)
+
+    def put_all(
+        self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
+    ) -> None:
+        """Stores all of `values` or none, each with its part of the reported `tokens`."""
+        self._put(_IGNORE, values, origin, tokens or {})
+
+    def replace(self, key: str, value: bytes, origin: str) -> None:
+        """Stores `value` in place of an entry that turned out to be unsound."""
+        self._put(_REPLACE, {key: value}, origin, {})
+
+    def _put(
+        self, statement: str, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]
+    ) -> None:
+        parts = {key: tokens.get(key) for key in values}
+        self._database.run(
+            statement,
+            {
+                "cache": self._name,
+                "keys": list(values),
+                "entries": list(values.values()),
+                "origins": [origin] * len(values),
+                "crcs": [checksum(key, values[key], origin, parts[key]) for key in values],
+                "tokens": list(parts.values()),
+            },
+        )
+
+    def delete(self, key: str) -> None:
+        """Removes the entry under `key`."""
+        self._database.run(
+            "DELETE FROM memeval_entries WHERE cache = :cache AND key = :key",
+            {"cache": self._name, "key": key},
+        )
+
+    def claims(self) -> Claims:
+        """The requests under way of all that use this cache."""
+        return Claims(self._locks)
+
+    def close(self) -> None:
+        """Nothing is open: the process's connection stays."""

@@ -1,0 +1,219 @@
+"""A connection to PostgreSQL that outlives the server's restarts, and the leases of this process.
+
+Each statement is a transaction of its own, and may be sent twice: where the connection breaks, it
+is unknown whether the server has done it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from memeval.errors import StorageError, UserError
+from memeval.shown import one_line
+from memeval.store.postgres.schema import TABLES, VERSION
+
+CONNECT_S = 5
+"""How long the server may take to accept a connection."""
+LEASE_S = 20.0
+"""A process that does not renew its lease for this long has lost it."""
+RENEW_S = 5.0
+"""Between two renewals."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
+"""Between two tries to reach a server that does not answer."""
+_SETUP_LOCK = 7_301_552_001
+"""The advisory lock under which the tables are made: any number that is always the same."""
+_PASSING = ("08", "53", "57P", "40")
+"""Classes of errors that pass: connection, resources, shutdown, rollback for concurrency."""
+
+Row = Sequence[Any]
+
+
+class Database:
+    """One database, as one process uses it."""
+
+    def __init__(self, url: str, patience_s: float) -> None:
+        """Raises `UserError` where the database can't be reached, or holds something else."""
+        self.url, self.patience_s = url, patience_s
+        self.holder = uuid.uuid4().hex
+        """Names this process in the leases."""
+        self.say: Callable[[str], None] | None = None
+        self._engine = _engine(url)
+        self._closed = threading.Event()
+        self._set_up()
+
+        self._renew()
+        threading.Thread(target=self._keep_renewing, name="memeval-lease", daemon=True).start()
+        atexit.register(self.close)
+
+    def run(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
+        """The rows of a statement.
+
+        Waits while the server is away, with a message. Raises `StorageError` where it stays away
+        for longer than `patience_s`, or refuses.
+        """
+        import sqlalchemy.exc
+
+        began, wait_s = time.monotonic(), FIRST_WAIT_S
+        told = False
+        while True:
+            try:
+                rows = self._run_once(statement, values)
+            except sqlalchemy.exc.SQLAlchemyError as error:
+                reason = one_line(getattr(error, "orig", None) or error, 300)
+                if not _is_passing(error):
+                    raise StorageError(f"the store {self.url} refuses: {reason}") from error
+                if time.monotonic() - began >= self.patience_s:
+                    raise StorageError(
+                        f"the store {self.url} was away for {self.patience_s:g} s "
+                        f"(store.patience_s): {reason}"
+                    ) from error
+            else:
+                if told:
+                    self._tell(f"the store {self.url} is back")
+
+                return rows
+
+            if not told:
+                self._tell(f"waiting for the store {self.url}: {reason}")
+                told = True
+
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _run_once(self, statement: str, values: Mapping[str, Any] | None) -> list[Row]:
+        import sqlalchemy
+
+        with self._engine.connect() as connection:
+            result = connection.execute(sqlalchemy.text(statement), values or {})
+            return [tuple(row) for row in result] if result.returns_rows else []
+
+    def _tell(self, message: str) -> None:
+        if self.say is not None:
+            self.say(message)
+
+    def _set_up(self) -> None:
+        import sqlalchemy
+        import sqlalchemy.exc
+
+        try:
+            with self._engine.connect() as connection:
+                # Two processes that make the same table at once would fail.
+                connection.execute(sqlalchemy.text(f"SELECT pg_advisory_lock({_SETUP_LOCK})"))
+                try:
+                    for statement in TABLES:
+                        connection.execute(sqlalchemy.text(statement))
+
+                    found = connection.execute(
+                        sqlalchemy.text("SELECT version FROM memeval_store")
+                    ).scalar()
+                finally:
+                    connection.execute(sqlalchemy.text(f"SELECT pg_advisory_unlock({_SETUP_LOCK})"))
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            reason = one_line(getattr(error, "orig", None) or error, 300)
+            raise UserError(
+                f"store.url={self.url} can't be used: {reason}",
+                "user and password:  PGUSER and PGPASSWORD, or ~/.pgpass",
+                "without it:         store.url=null",
+            ) from error
+
+        if found != VERSION:
+            raise UserError(
+                f"store.url={self.url} holds the store of another version of memeval "
+                f"({one_line(found)}; this one writes {VERSION})",
+                "use a database of its own",
+            )
+
+    def _keep_renewing(self) -> None:
+        """Renews the leases until the process ends."""
+        # A server that is away is waited for where its rows are needed, and not here.
+        while not self._closed.wait(RENEW_S):
+            with suppress(Exception):
+                self._renew()
+
+    def _renew(self) -> None:
+        self._run_once(
+            "INSERT INTO memeval_holders (holder, expires) "
+            "VALUES (:holder, now() + make_interval(secs => :lease)) "
+            "ON CONFLICT (holder) DO UPDATE SET expires = excluded.expires",
+            {"holder": self.holder, "lease": LEASE_S},
+        )
+
+    def close(self) -> None:
+        """Gives back the leases of this process."""
+        if self._closed.is_set():
+            return
+
+        self._closed.set()
+        with suppress(Exception):
+            values = {"holder": self.holder}
+            self._run_once("DELETE FROM memeval_locks WHERE holder = :holder", values)
+            self._run_once("DELETE FROM memeval_holders WHERE holder = :holder", values)
+
+        self._engine.dispose()
+
+
+def open_database(url: str, patience_s: float) -> Database:
+    """The process's connection to a database, made when it is first asked for.
+
+    Raises `UserError` where it can't be reached.
+    """
+    with _opening:
+        if url not in _open:
+            _open[url] = Database(url, patience_s)
+
+        _open[url].patience_s = patience_s
+        return _open[url]
+
+
+def _engine(url: str) -> Any:
+    import sqlalchemy
+
+    if importlib.util.find_spec("psycopg") is None:
+        raise UserError(
+            "store.url=postgresql://… needs psycopg, which is not installed",
+            "install it:  pip install 'memeval[postgres]'",
+        )
+
+    return sqlalchemy.create_engine(
+        url.replace("postgresql://", "postgresql+psycopg://", 1),
+        isolation_level="AUTOCOMMIT",
+        connect_args={
+            "connect_timeout": CONNECT_S,
+            "application_name": "memeval",
+            # A machine that is gone says nothing: without probes its end is never noticed.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+        },
+    )
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the same statement may succeed later."""
+    import sqlalchemy.exc
+
+    if not isinstance(error, sqlalchemy.exc.DBAPIError):
+        return isinstance(error, sqlalchemy.exc.TimeoutError)
+
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        # There is no state where the server was not reached, or the connection broke.
+        return error.connection_invalidated or isinstance(error, sqlalchemy.exc.OperationalError)
+
+    return str(state).startswith(_PASSING)
+
+
+_open: dict[str, Database] = {}
+_opening = threading.Lock()
+
+if hasattr(os, "register_at_fork"):
+    # A child that used the sockets of its parent would spoil both.
+    os.register_at_fork(after_in_child=_open.clear)

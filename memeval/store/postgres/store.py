@@ -1,0 +1,48 @@
+"""The store of `store.url=postgresql://…`."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from memeval.llm.cache_contract import ReplyCache
+from memeval.store.contract import Say
+from memeval.store.postgres.cache import PostgresCache
+from memeval.store.postgres.database import Database
+from memeval.store.postgres.lines import PostgresRows, PostgresTexts
+from memeval.store.postgres.locks import LeasedLocks
+
+
+class PostgresStore:
+    """One database, shared by all processes that name it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def cache(self, name: str, say: Say | None) -> ReplyCache:
+        return PostgresCache(self._database, name, self.locks)
+
+    def locks(self, name: str) -> LeasedLocks:
+        with _making:
+            own = _locks.setdefault(self._database.holder, {})
+            if name not in own:
+                own[name] = LeasedLocks(self._database, name)
+
+            return own[name]
+
+    def rows(self, path: Path) -> PostgresRows:
+        name = _name_of(path)
+        return PostgresRows(self._database, name, self.locks(f"rows-{name}"))
+
+    def texts(self, path: Path) -> PostgresTexts:
+        return PostgresTexts(self._database, _name_of(path))
+
+
+def _name_of(path: Path) -> str:
+    """What names a file in the store, wherever the home lies: `answers/<key>.jsonl`."""
+    return f"{path.parent.name}/{path.name}"
+
+
+_locks: dict[str, dict[str, LeasedLocks]] = {}
+"""By holder, as a process that was forked is another one."""
+_making = threading.Lock()
