@@ -5,7 +5,7 @@ each call takes 200 ms.
 
 A case's calls form three layers, each of which needs the one before: the first pass over its
 batches, the second pass, its answers. The ideal is the longer of all calls x latency / connections
-and three latencies. The endpoint runs in a process of its own, and replies to the extraction with
+and three latencies. The endpoint runs in a separate process, and replies to the extraction with
 an artifact a turn.
 """
 
@@ -61,7 +61,7 @@ def reply(body: Mapping[str, Any]) -> str:
     second = f"{MARK}\n(nothing)" not in words
     turns = re.findall(r"(?m)^(\d+)\. (?:\[.*?\] )?[^:\n]+: (.*)$", words)
     items = [
-        {"type": "event", "content": quote, "quote": quote, "unit": int(number), "people": []}
+        {"type": "event", "content": quote, "quote": quote, "chunk": int(number), "people": []}
         for number, quote in turns
     ]
     return json.dumps(items[:1] if second else items)

@@ -5,7 +5,7 @@ each call takes 200 ms.
 
 The ideal is calls x latency / connections. Printed: from the first call to the last verdict, and
 the whole process, as multiples of it; our own CPU time per question; peak memory; the finished cell
-again. The endpoint runs in a process of its own.
+again. The endpoint runs in a separate process.
 """
 
 from __future__ import annotations

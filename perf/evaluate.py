@@ -19,7 +19,7 @@ WORDS = "tea garden walk dog paint music river train school summer book lamp".sp
 
 
 def write_rows(folder: Path, rows: int) -> tuple[Path, Path]:
-    """A data set in LoCoMo's schema with so many questions, and a file that answers half of them
+    """A data set in LoCoMo's schema with `rows` questions, and a file that answers half of them
     rightly.
     """
     draw = random.Random(0)
@@ -54,7 +54,7 @@ def write_rows(folder: Path, rows: int) -> tuple[Path, Path]:
 
 
 def measure(rows: int) -> float:
-    """Seconds of wall time for so many rows."""
+    """Seconds of wall time for this number of rows."""
     with tempfile.TemporaryDirectory() as name:
         data, file = write_rows(Path(name), rows)
         command = [

@@ -5,7 +5,7 @@ depend on a file's size, nor the pace.
 
 Writes invented files (50 sessions of 10 turns an item, most of them shared between items, as in the
 real ones), runs `system=bm25` over each by the real command line, and prints items, seconds,
-processor seconds per gigabyte and peak memory. Exit status 1 where the peak reaches 1 GB, or where
+processor seconds per gigabyte and peak memory. Exit status 1 if the peak reaches 1 GB, or where
 the largest file takes 1.3 times as much of the processor per gigabyte as the smallest. The files
 and all that the runs store are removed.
 """
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def write(path: Path, size: int) -> int:
-    """Writes at least so many bytes of whole items, an item at a time; returns how many."""
+    """Writes whole items of at least `size` bytes in all; returns how many."""
     draw = random.Random(7)
     words = [
         "".join(draw.choices("abcdefghijklmnoprstuvwyz", k=draw.randint(2, 10)))
@@ -95,7 +95,7 @@ def sentence(draw: random.Random, words: list[str]) -> str:
 
 
 def item(draw: random.Random, words: list[str], pool: list[str], number: int) -> str:
-    """One item as JSON: sessions of the pool, and one of its own with a flagged turn."""
+    """One item as JSON: sessions of the pool, and one with a flagged turn."""
     kind, thing = TYPES[number % len(TYPES)], words[-1 - number % len(words)]
     own = list(turns(draw, words))
     own[0] |= {
@@ -141,10 +141,10 @@ def run(path: Path, home: Path, overrides: list[str]) -> tuple[float, float, int
         stderr=subprocess.PIPE,
     )
     assert process.stderr is not None
-    told = process.stderr.read().decode()
+    said = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        sys.exit(told)
+        sys.exit(said)
     return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 

@@ -4,9 +4,9 @@ given.
     python perf/reader.py [DATA_DIR/locomo/locomo10.json [--fit]]
 
 Times are of the whole `complete` call, in milliseconds. `fresh` contexts differ from question to
-question and share units, as after a retrieval; a `kept` context is the same for all questions, as
+question and share chunks, as after a retrieval; a `kept` context is the same for all questions, as
 the whole conversation is. Without a file, the conversation is made up. `--fit` prints the weights
-of the span features, fitted anew.
+of the span features, fitted again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ QUESTIONS = 60
 
 
 def made_up(seed: int = 0) -> tuple[list[str], list[str]]:
-    """700 units of random words with dates, and questions about them."""
+    """700 chunks of random words with dates, and questions about them."""
     draw = random.Random(seed)
     words = [
         "".join(draw.choices("abcdefghijklmnoprstuvw", k=draw.randint(3, 9))) for _ in range(3000)
@@ -51,30 +52,31 @@ def made_up(seed: int = 0) -> tuple[list[str], list[str]]:
             ".!?"
         )
 
-    units = [
-        f"[1:56 pm on {draw.randint(1, 28)} May 2023] {draw.choice(('Ann', 'Bob'))}: "
-        f"{' '.join(sentence() for _ in range(3))}"
-        for _ in range(700)
-    ]
-    return units, [f"What did Ann {' '.join(draw.choices(words, k=5))}?" for _ in range(QUESTIONS)]
+    def chunk() -> str:
+        day, speaker = draw.randint(1, 28), draw.choice(("Ann", "Bob"))
+        words_said = " ".join(sentence() for _ in range(3))
+        return f"[1:56 pm on {day} May 2023] {speaker}: {words_said}"
+
+    chunks = [chunk() for _ in range(700)]
+    return chunks, [f"What did Ann {' '.join(draw.choices(words, k=5))}?" for _ in range(QUESTIONS)]
 
 
 Case = tuple[list[str], dict[str, str], list[dict[str, Any]]]
 
 
 def real(path: str) -> Iterator[Case]:
-    """Per conversation: its units, units by turn id, and its questions."""
+    """Per conversation: its chunks, chunks by turn id, and its questions."""
     for case in json.loads(Path(path).read_text(encoding="utf-8")):
         talk = case["conversation"]
-        units: dict[str, str] = {}
+        chunks: dict[str, str] = {}
         for number in sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key)):
             date = talk[f"session_{number}_date_time"].replace(",", "")
             for turn in talk[f"session_{number}"]:
                 caption = (
                     f" [shares an image: {turn['blip_caption']}]" if "blip_caption" in turn else ""
                 )
-                units[turn["dia_id"]] = f"[{date}] {turn['speaker']}: {turn['text']}{caption}"
-        yield list(units.values()), units, case["qa"]
+                chunks[turn["dia_id"]] = f"[{date}] {turn['speaker']}: {turn['text']}{caption}"
+        yield list(chunks.values()), chunks, case["qa"]
 
 
 def answer_ms(model: ExtractiveModel, question: str, context: Sequence[str]) -> float:
@@ -85,16 +87,16 @@ def answer_ms(model: ExtractiveModel, question: str, context: Sequence[str]) -> 
     return 1000 * (time.perf_counter() - start)
 
 
-def speed(units: Sequence[str], questions: Sequence[str]) -> None:
+def speed(chunks: Sequence[str], questions: Sequence[str]) -> None:
     model, draw = ExtractiveModel(), random.Random(1)
-    print(f"first reading of {len(units)} units: {answer_ms(model, questions[0], units):.0f} ms")
-    print(f"{'units':>6} {'context':>8} {'median':>8} {'p95':>8}")
+    print(f"first reading of {len(chunks)} chunks: {answer_ms(model, questions[0], chunks):.0f} ms")
+    print(f"{'chunks':>6} {'context':>8} {'median':>8} {'p95':>8}")
     for size in SIZES:
-        kept = draw.sample(list(units), min(size, len(units)))
+        kept = draw.sample(list(chunks), min(size, len(chunks)))
         for label in ("fresh", "kept"):
             times = [
                 answer_ms(
-                    model, text, draw.sample(list(units), len(kept)) if label == "fresh" else kept
+                    model, text, draw.sample(list(chunks), len(kept)) if label == "fresh" else kept
                 )
                 for text in questions
             ]
@@ -124,13 +126,13 @@ def items(path: str) -> list[list[Item]]:
 def case_items(case: Case, another: Sequence[str]) -> list[Item]:
     from rank_bm25 import BM25Okapi
 
-    units, by_id, questions = case
+    chunks, by_id, questions = case
     said = [
-        re.findall("[a-z0-9]+", unit.split("] ", 1)[1].split(" [shares an image:")[0].lower())
-        for unit in units
+        re.findall("[a-z0-9]+", chunk.split("] ", 1)[1].split(" [shares an image:")[0].lower())
+        for chunk in chunks
     ]
     ranker = BM25Okapi(said)
-    found = []
+    made = []
     for item in questions:
         ids = [
             f"D{int(a)}:{int(b)}"
@@ -140,14 +142,14 @@ def case_items(case: Case, another: Sequence[str]) -> list[Item]:
         scores = ranker.get_scores(re.findall("[a-z0-9]+", item["question"].lower()))
         contexts = {
             "evidence": tuple(by_id[name] for name in dict.fromkeys(ids) if name in by_id),
-            "bm25 top 10": tuple(units[place] for place in np.argsort(-scores, kind="stable")[:10]),
-            "whole": tuple(units),
+            "bm25 top 10": tuple(
+                chunks[index] for index in np.argsort(-scores, kind="stable")[:10]
+            ),
+            "whole": tuple(chunks),
             "another": tuple(another),
         }
-        found.append(
-            Item(item["category"], item["question"], str(item.get("answer", "")), contexts)
-        )
-    return found
+        made.append(Item(item["category"], item["question"], str(item.get("answer", "")), contexts))
+    return made
 
 
 def answers(cases: Sequence[Sequence[Item]]) -> None:
@@ -186,14 +188,13 @@ def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, fl
     """
     from scipy.optimize import minimize
 
-    found = [
-        training(item, name)
-        for case in cases[::2]
-        for item in case
-        if item.category != 5
-        for name in ("evidence", "bm25 top 10")
-    ]
-    examples = [example for example in found if example is not None]
+    examples = []
+    for item in chain.from_iterable(cases[::2]):
+        # The answer to a question of category 5 is a refusal, and not a span.
+        contexts = ("evidence", "bm25 top 10") if item.category != 5 else ()
+        examples += [training(item, name) for name in contexts]
+
+    examples = [example for example in examples if example is not None]
     features, gain = (
         np.concatenate([example[0] for example in examples]),
         np.concatenate([example[1] for example in examples]),

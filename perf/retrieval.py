@@ -203,7 +203,7 @@ def locomo() -> None:
         (case, chunks(case, Granularity("turn")))
         for case in build("locomo", Path(), path=str(path), categories=(1, 2, 3, 4)).cases()
     ]
-    total = sum(len(units) for _, units in cases), sum(len(case.questions) for case, _ in cases)
+    total = sum(len(cut) for _, cut in cases), sum(len(case.questions) for case, _ in cases)
     print(f"\nLoCoMo: {total[0]} turns, {total[1]} questions, one after the other, reader left out")
     print(
         f"{'system':<16} {'ingest s':>8} {'questions s':>12} {'ms a question':>14} "
@@ -214,12 +214,12 @@ def locomo() -> None:
         loop = asyncio.get_running_loop()
         ingest = ask = 0.0
         hits: dict[int, list[float]] = {5: [], 10: [], 20: []}
-        for case, units in cases:
+        for case, cut in cases:
             system = build_system(
                 name, settings, _parts(loop, CharTfidfEmbedder().width, case.case_id)
             )
             with timed() as clock:
-                await _ingest(system, units)
+                await _ingest(system, cut)
             ingest += clock.seconds
             with timed() as clock:
                 answers = [

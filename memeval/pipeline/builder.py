@@ -1,5 +1,5 @@
-"""Builds a cell's memories: cuts a case into units, makes its system, and has it loaded or
-ingested.
+"""Builds a cell's memories: cuts a case into chunks, makes its system, and loads or
+ingests its memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from memeval.granularity import chunks
 from memeval.leftovers import sweep, sweep_temporary
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
-from memeval.pipeline.memory import Memory, build_memory
+from memeval.pipeline.memory import Memory
+from memeval.pipeline.memory_build import build_memory, imagine_memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.process_state import ProcessState
 from memeval.pipeline.reader import CellReader
-from memeval.pipeline.watch import Watched, constructed
+from memeval.pipeline.retrieving import SilentReader, retrieves_only
+from memeval.pipeline.watch import Watched, construct_system
 from memeval.records import EvalCase
-from memeval.systems.base import SystemContext
+from memeval.systems.base import Reader, SystemContext
 
 T = TypeVar("T")
 
@@ -30,34 +32,41 @@ T = TypeVar("T")
 class Builder:
     """Builds the memories of one cell's cases with the cell's models."""
 
-    def __init__(self, cell: Cell, models: Models) -> None:
+    def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
+        """Without `saves` nothing on disk is changed: for an estimate."""
         assert isinstance(cell.source, Declared), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
         self._state = ProcessState()
-        sweep_temporary()
-        for folder in (prepared_dir(), outputs_dir() / "runs"):
-            sweep(folder)
+        self._saves = saves
+        if saves:
+            sweep_temporary()
+            for folder in (prepared_dir(), outputs_dir() / "runs"):
+                sweep(folder)
 
         self._bridge = Bridge()
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
-        units = chunks(case, self._cell.granularity)
-        return await build_memory(self._cell, case, units, lambda: self._system(case, seed), seed)
+        cut = chunks(case, self._cell.granularity)
+        if not self._saves:
+            return await imagine_memory(
+                self._cell, case, cut, lambda: self._system(case, seed), seed
+            )
+
+        return await build_memory(
+            self._cell,
+            case,
+            cut,
+            lambda: self._system(case, seed),
+            seed,
+            shared=self._models.memories,
+        )
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
         cell, models = self._cell, self._models
         self._bridge.loop = asyncio.get_running_loop()
         parts = SystemContext(
-            reader=CellReader(
-                models.reader,
-                cell.template,
-                cell.style,
-                seed,
-                choosing=cell.choice_template,
-                choose_tokens=cell.config.prompt.choose_tokens,
-                by_form=cell.form_templates,
-            ),
+            reader=self._reader(seed),
             model=models.ingest_model,
             embedder=models.embedder(),
             reranker=models.reranker,
@@ -69,9 +78,9 @@ class Builder:
         )
         limit = cell.config.system.get(TIMEOUT)
         try:
-            system = constructed(
+            system = construct_system(
                 lambda: self._source.system_class(self._source.settings, parts),
-                kind=self._source.system_class,
+                system_class=self._source.system_class,
                 case_id=case.case_id,
                 timeout_s=limit,
             )
@@ -79,6 +88,21 @@ class Builder:
             self._state.restore()
 
         return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
+
+    def _reader(self, seed: int) -> Reader:
+        cell = self._cell
+        if retrieves_only(cell.config):
+            return SilentReader()
+
+        return CellReader(
+            self._models.reader,
+            cell.template,
+            cell.style,
+            seed,
+            choosing=cell.choice_template,
+            choose_tokens=cell.config.prompt.choose_tokens,
+            by_form=cell.form_templates,
+        )
 
 
 class Bridge:
@@ -92,9 +116,9 @@ class Bridge:
     def run_sync(self, awaitable: Awaitable[T]) -> T:
         """What `awaitable` comes to. Raises `CancelledError` once the run is stopped."""
         assert self.loop is not None, "no system has been built yet"
-        return wait_from_thread(awaitable, self.loop, self._entered)
+        return wait_from_thread(awaitable, self.loop, self._enter)
 
-    def _entered(self, future: Future[Any]) -> None:
+    def _enter(self, future: Future[Any]) -> None:
         self._waited.add(future)
         future.add_done_callback(self._waited.discard)
         if self._stopped:
@@ -122,9 +146,9 @@ def wait_from_thread(
             "an async method"
         )
 
-    async def waited() -> T:
+    async def wait() -> T:
         return await awaitable
 
-    future = asyncio.run_coroutine_threadsafe(waited(), loop)
+    future = asyncio.run_coroutine_threadsafe(wait(), loop)
     entered(future)
     return future.result()

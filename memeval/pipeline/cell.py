@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,7 +20,15 @@ from memeval.config.identity import (
 )
 from memeval.config.options import built_in_classes
 from memeval.config.paths import data_dir, outputs_dir, prepared_dir
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, JudgeConfig, PromptConfig, RunConfig
+from memeval.config.schema import (
+    ANSWER,
+    JUDGE,
+    PREPARE,
+    JudgeConfig,
+    PromptConfig,
+    RerankerConfig,
+    RunConfig,
+)
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
@@ -29,18 +38,19 @@ from memeval.granularity import Granularity
 from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge, JudgeSettings
 from memeval.judges.model import ModelJudge
+from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
 from memeval.names import file_name
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED, ImportedSource
+from memeval.pipeline.retrieving import RETRIEVE, for_retrieval, retrieves_only
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import AnswerForm
 from memeval.results.files import memory_folders
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
-from memeval.systems.base import SystemSettings
 from memeval.systems.registry import system_class
-from memeval.systems.reranking import RerankedSettings
+from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
 
 AUTO, SHORT = "auto", "short"
 OFFLINE_READER = "extractive"
@@ -79,7 +89,15 @@ class Cell:
         return range(self.config.seed, self.config.seed + self.config.num_runs)
 
     def keys(self, seed: int) -> Keys:
-        return keys(self.config, self.identity, seed)
+        if seed not in self._keys:
+            self._keys[seed] = keys(self.config, self.identity, seed)
+
+        return self._keys[seed]
+
+    @cached_property
+    def _keys(self) -> dict[int, Keys]:
+        """The keys that were asked for: to make them takes milliseconds."""
+        return {}
 
     @property
     def judge_settings(self) -> JudgeSettings:
@@ -140,22 +158,53 @@ class Cell:
         if config.compression_turn != "never":
             parts.append(f"compress={config.compression_turn}")
 
+        if config.dataset["sample"] is not None:
+            parts.append(f"sample {config.dataset['sample']}")
+        if retrieves_only(config):
+            return " ".join([*parts, RETRIEVE])
+
         return " ".join(
             [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
         )
 
 
-def open_cell(config: RunConfig, command: str) -> Cell:
-    """Opens what the config names.
+@dataclass
+class OpenedData:
+    """The data sets that the cells of a sweep have in common, opened once."""
+
+    by_settings: dict[str, tuple[Dataset, LoadedDataset]] = dataclasses.field(default_factory=dict)
+
+    def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
+        """The data set, opened; the one that another cell opened where the settings are equal.
+
+        A class of the user's own may not be meant to be read by two cells at once.
+        """
+        if not is_built_in(type(dataset)):
+            return dataset, dataset.open()
+
+        key = repr(sorted(config.dataset.items()))
+        if key not in self.by_settings:
+            self.by_settings[key] = dataset, dataset.open()
+
+        return self.by_settings[key]
+
+
+def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
+    """Opens what the config names; `opened` are the data sets of other cells.
 
     Raises `UserError` for anything that the user has to mend before a run can start.
     """
     system_name = config.system["name"]
     source = _source(config)
     dataset = open_dataset(config)
+    if retrieves_only(config):
+        config = for_retrieval(config, source, dataset)
+
     config = replace(
         config,
-        system={**_without_defaults(config.system), **asdict(source.settings)},
+        system=_resolved_system(config.system, source),
+        top_k=source.settings.shown_at_most or config.top_k,
+        reranker=choose_reranker(config.reranker, source.settings, system_name),
         dataset={**config.dataset, **_as_yaml(dataset.settings)},
         judge=_judge(config, dataset),
         prompt=_prompt(config),
@@ -168,7 +217,9 @@ def open_cell(config: RunConfig, command: str) -> Cell:
     form_templates = _form_templates(config, source.answer_style)
     judge_class = judge_type(config.judge.name, config.judge.class_)
     judge_template = judge_class.template(config.judge.prompt_file)
-    _check_models(config, dataset, judge_class)
+    if not retrieves_only(config):
+        _check_models(config, dataset, judge_class)
+
     if source.needs_language_model and not has_language_model(config):
         raise UserError(
             f"system={system_name} needs a language model under these settings, but "
@@ -177,8 +228,8 @@ def open_cell(config: RunConfig, command: str) -> Cell:
         )
 
     embedder = embedder_class(config.embedder.name, config.embedder.class_)
-    reranker = _reranker(source.settings)
-    loaded = dataset.open()
+    reranker = _reranker(config.reranker)
+    dataset, loaded = (opened or OpenedData()).open(dataset, config)
     identity = IdentityInputs(
         digests=join_digests(
             stage_code(
@@ -220,6 +271,9 @@ def open_cell(config: RunConfig, command: str) -> Cell:
 def _source(config: RunConfig) -> Source:
     """Where the config's answers come from."""
     if config.system["name"] == IMPORTED:
+        if retrieves_only(config):
+            raise UserError("stages=retrieve asks a system: leave it out for evaluate")
+
         return ImportedSource(config.system)
 
     declared_class = system_class(config.system["name"], config.system.get("class"))
@@ -267,17 +321,32 @@ def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> 
     return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
 
 
-def _reranker(settings: SystemSettings) -> type[Reranker] | None:
-    """The class of the reranker that a system's settings choose; None where they choose none."""
-    if not isinstance(settings, RerankedSettings) or settings.rerank == NONE:
-        return None
-
-    return reranker_class(settings.rerank)
+def _reranker(settings: RerankerConfig) -> type[Reranker] | None:
+    """The class of the cell's reranker; None where nothing reranks."""
+    return None if settings.name == NONE else reranker_class(settings)
 
 
-def _without_defaults(system: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system's YAML says, without what all systems share and nobody set."""
-    return {name: value for name, value in system.items() if name != TIMEOUT or value is not None}
+def system_settings(source: Source) -> dict[str, Any]:
+    """The settings of a system, without what it reranks by unless told otherwise: what the cell
+    reranks by is in its group `reranker`.
+    """
+    settings = asdict(source.settings)
+    if isinstance(source.settings, RerankedSettings):
+        del settings[OWN]
+
+    return settings
+
+
+def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
+    """What a system's YAML says and its settings come to, without what all systems share and nobody
+    set.
+    """
+    settings = system_settings(source)
+    kept = {name: value for name, value in given.items() if name != TIMEOUT or value is not None}
+    if isinstance(source.settings, RerankedSettings):
+        kept.pop(OWN, None)
+
+    return kept | settings
 
 
 def answer_template(
@@ -358,6 +427,9 @@ def _judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
 
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
+    if name == RECORDED and config.system["name"] == IMPORTED and not dataset.chooses:
+        return replace(config.judge, name=name)
+
     if not _applies(judge_class, name, dataset):
         task = "choosing among answers" if dataset.chooses else "its own protocol"
         raise UserError(

@@ -59,7 +59,14 @@ def stage_code(
     """The identity of the code behind each stage; `system` is the module of the system, if any."""
     rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
-    builds = ("memeval.granularity", "memeval.pipeline.builder", "memeval.pipeline.memory")
+    builds = (
+        "memeval.granularity",
+        "memeval.pipeline.builder",
+        "memeval.pipeline.compression",
+        "memeval.pipeline.ingest",
+        "memeval.pipeline.memory",
+        "memeval.pipeline.memory_build",
+    )
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
     package = dataset.__module__.rpartition(".")[0]
     scores = f"{package}.metrics"
@@ -87,8 +94,11 @@ def figures_code(dataset: type) -> str:
     measures = (
         "memeval.pipeline.measure",
         "memeval.pipeline.metrics",
+        "memeval.pipeline.provenance",
         "memeval.pipeline.records",
         "memeval.pipeline.rows",
+        "memeval.pipeline.run_notes",
+        "memeval.pipeline.spending",
         "memeval.pipeline.summary",
     )
     return code_identity(

@@ -27,7 +27,7 @@ class Source(Protocol):
 
     settings: SystemSettings
     own_prompt: bool
-    """Whether it answers under words wholly of its own."""
+    """Whether it answers entirely under its own prompts."""
     ranks_part: bool
     """Whether its ranking leaves out a part of what it shows."""
     wants_evidence: bool
@@ -40,7 +40,7 @@ class Source(Protocol):
 
     @property
     def module(self) -> str | None:
-        """The module of the code that answers; None where it is not ours to know."""
+        """The module of the code that answers; None if it is not ours to know."""
         ...
 
     def digests(self) -> Digests:
@@ -61,21 +61,21 @@ class Declared:
         *,
         has_language_model: bool = True,
     ) -> None:
-        """`has_language_model` is False where the cell's model is the offline reader."""
+        """`has_language_model` is False if the cell's model is the offline reader."""
         self.system_class, self._kind, self._settings = kind, kind, settings
         _check_constructor(kind)
         _warn_of_old_names(kind)
 
-        self._settings = self._said("resolve_settings", has_language_model=has_language_model)
+        self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.settings: SystemSettings = self._settings
         self.flags = self._flags()
         self.own_prompt = kind.own_prompt
         self.ranks_part = bool(getattr(kind, "ranks_part", False))
         self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()
-        self.needs_language_model = bool(self._said("needs_language_model"))
+        self.needs_language_model = bool(self._ask_class("needs_language_model"))
         self.ingest_templates = self._templates()
-        self.uses_llm_at_ingest = bool(self._said("uses_llm_at_ingest"))
+        self.uses_llm_at_ingest = bool(self._ask_class("uses_llm_at_ingest"))
 
     @property
     def module(self) -> str | None:
@@ -91,35 +91,34 @@ class Declared:
         return {PREPARE: named}
 
     def _style(self) -> str | None:
-        style = self._said("answer_style")
+        style = self._ask_class("answer_style")
         if style is None:
             return None
 
         if not isinstance(style, str):
             raise UserError(
                 f"{self._of('answer_style')} must return a style such as short, or None, but "
-                f"returned {_quoted(style)}"
+                f"returned {_quote(style)}"
             )
 
         load_builtin(f"answer_{style}")
         return str(style)
 
     def _flags(self) -> tuple[str, ...]:
-        said = self._said("flags")
+        said = self._ask_class("flags")
         if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
             raise UserError(
-                f"{self._of('flags')} must return words for the tables, but returned "
-                f"{_quoted(said)}"
+                f"{self._of('flags')} must return words for the tables, but returned {_quote(said)}"
             )
 
         return tuple(one_line(word, 40) for word in said)
 
     def _templates(self) -> tuple[str, ...]:
-        said = self._said("ingest_templates")
+        said = self._ask_class("ingest_templates")
         if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
             raise UserError(
                 f"{self._of('ingest_templates')} must return names of prompt templates, but "
-                f"returned {_quoted(said)}"
+                f"returned {_quote(said)}"
             )
 
         for name in said:
@@ -127,7 +126,7 @@ class Declared:
 
         return tuple(said)
 
-    def _said(self, method: str, **options: Any) -> Any:
+    def _ask_class(self, method: str, **options: Any) -> Any:
         try:
             return getattr(self._kind, method)(self._settings, **options)
         except MemevalError:
@@ -165,5 +164,5 @@ def _check_constructor(kind: type[MemorySystem]) -> None:
         return
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     return f"'{one_line(value, 60)}'"

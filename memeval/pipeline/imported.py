@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,36 @@ NAMED = 10
 
 
 @dataclass(frozen=True)
+class VerdictMembers:
+    """What a row records of verdicts on its answer, not yet read."""
+
+    line: int
+    content: Mapping[str, Any]
+
+
+_OF_VERDICTS = ("label", "labels", "judge", "autoeval_label")
+"""Members of a row that record who judged its answer, and how."""
+
+
+@dataclass(frozen=True)
 class Hypotheses:
     """A file of answers, read."""
 
     path: Path
     sha256: str
     answers: Mapping[str, str | None]
-    """By question id, the first row of an id; None where the row holds no answer.
+    """By question id, the first row of an id; None if the row holds no answer.
 
     A blank one is an answer.
     """
     repeated: tuple[str, ...]
     """Ids of further rows of an id that came before."""
+    verdicts: Mapping[str, VerdictMembers] = field(default_factory=dict)
+    """By question id, of the rows that record one."""
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
-    """Reads JSON lines `{question_id, hypothesis}`.
+    """Reads JSON lines `{question_id, hypothesis}`, with the verdicts that rows record.
 
     Raises `UserError` naming file, line and field where a row can't be read.
     """
@@ -50,16 +64,21 @@ def read_hypotheses(path: Path) -> Hypotheses:
         raise UserError(f"{path} can't be read: {error.strerror}") from error
 
     answers: dict[str, str | None] = {}
+    verdicts: dict[str, VerdictMembers] = {}
     repeated = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
 
-        question_id, hypothesis = _row(path, number, line)
+        question_id, hypothesis, row = _row(path, number, line)
         if question_id in answers:
             repeated.append(question_id)
-        else:
-            answers[question_id] = hypothesis
+            continue
+
+        answers[question_id] = hypothesis
+        recorded = {name: row[name] for name in _OF_VERDICTS if name in row}
+        if recorded:
+            verdicts[question_id] = VerdictMembers(number, recorded)
 
     if not answers:
         raise UserError(
@@ -67,7 +86,13 @@ def read_hypotheses(path: Path) -> Hypotheses:
             "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
         )
 
-    return Hypotheses(path, hashlib.sha256(content).hexdigest(), answers, tuple(repeated))
+    return Hypotheses(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        answers=answers,
+        repeated=tuple(repeated),
+        verdicts=verdicts,
+    )
 
 
 class _Number(str):
@@ -82,38 +107,39 @@ def _as_written(text: str) -> _Number | None:
 _DECODER = json.JSONDecoder(
     parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None
 )
-"""Keeps numbers as they are written, so that 7.50 stays "7.50"; NaN and Infinity are no answers."""
+"""Keeps numbers as they are written, so that 7.50 stays "7.50"; refuses NaN and Infinity."""
 
 
-def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None]:
-    place = f"{one_line(path)}, line {number}"
+def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:
+    """Question, answer, and the whole row."""
+    where = f"{one_line(path)}, line {number}"
     try:
         row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: not JSON ({one_line(error)})") from error
+        raise UserError(f"{where}: not JSON ({one_line(error)})") from error
 
     if not isinstance(row, dict):
-        raise UserError(f"{place}: not an object with question_id and hypothesis")
+        raise UserError(f"{where}: not an object with question_id and hypothesis")
 
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
     if not isinstance(question_id, str) or isinstance(question_id, _Number):
-        raise UserError(f"{place}: question_id is missing, or is not a string")
+        raise UserError(f"{where}: question_id is missing, or is not a string")
     if "hypothesis" not in row:
-        raise UserError(f"{place}: hypothesis is missing")
+        raise UserError(f"{where}: hypothesis is missing")
 
     if hypothesis is not None and not isinstance(hypothesis, str):
         raise UserError(
-            f"{place}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
+            f"{where}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
         )
 
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{place}: half a character (a lone surrogate), which can't be stored"
+            f"{where}: half a character (a lone surrogate), which can't be stored"
         ) from error
 
-    return question_id, None if hypothesis is None else str(hypothesis)
+    return question_id, None if hypothesis is None else str(hypothesis), row
 
 
 _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
@@ -195,7 +221,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             ],
             "blank: rows with an answer of no words, which is wrong": blank,
         }
-        notes = [_counted(what, ids) for what, ids in findings.items() if ids]
+        notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
             notes.append(
                 "partial: only questions that the file lists are asked, "
@@ -205,7 +231,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         return tuple(notes)
 
 
-def _counted(what: str, ids: Iterable[str]) -> str:
+def _count_ids(what: str, ids: Iterable[str]) -> str:
     counted = Counter(ids)
     names = list(counted)
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

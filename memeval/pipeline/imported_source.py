@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.config.identity import Digests
-from memeval.config.schema import PREPARE
+from memeval.config.schema import JUDGE, PREPARE
 from memeval.config.settings import read_settings
 from memeval.systems.base import INGEST, RUNTIME, SystemSettings
 
 IMPORTED = "imported"
-"""What stands in place of a system's name where another program gave the answers."""
+"""Replaces the name of the system if another program gave the answers."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class ImportedSettings(SystemSettings):
     sha256: str = field(default="", metadata=INGEST)
     only_listed: bool = field(default=False, metadata={"stage": "run"})
     """Whether only the questions that the file has a row for were asked."""
+    judged_by: str = field(default="", metadata={"stage": JUDGE})
+    """Under `judge=recorded`, whose verdicts the file records."""
 
 
 class ImportedSource:

@@ -15,7 +15,7 @@ from memeval.records import EvalQuestion, Label, Status, Verdict
 from memeval.results import StepTimes, VerdictRow
 
 
-async def judged(
+async def judge_answer(
     judge: Judge,
     question: EvalQuestion,
     answer: str,
@@ -32,7 +32,8 @@ async def judged(
         row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
-    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a judge raises leaves this answer unscored
+    except Exception as error:  # noqa: BLE001
+        # The question boundary: whatever a judge raises leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
 
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s

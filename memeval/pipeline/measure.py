@@ -5,21 +5,20 @@ What was not measured is None, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from statistics import quantiles
+from collections.abc import Callable, Iterable, Sequence
 
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.answer import METRICS
 from memeval.metrics.refusal import is_refusal
-from memeval.metrics.retrieval import retrieval_metrics
-from memeval.metrics.statistics import bounds, clustered_interval, design_effect, mean, sample_std
+from memeval.metrics.retrieval import DEPRECATED, retrieval_metrics
 from memeval.pipeline.records import Ingest
-from memeval.records import CategoryId, Label, Role, Status, Usage
+from memeval.pipeline.spending import Metrics, measure_spending, measure_times, sum_or_none
+from memeval.records import CategoryId, Label, Status
 from memeval.results import CategoryResult, Record
+from memeval.statistics.means import bounds, clustered_interval, design_effect, mean, sample_std
 
-Metrics = dict[str, float | None]
 Headline = frozenset[CategoryId] | None
-"""Categories that enter `accuracy`; None where all do."""
+"""Categories that enter `accuracy`; None if all do."""
+DEPRECATED_PREFIXES = tuple(f"{old}_at_" for old in DEPRECATED.values())
 _PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 
@@ -33,8 +32,7 @@ def measure_repeat(
     Categories outside of the headline never enter `accuracy` and its like.
     """
     main = [record for record in records if _in(headline, record)]
-    values = [record.score for record in main]
-    metrics: Metrics = {"accuracy": mean(values), "token_f1": _mean_metric(main, "token_f1")}
+    metrics: Metrics = {"accuracy": _mean_score(main), "token_f1": _mean_metric(main, "token_f1")}
     metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
     for name, rows in _by_category_name(records).items():
         metrics |= _group(name, rows)
@@ -44,19 +42,28 @@ def measure_repeat(
     for (facet, value), rows in _by_facet(records).items():
         metrics |= _group(f"{facet}/{value}", rows)
 
-    scored = [record.score is not None for record in records]
+    scored = [record.score is not None or is_retrieved(record) for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
     metrics |= _judging(records)
     metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
     if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
 
-    worst_best = bounds(values)
+    answered = [record for record in main if not is_retrieved(record)]
+    worst_best = bounds(
+        [record.score for record in answered], [record.weight for record in answered]
+    )
     metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     metrics["ingest_lost"] = _lost(ingests)
-    metrics["context_tokens"] = mean(record.context_tokens for record in records)
-    return metrics | _retrieval(records) | _spending(records, ingests) | _times(records, ingests)
+    metrics["context_tokens"] = _mean_of(records, lambda record: record.context_tokens)
+    return (
+        metrics
+        | _retrieval(records)
+        | _retrieval_by_category(records)
+        | measure_spending(records, ingests)
+        | measure_times(records, ingests)
+    )
 
 
 def measure_cell(
@@ -66,9 +73,10 @@ def measure_cell(
     by case, sums of what was spent.
     """
     metrics: Metrics = {}
+    # A metric may be missing in a repeat, so that no single repeat names them all.
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
-        metrics[name] = _total(column) if _is_sum(name) else mean(column)
+        metrics[name] = sum_or_none(column) if _is_sum(name) else mean(column)
 
     deviating = [
         "accuracy",
@@ -88,17 +96,19 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     """95 % interval of the accuracy, clustered by case, and the design effect; a question's value
     is its mean over repeats.
     """
+    # Repeats of a question are not independent of each other: they count as one value.
     by_question: dict[str, list[float | None]] = {}
-    cases: dict[str, str] = {}
+    first: dict[str, Record] = {}
     for record in records:
         by_question.setdefault(record.question_id, []).append(record.score)
-        cases[record.question_id] = record.case_id
+        first.setdefault(record.question_id, record)
 
     values = [mean(column) for column in by_question.values()]
-    clusters = [cases[question] for question in by_question]
-    interval = clustered_interval(values, clusters)
+    clusters = [record.case_id for record in first.values()]
+    weights = [record.weight for record in first.values()]
+    interval = clustered_interval(values, clusters, weights)
     return (
-        (interval.low, interval.high, design_effect(values, clusters))
+        (interval.low, interval.high, design_effect(values, clusters, weights))
         if interval
         else (None, None, None)
     )
@@ -182,9 +192,9 @@ def _in(headline: Headline, record: Record) -> bool:
 
 
 def _group(name: str, rows: Sequence[Record]) -> Metrics:
-    """What is told of each category and of each value of a facet."""
+    """The metrics of a category, or of a value of a facet."""
     return {
-        f"accuracy/{name}": mean(row.score for row in rows),
+        f"accuracy/{name}": _mean_score(rows),
         f"token_f1/{name}": _mean_metric(rows, "token_f1"),
         f"n_questions/{name}": float(len(rows)),
     }
@@ -192,13 +202,22 @@ def _group(name: str, rows: Sequence[Record]) -> Metrics:
 
 def category_names(records: Iterable[Record]) -> list[str]:
     """Names of the categories among the records, in the order of their ids."""
-    return list(
-        dict(sorted((str(record.category), record.category_name) for record in records)).values()
-    )
+    names = dict(sorted((str(record.category), record.category_name) for record in records))
+    return list(names.values())
+
+
+def _mean_of(records: Iterable[Record], value: Callable[[Record], float | None]) -> float | None:
+    """Mean of a figure of the records; each counts for as many questions as it stands for."""
+    rows = list(records)
+    return mean(map(value, rows), [row.weight for row in rows])
+
+
+def _mean_score(records: Iterable[Record]) -> float | None:
+    return _mean_of(records, lambda record: record.score)
 
 
 def _mean_metric(records: Iterable[Record], name: str) -> float | None:
-    return mean(record.metrics.get(name) for record in records)
+    return _mean_of(records, lambda record: record.metrics.get(name))
 
 
 def _judging(records: Sequence[Record]) -> Metrics:
@@ -218,94 +237,54 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is not one."""
-    answers = [record.hypothesis for record in records if record.is_whole and not record.choices]
-    return mean(float(is_refusal(answer)) for answer in answers if answer is not None)
+    answers = [record for record in records if record.is_whole and not record.choices]
+    return _mean_of(answers, lambda record: float(is_refusal(record.hypothesis or "")))
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:
     """Means over all questions that name evidence, of whatever category; nothing for systems that
     expose no ranking.
     """
+    ranked = [record for record in records if record.evidence_ranks]
     rows = [
-        retrieval_metrics(record.evidence_ranks, record.session_evidence_ranks or ())
-        for record in records
-        if record.evidence_ranks
+        retrieval_metrics(record.evidence_ranks or (), record.session_evidence_ranks or ())
+        for record in ranked
     ]
-    return {name: mean(row[name] for row in rows) for name in rows[0]} if rows else {}
+    weights = [record.weight for record in ranked]
+    metrics: Metrics = {}
+    for name in rows[0] if rows else ():
+        metrics[name] = mean((row[name] for row in rows), weights)
+
+    return metrics
+
+
+def is_retrieved(record: Record) -> bool:
+    """Whether a question ended after its retrieval, as `stages=retrieve` wants it."""
+    return record.status is Status.RETRIEVED
+
+
+def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
+    """Retrieval metrics of each category where nothing else was measured: `recall_at_5/temporal`.
+
+    Those of sessions and the names of 0.1 are left out.
+    """
+    if not any(map(is_retrieved, records)):
+        return {}
+
+    metrics: Metrics = {}
+    for category, rows in _by_category_name(records).items():
+        for name, value in _retrieval(rows).items():
+            if not name.startswith(("session_", *DEPRECATED_PREFIXES)):
+                metrics[f"{name}/{category}"] = value
+
+    return metrics
 
 
 def _lost(ingests: Sequence[Ingest]) -> float | None:
-    """Share of the chunks that ingest lost, over all cases; None where nothing was ingested."""
+    """Share of the chunks that ingest lost, over all cases; None if nothing was ingested."""
     healths = [ingest.health for ingest in ingests if ingest.health]
     asked = sum(health.asked for health in healths)
     return sum(health.lost for health in healths) / asked if asked else None
-
-
-def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
-    """The calls of all rows."""
-    return [usage for row in rows for usage in row.usage]
-
-
-def _spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
-    spent = usages(records) + usages(ingests)
-    metrics: Metrics = {}
-    for role in Role:
-        own = [usage for usage in spent if usage.role is role]
-        if not own:
-            continue
-
-        metrics[f"tokens/{role}/prompt"] = _total(usage.prompt_tokens for usage in own)
-        metrics[f"tokens/{role}/completion"] = _total(usage.completion_tokens for usage in own)
-        metrics[f"tokens/{role}/cached"] = float(sum(usage.cached_tokens for usage in own))
-        metrics[f"calls/{role}"] = float(sum(usage.calls for usage in own))
-        metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
-        metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
-
-    parts = [value for usage in spent for value in (usage.prompt_tokens, usage.completion_tokens)]
-    metrics["tokens/total"] = _total(parts)
-    metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
-    metrics["cost_usd_uncached/total"] = total_cost_usd(spent, billed=False)
-    return metrics
-
-
-def _times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
-    steps = {
-        "ingest": [ingest.row.times.ingest_ms for ingest in ingests],
-        "answer": [record.times.answer_ms for record in records],
-        "retrieval": [record.times.retrieval_ms for record in records],
-        "judge": [record.times.judge_ms for record in records],
-    }
-    metrics: Metrics = {}
-    for step, column in steps.items():
-        values = [value for value in column if value is not None]
-        if values:
-            metrics[f"latency_ms/{step}/p50"] = percentile(values, 50)
-            metrics[f"latency_ms/{step}/p95"] = percentile(values, 95)
-
-    waits = [
-        (record.times.wait_s or 0.0) + (record.times.judge_wait_s or 0.0) for record in records
-    ]
-    metrics["retry_wait_s"] = sum(waits)
-    return metrics
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    """Percentile by linear interpolation; the value itself where there is only one."""
-    return (
-        quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
-    )
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    """Sum; None as soon as one part is unknown."""
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-
-        total += value
-
-    return total
 
 
 def _is_sum(name: str) -> bool:

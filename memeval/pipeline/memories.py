@@ -11,6 +11,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.question import ask, failed_answer
+from memeval.pipeline.retrieving import retrieves_only
 from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -20,9 +21,10 @@ from memeval.results import AnswerRow, IngestRow, StepTimes, TextStore
 class MemorySource(AnswerSource):
     """Asks the memories that the cell's system makes of the cases."""
 
-    def __init__(self, cell: Cell, models: Models) -> None:
+    def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
+        """Without `saves` nothing on disk is changed: for an estimate."""
         self._cell = cell
-        self._builder = Builder(cell, models)
+        self._builder = Builder(cell, models, saves=saves)
         self._noted: list[str] = []
 
     def cases(self) -> Iterator[EvalCase]:
@@ -33,7 +35,8 @@ class MemorySource(AnswerSource):
             memory = await self._builder.memory(case, seed)
         except (asyncio.CancelledError, StorageError, UserError):
             raise
-        except Exception as error:  # noqa: BLE001 - the boundary of a case: a system's failure to ingest is the status of its questions
+        except Exception as error:  # noqa: BLE001
+            # The boundary of a case: a system's failure to ingest is the status of its questions.
             return FailedIngest(error)
 
         if memory.unsaved:
@@ -42,7 +45,7 @@ class MemorySource(AnswerSource):
                 f"{memory.unsaved}"
             )
 
-        return MemoryAnswers(memory, self._noted)
+        return MemoryAnswers(memory, self._noted, retrieves_only=retrieves_only(self._cell.config))
 
     def notes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._noted))
@@ -61,13 +64,16 @@ class FailedIngest(CaseAnswers):
 class MemoryAnswers(CaseAnswers):
     """The answers of one memory."""
 
-    def __init__(self, memory: Memory, noted: list[str]) -> None:
+    def __init__(self, memory: Memory, noted: list[str], *, retrieves_only: bool = False) -> None:
         self._memory, self._noted = memory, noted
+        self._retrieves_only = retrieves_only
         self.reused = memory.found
         self.ingest = ingest_row(memory)
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
-        return await ask(self._memory.watched, question, turns, texts)
+        return await ask(
+            self._memory.watched, question, turns, texts, retrieves_only=self._retrieves_only
+        )
 
     async def close(self) -> None:
         if trouble := await self._memory.close():

@@ -23,7 +23,7 @@ class Measured:
     """What an answer comes to beside its verdict."""
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    """Answer and ranking metrics by name; empty where there is no answer."""
+    """Answer and ranking metrics by name; empty without an answer."""
     evidence_ranks: Ranks | None = None
     session_evidence_ranks: Ranks | None = None
 
@@ -35,10 +35,12 @@ def measure_answer(
 
     Raises `UserError` naming the data set's class where its own metrics raise.
     """
-    if row.status is not Status.OK or row.hypothesis is None:
+    metrics: dict[str, float | None] = {}
+    if row.status is Status.OK and row.hypothesis is not None:
+        metrics = dict(dataset.answer_metrics(row.hypothesis, question))
+    elif row.status is not Status.RETRIEVED:
         return Measured()
 
-    metrics = dict(dataset.answer_metrics(row.hypothesis, question))
     if row.ranking is None:
         return Measured(metrics)
 

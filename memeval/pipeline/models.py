@@ -5,6 +5,7 @@ shared by all that call it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
@@ -12,14 +13,14 @@ from memeval.config.schema import LlmConfig, RunConfig
 from memeval.embedding.contract import Embedder
 from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError, unknown
-from memeval.llm.cache import Cache
+from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.flight import lock_folder
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import MeteredModel
-from memeval.llm.places import Places
-from memeval.retrieval.rerank import Reranker, RerankSettings, build_reranker
+from memeval.pipeline.connections import Connections
+from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
+from memeval.store.opening import open_memories, open_store
 
 
 def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
@@ -44,15 +45,24 @@ class Models:
     """The models of one cell, made when they are first asked for."""
 
     def __init__(
-        self, config: RunConfig, origin: str, say: Callable[[str], None] | None = None
+        self,
+        config: RunConfig,
+        origin: str,
+        say: Callable[[str], None] | None = None,
+        connections: Connections | None = None,
     ) -> None:
         """`say` gets what a user should know meanwhile: which endpoint is waited for, damage
         of the caches and what was kept.
+
+        `connections` are shared with other cells, and stay open.
         """
         self.origin = origin
         self._config, self._say = config, say
-        self._endpoints: dict[tuple[object, ...], Endpoint] = {}
-        self._caches: dict[str, Cache] = {}
+        self.connections = connections or Connections(
+            say, open_store(config.store, cache_dir(), say)
+        )
+        self._owns_connections = connections is None
+        self.memories = open_memories(config.store, say)
         self._embedder: Embedder | None = None
         self._rerankers: dict[tuple[str | None, ...], Reranker | None] = {}
         self._warn()
@@ -83,14 +93,17 @@ class Models:
 
         return self._embedder
 
-    def reranker(self, settings: RerankSettings) -> Reranker | None:
-        """The reranker that a system's settings choose, shared by all cases; None for `none`."""
-        chosen = (
-            settings.rerank,
-            settings.rerank_url,
-            settings.rerank_model,
-            settings.rerank_key_env,
-        )
+    def reranker(self, own: str) -> Reranker | None:
+        """The cell's reranker, shared by all cases; None where nothing reranks.
+
+        `own` is what the system itself is set to, which counts under `reranker=default`.
+        """
+        settings = self._config.reranker
+        if settings.name == DEFAULT:
+            of_system = named(own)
+            settings = replace(settings, name=of_system.name, class_=of_system.class_)
+
+        chosen = (settings.name, settings.class_)
         if chosen not in self._rerankers:
             self._rerankers[chosen] = build_reranker(settings, self)
 
@@ -130,39 +143,13 @@ class Models:
         return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key and headers; where two parts ask for one with
-        different limits, the lower limit holds for both.
+        """The endpoint at an address under a key and headers, see `Connections`."""
+        return self.connections.endpoint(settings)
 
-        Its places are those of the home: the limit holds over all processes, and over parts that
-        wait for different times.
-        """
-        reach = (
-            settings.base_url,
-            settings.api_key,
-            tuple(sorted(settings.headers.items())),
-            settings.timeout_s,
-            settings.patience_s,
-            settings.max_retries,
-        )
-        known = self._endpoints.get(reach)
-        if known is None:
-            folder = lock_folder(cache_dir() / "responses.sqlite")
-            places = Places(folder, settings.base_url, settings.api_key, settings.max_concurrency)
-            known = self._endpoints[reach] = Endpoint(settings, say=self._say, places=places)
-        elif settings.max_concurrency < known.settings.max_concurrency:
-            known.limit(settings.max_concurrency)
-
-        return known
-
-    def cache(self, name: str) -> Cache:
-        if name not in self._caches:
-            self._caches[name] = Cache(cache_dir() / f"{name}.sqlite", self._say)
-
-        return self._caches[name]
+    def cache(self, name: str) -> ReplyCache:
+        return self.connections.cache(name)
 
     async def aclose(self) -> None:
-        for endpoint in self._endpoints.values():
-            await endpoint.aclose()
-
-        for cache in self._caches.values():
-            cache.close()
+        """Closes the connections, unless others share them."""
+        if self._owns_connections:
+            await self.connections.aclose()

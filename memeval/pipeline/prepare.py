@@ -1,6 +1,6 @@
-"""Prepare: builds and saves the memory of each case, and asks nothing yet.
+"""Prepare: builds and saves the memory of each case, without asking questions.
 
-A run finds what was prepared and asks at once.
+A later run loads these memories and starts with the questions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Prepared:
     failures: list[str] = field(default_factory=list)
     """Case and reason."""
     notes: list[str] = field(default_factory=list)
-    """What went wrong beside that: units that were lost, memories that could not be saved or
+    """What went wrong beside that: chunks that were lost, memories that could not be saved or
     closed, by case.
     """
 
@@ -50,8 +50,8 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 
     A case that fails is counted and named, and the others go on.
 
-    Raises `StorageError` where the disk refuses and `UserError` where the system can't be built at
-    all.
+    Raises `StorageError` if the disk can't be written, and `UserError` if the system can't be
+    built at all.
     """
     models = Models(cell.config, cell.run_key, progress.say)
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
@@ -63,9 +63,9 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
                 for seed in seeds:
                     await window.enter(1)
                     progress.expect("prepare", 1)
-                    group.create_task(_one(builder, case, seed, prepared)).add_done_callback(
-                        lambda _: _leave(window, progress)
-                    )
+                    group.create_task(
+                        _prepare_case(builder, case, seed, prepared)
+                    ).add_done_callback(lambda _: _leave(window, progress))
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     finally:
@@ -80,12 +80,13 @@ def _leave(window: Window, progress: Progress) -> None:
     progress.done("prepare")
 
 
-async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
+async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
     try:
         memory = await builder.memory(case, seed)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
-    except Exception as error:  # noqa: BLE001 - the boundary of a case: one that can't be ingested must not stop the others
+    except Exception as error:  # noqa: BLE001
+        # The boundary of a case: one that can't be ingested must not stop the others.
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
         return
@@ -96,6 +97,12 @@ async def _one(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) 
     if memory.health.lost:
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.summary}")
 
-    prepared.counts["found" if memory.found else "built" if memory.saved else "not saved"] += 1
+    if memory.found:
+        prepared.counts["found"] += 1
+    elif memory.saved:
+        prepared.counts["built"] += 1
+    else:
+        prepared.counts["not saved"] += 1
+
     if not memory.found:
         prepared.usages += memory.usage

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
+
+from memeval.records import Usage
 
 
 class Progress(Protocol):
@@ -14,6 +17,9 @@ class Progress(Protocol):
     def done(self, stage: str, *, reused: bool = False) -> None:
         """One item is done; `reused` where an earlier run had done it."""
 
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """Calls that an item took."""
+
     def say(self, message: str) -> None:
         """Something that the user should read, on a line of its own."""
 
@@ -24,5 +30,7 @@ class Silent:
     def expect(self, stage: str, count: int) -> None: ...
 
     def done(self, stage: str, *, reused: bool = False) -> None: ...
+
+    def spent(self, usages: Sequence[Usage]) -> None: ...
 
     def say(self, message: str) -> None: ...

@@ -12,6 +12,7 @@ from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.pipeline.places import place_of_method
+from memeval.pipeline.retrieving import retrieved_row
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.watch import Watched
@@ -28,7 +29,12 @@ from memeval.systems.base import MemorySystem
 
 
 async def ask(
-    watched: Watched, question: EvalQuestion, turns: CaseTurns, texts: TextStore
+    watched: Watched,
+    question: EvalQuestion,
+    turns: CaseTurns,
+    texts: TextStore,
+    *,
+    retrieves_only: bool = False,
 ) -> AnswerRow:
     """The answer row of a question; its status says whether it holds an answer."""
     ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
@@ -38,15 +44,16 @@ async def ask(
             returned = await watched.call("answer", _query(watched.system, question))
 
         elapsed = time.perf_counter() - started
-        answer = _checked(returned, watched, turns)
-        if not answer.text.strip():
+        answer = _check_answer(returned, watched, turns)
+        if not answer.text.strip() and not retrieves_only:
             raise ValueError("the answer is empty")
 
         row = answer_row(answer, question, turns, texts)
-        row = _shortfall(row, ledger)
+        row = retrieved_row(row) if retrieves_only else _shortfall(row, ledger)
     except (asyncio.CancelledError, StorageError, UserError):
         raise
-    except Exception as error:  # noqa: BLE001 - the question boundary: whatever a system raises is this question's failure
+    except Exception as error:  # noqa: BLE001
+        # The question boundary: whatever a system raises is this question's failure.
         elapsed = time.perf_counter() - started
         row = failed_answer(question.question_id, _status_of(error, ledger), error)
 
@@ -106,10 +113,10 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
     )
 
 
-def _checked(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
+def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     """What the system returned, in plain types.
 
-    Raises `SystemFaultError` that says what is no answer in it.
+    Raises `SystemFaultError` naming the part that is not valid.
     """
     try:
         return answer_of(returned, turns.session_of)

@@ -20,7 +20,7 @@ _AROUND_MARK = re.compile(r"\W*")
 
 
 class CellReader:
-    """Answers queries from units of context under the cell's templates."""
+    """Answers queries from chunks of context under the cell's templates."""
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ def final_answer(reply: str) -> str:
     All but letters and digits is passed over on both sides of the mark, and a mark that is
     repeated, as in `Answer: Answer: 5`.
     """
+    # Only the last mark counts, and a reply may hold very many.
     after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
     text = reply[_after_repeated(reply, after[0]) :] if after else reply
     return text.strip().strip("*").strip() or reply.strip()
@@ -117,4 +118,5 @@ def _after_repeated(reply: str, start: int) -> int:
 
 
 def _after_marks(text: str, start: int) -> int:
-    return _AROUND_MARK.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing, too
+    # The pattern matches the empty string, too: there always is a match.
+    return _AROUND_MARK.match(text, start).end()  # type: ignore[union-attr]

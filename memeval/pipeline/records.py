@@ -53,7 +53,7 @@ def _record(
     times, notes = answer.times, dict(answer.notes)
     if verdict is not None:
         usage += usages_of(verdict, cell.run_key)
-        times = times.joined(verdict.times)
+        times = times.join(verdict.times)
         notes |= verdict.notes
 
     names = cell.dataset.category_names
@@ -67,6 +67,7 @@ def _record(
         question=question.text,
         gold=question.gold,
         answerable=question.answerable,
+        asked_at=question.asked_at,
         facets=question.facets,
         evidence=question.evidence,
         hypothesis=answer.hypothesis,
@@ -88,6 +89,7 @@ def _record(
         raw=answer.raw,
         notes=notes,
         error=verdict.error if verdict and verdict.error else answer.error,
+        weight=question.weight,
     )
 
 

@@ -18,13 +18,13 @@ from memeval.records import Answer, Retrieved
 from memeval.shown import one_line
 
 LONGEST_TEXT = 1_000_000
-"""Characters of an answer or a raw reply; what is longer is no answer, and would burden every
+"""Characters of an answer or a raw reply; a longer one is refused, since it would burden every
 report.
 """
 LONGEST_NOTES = 20_000
 """Characters that an answer's notes take as JSON."""
 DEEPEST = 8
-"""Levels of notes within notes; what lies deeper is shown as text."""
+"""Levels of notes within notes; deeper ones are shown as text."""
 MOST_ITEMS = 2_000
 """Members of a list or mapping in notes."""
 
@@ -42,23 +42,30 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
 
-    raw = value.raw
+    # The order of these checks decides which of several faults is reported.
+    text = _text(value.text, "text")
+    retrieved = ranking = raw = context_tokens = None
+    if value.retrieved is not None:
+        retrieved = tuple(_chunks(value.retrieved, turns))
+    if value.ranking is not None:
+        ranking = tuple(_ranking(value.ranking, turns))
+    if value.raw is not None:
+        raw = _text(value.raw, "raw")
+    if value.context_tokens is not None:
+        context_tokens = _count(value.context_tokens, "context_tokens")
+
     return Answer(
-        text=_text(value.text, "text"),
-        retrieved=None if value.retrieved is None else tuple(_units(value.retrieved, turns)),
-        ranking=None if value.ranking is None else tuple(_ranking(value.ranking, turns)),
-        raw=None if raw is None else _text(raw, "raw"),
-        context_tokens=None
-        if value.context_tokens is None
-        else _count(value.context_tokens, "context_tokens"),
+        text=text,
+        retrieved=retrieved,
+        ranking=ranking,
+        raw=raw,
+        context_tokens=context_tokens,
         notes=plain_notes(value.notes),
     )
 
 
 def plain_text(text: str) -> str:
-    """`text` as every file and database takes it: lone surrogates and NUL, which are no characters,
-    are replaced.
-    """
+    """`text` as every file and database takes it: lone surrogates and NUL are replaced."""
     if text.isascii() and "\0" not in text:
         return str(text)
 
@@ -116,28 +123,32 @@ def _count(value: Any, name: str) -> int:
     return count
 
 
-def _units(units: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
-    for unit in _members(units, "retrieved"):
-        if not isinstance(unit, Retrieved):
+def _chunks(chunks: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
+    for chunk in _members(chunks, "retrieved"):
+        if not isinstance(chunk, Retrieved):
             raise NotAnAnswerError(
-                f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(unit)}"
+                f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(chunk)}"
             )
 
         yield Retrieved(
-            _text(unit.text, "retrieved.text"),
-            _turns(unit.turn_ids, "retrieved.turn_ids", turns),
-            _score(unit.score),
-            time=_time(unit.time),
+            _text(chunk.text, "retrieved.text"),
+            _turns(chunk.turn_ids, "retrieved.turn_ids", turns),
+            _score(chunk.score),
+            time=_time(chunk.time),
         )
 
 
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
-    for unit in _members(ranking, "ranking"):
-        yield _turns(unit, "ranking", turns)
+    for chunk in _members(ranking, "ranking"):
+        yield _turns(chunk, "ranking", turns)
 
 
 def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
-    found = []
+    # What the built-in systems return. A ranking holds hundreds of these.
+    if type(ids) is tuple and all(type(turn) is str and turn in turns for turn in ids):
+        return ids
+
+    checked = []
     for turn in _members(ids, name):
         if not isinstance(turn, str):
             raise NotAnAnswerError(
@@ -149,9 +160,9 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
                 f"Answer.{name} names '{one_line(turn, 80)}', which is not a turn of this case"
             )
 
-        found.append(str(turn))
+        checked.append(str(turn))
 
-    return tuple(found)
+    return tuple(checked)
 
 
 def _score(value: Any) -> float | None:
@@ -190,14 +201,15 @@ def _members(value: Any, name: str) -> list[Any]:
     return list(value)
 
 
-def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0911 - one line per type
-    simple, found = _simple(value)
-    if found:
+# One line per type.
+def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0911
+    simple, is_simple = _simple(value)
+    if is_simple:
         return simple
     if id(value) in above:
         return "(itself)"
     if depth >= DEEPEST:
-        return _shown(value)
+        return _show(value)
 
     within = (*above, id(value))
     if isinstance(value, np.ndarray):
@@ -210,7 +222,7 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
     if isinstance(value, Mapping):
         pairs = list(value.items())[:MOST_ITEMS]
         return {
-            one_line(_shown(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs
+            one_line(_show(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs
         }
 
     if isinstance(value, Set):
@@ -220,7 +232,7 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
     if isinstance(value, list | tuple):
         return [_plain(entry, depth + 1, within) for entry in value[:MOST_ITEMS]]
 
-    return _shown(value)
+    return _show(value)
 
 
 def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - one line per type
@@ -245,10 +257,11 @@ def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - one line per typ
     return None, False
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     try:
         return one_line(value, 200)
-    except Exception:  # noqa: BLE001 - an object of the user's own may fail to say what it is
+    except Exception:  # noqa: BLE001
+        # An object of the user's own may fail to say what it is.
         return f"an object of {type(value).__name__}"
 
 
@@ -258,5 +271,5 @@ def _kind(value: Any) -> str:
         return "None"
 
     name = type(value).__name__
-    simple, found = _simple(value)
-    return f"{name} {one_line(repr(simple), 60)}" if found else f"{name}"
+    simple, is_simple = _simple(value)
+    return f"{name} {one_line(repr(simple), 60)}" if is_simple else f"{name}"

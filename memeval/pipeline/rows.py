@@ -6,7 +6,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 from memeval.records import Status, Usage
-from memeval.results.rows import AnswerRow, IngestRow, VerdictRow
+from memeval.results.rows import AnswerRow, IngestRow
+from memeval.results.verdict_row import VerdictRow
 
 RETRYABLE = frozenset(
     {Status.INGEST_FAILED, Status.ANSWER_FAILED, Status.ANSWER_FILTERED, Status.JUDGE_FAILED}

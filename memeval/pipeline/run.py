@@ -6,30 +6,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from memeval.config.identity import Keys
+from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
+from memeval.pipeline.budget import budget_of, check_budget
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.judging import failed_verdict, judged
+from memeval.pipeline.connections import Connections
+from memeval.pipeline.judging import failed_verdict, judge_answer
+from memeval.pipeline.lane import Computing, Lane, Turn
 from memeval.pipeline.memories import MemorySource
 from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import failed_answer
-from memeval.pipeline.rows import answer_digest, is_about, is_final
+from memeval.pipeline.rows import answer_digest, is_about, is_final, usages_of
 from memeval.pipeline.source import AnswerSource, CaseAnswers
+from memeval.pipeline.stores import Stores, refuse_to_wait
 from memeval.pipeline.turns import CaseTurns
-from memeval.pipeline.window import Window
+from memeval.pipeline.unit import Keeper, unit_of
+from memeval.pipeline.window import Room, Window
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import (
     INGEST_PREFIX,
@@ -42,8 +48,10 @@ from memeval.results import (
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore
 from memeval.shown import one_line
+from memeval.store.opening import open_store
 
 T = TypeVar("T")
+S = TypeVar("S", bound=AbstractContextManager[Any])
 
 QUESTIONS_AHEAD = 3
 """Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound
@@ -135,6 +143,16 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
         taken.add(row_id)
 
 
+def window_limit(cell: Cell) -> int:
+    """Places in the window of a cell's questions; one where no endpoint is waited for."""
+    llm = cell.config.llm
+    if llm.name != "openai":
+        return 1
+
+    limits = [settings_of_role(llm, role).max_concurrency for role in ROLES]
+    return QUESTIONS_AHEAD * max(limits)
+
+
 _searched: set[Path] = set()
 """Folders in which this process looked for rows of version 0.1."""
 
@@ -163,12 +181,28 @@ class CellRun:
         cell: Cell,
         progress: Progress,
         source: Callable[[Cell, Models], AnswerSource] = MemorySource,
+        judge: Judge | None = None,
+        *,
+        lane: Lane | None = None,
+        number: int = 0,
     ) -> None:
-        """`source` makes what gives the answers; by default the cell's memory system is asked."""
-        self.cell, self.progress = cell, progress
-        self._make_source = source
+        """`source` makes what gives the answers; by default the cell's memory system is asked.
+
+        `judge` judges in place of one that is built from the config. `lane` is shared with other
+        cells, among which this one is the one with that number.
+        """
+        self.cell, self.progress, self.number = cell, progress, number
+        self._make_source, self._judge_given = source, judge
+        self._shares_lane = lane is not None
+        self._lane = lane or self._own_lane()
         self._unread = 0
         self._noted: list[str] = []
+
+    def _own_lane(self) -> Lane:
+        say = self.progress.say
+        store = open_store(self.cell.config.store, cache_dir(), say)
+        connections = Connections(say, store, budget_of(self.cell.config))
+        return Lane(connections, Stores(), Window(window_limit(self.cell)))
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
@@ -176,62 +210,117 @@ class CellRun:
         Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
         finished rows stay in either case.
         """
+        budget = self._lane.connections.budget
+        if budget is None or self._shares_lane:
+            return await self._run(finish)
+
+        check_budget(self.cell)
+        return await budget.keep(self._run(finish))
+
+    async def _run(self, finish: Callable[[Finished], T]) -> T:
+        turn = Turn(self._lane, self.number)
+        await turn.take()
         started, began = datetime.now().astimezone(), time.perf_counter()
-        self._models = Models(self.cell.config, self.cell.run_key, self.progress.say)
-        self._source = self._make_source(self.cell, self._models)
         try:
-            with ExitStack() as stack:
-                repeats = tuple(self._open(seed, stack) for seed in self.cell.seeds)
-                cases = await self._all(repeats)
+            self.begin()
+            async with AsyncExitStack() as stack:
+                repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                cases = await self._all(repeats, turn)
                 if not any(case.questions for case in cases):
                     raise UserError(
                         f"dataset={self.cell.config.dataset['name']}: no questions are left "
                         "under these settings"
                     )
 
-                return finish(
-                    Finished(cases, repeats, started, time.perf_counter() - began, self.notes())
-                )
+                seconds = time.perf_counter() - began
+                finished = Finished(cases, tuple(repeats), started, seconds, self.notes())
+                if not self._shares_lane:
+                    return finish(finished)
+
+                # Other cells wait for replies meanwhile.
+                return await _in_thread(lambda: finish(finished))
         finally:
-            await self._models.aclose()
+            turn.give()
+            if not self._shares_lane:
+                await self._lane.connections.aclose()
+
+    def begin(self, models: Models | None = None) -> None:
+        """Makes the cell's models, unless they are given, and what gives its answers."""
+        self._models = models or Models(
+            self.cell.config, self.cell.run_key, self.progress.say, self._lane.connections
+        )
+        self._source = self._make_source(self.cell, self._models)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
         return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
 
-    def _open(self, seed: int, stack: ExitStack) -> Repeat:
+    def take_notes(self) -> tuple[str, ...]:
+        """The notes so far, once."""
+        notes, self._noted = self.notes(), []
+        return notes
+
+    async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
+        """Opens the files of a repeat.
+
+        While another process holds one of them, the next cells have their turn.
+        """
         cell, keys = self.cell, self.cell.keys(seed)
-        answers: RowStore[AnswerRow | IngestRow] = RowStore(
-            cell.answers_file(seed), answers_header(keys, seed), answer_or_ingest, self._waiting
+
+        async def busy(path: Path) -> None:
+            self.progress.say(f"waiting for {path}")
+            turn.give()
+
+        async def opened(path: Path, make: Callable[[], S]) -> S:
+            store = await stack.enter_async_context(self._lane.stores.opened(path, make, busy))
+            await turn.take()
+            return store
+
+        answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
+        texts_path, shared = texts_file(answers_path), self._lane.connections.store
+        self._say_what_is_too_old(answers_path)
+        answers: RowStore[AnswerRow | IngestRow] = await opened(
+            answers_path,
+            lambda: RowStore(
+                answers_path,
+                answers_header(keys, seed),
+                answer_or_ingest,
+                refuse_to_wait,
+                shared.rows(answers_path),
+            ),
         )
-        verdicts: RowStore[VerdictRow] = RowStore(
-            cell.verdicts_file(seed),
-            verdicts_header(keys, seed),
-            VerdictRow.from_json,
-            self._waiting,
+        verdicts: RowStore[VerdictRow] = await opened(
+            verdicts_path,
+            lambda: RowStore(
+                verdicts_path,
+                verdicts_header(keys, seed),
+                VerdictRow.from_json,
+                refuse_to_wait,
+                shared.rows(verdicts_path),
+            ),
         )
-        judging = cell.config.judge
-        judge = build_judge(
-            judging.name,
-            threshold=judging.threshold,
-            template=cell.judge_template,
-            model=self._models.judge,
-            seed=seed,
-            settings=cell.judge_settings,
-            class_path=judging.class_,
-        )
-        self._say_what_is_too_old(answers.path)
-        stack.enter_context(answers)
-        stack.enter_context(verdicts)
-        texts = stack.enter_context(TextStore(texts_file(answers.path)))
-        for path, dropped in ((answers.path, answers.dropped), (verdicts.path, verdicts.dropped)):
+        texts = await opened(texts_path, lambda: TextStore(texts_path, shared.texts(texts_path)))
+        for path, dropped in ((answers_path, answers.dropped), (verdicts_path, verdicts.dropped)):
             if dropped:
                 self.progress.say(
                     f"  {dropped} lines of {path} are torn, damaged, edited or of another key: "
                     "left out"
                 )
 
-        return Repeat(seed=seed, answers=answers, verdicts=verdicts, texts=texts, judge=judge)
+        return Repeat(seed, answers, verdicts, texts, self.judge(seed))
+
+    def judge(self, seed: int) -> Judge:
+        """The judge of the repeat under a seed."""
+        judging = self.cell.config.judge
+        return self._judge_given or build_judge(
+            judging.name,
+            threshold=judging.threshold,
+            template=self.cell.judge_template,
+            model=self._models.judge,
+            seed=seed,
+            settings=self.cell.judge_settings,
+            class_path=judging.class_,
+        )
 
     def _say_what_is_too_old(self, path: Path) -> None:
         """Says once that rows of version 0.1 lie beside a file that is about to be begun."""
@@ -245,11 +334,7 @@ class CellRun:
                 "does not use: their questions are asked again, replies come from the cache"
             )
 
-    def _waiting(self, path: Path) -> None:
-        self.progress.say(f"waiting for {path}")
-
-    async def _all(self, repeats: tuple[Repeat, ...]) -> tuple[EvalCase, ...]:
-        window = Window(self._limit())
+    async def _all(self, repeats: Sequence[Repeat], turn: Turn) -> tuple[EvalCase, ...]:
         asked: list[EvalCase] = []
         taken: set[str] = set()
         try:
@@ -258,62 +343,75 @@ class CellRun:
                     take_ids(case, taken)
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
-                        await window.enter(self._places(case), text_size(case))
-                        group.create_task(self._case(repeat, case, window))
+                        room = self._room(case)
+                        await room.enter()
+                        group.create_task(self._alone(repeat, case, room))
+
+                turn.give()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 
         return tuple(asked)
 
-    def _limit(self) -> int:
-        """Places in the window; one where no endpoint is waited for."""
-        llm = self.cell.config.llm
-        if llm.name != "openai":
-            return 1
-
-        limits = [settings_of_role(llm, role).max_concurrency for role in ROLES]
-        return QUESTIONS_AHEAD * max(limits)
-
-    def _places(self, case: EvalCase) -> int:
-        """Places that a case takes: one for each open question, as far as other cases have room
-        beside it.
+    def _room(self, case: EvalCase) -> Room:
+        """Room for a case: a place for each open question, as far as other cases have room beside
+        it.
         """
-        return min(len(case.questions), max(1, self._limit() // CASES_AHEAD))
+        window = self._lane.window
+        places = min(len(case.questions), max(1, window.limit // CASES_AHEAD))
+        return Room(window, places, text_size(case))
 
-    async def _case(self, repeat: Repeat, case: EvalCase, window: Window) -> None:
+    async def _alone(self, repeat: Repeat, case: EvalCase, room: Room) -> None:
+        """Works on a case while no other cell works on its answers."""
+        try:
+            async with self._lane.stores.unit(repeat.answers.path, case.case_id):
+                if self._lane.computing is None:
+                    await self.work(repeat, case, room)
+                else:
+                    await self._compute(self._lane.computing, repeat, case)
+        finally:
+            room.leave()
+
+    async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
+        """Has another process work on a case, and keeps what it makes."""
+        keeper = Keeper(repeat, self.progress)
+        done = await computing.compute(
+            lambda: unit_of(self.number, repeat, case, ingest_id(case.case_id)), keeper
+        )
+        repeat.measured.update(done.measured)
+        self._noted += done.notes
+
+    async def work(self, repeat: Repeat, case: EvalCase, room: Room | None = None) -> None:
+        """Answers and judges the questions of a case."""
         turns = CaseTurns.of(case)
         kept = {
             question.question_id: self._kept_answer(repeat, question, turns)
             for question in case.questions
         }
         is_open = any(answer is None for answer in kept.values())
-        left = places = self._places(case)
+        places = room.places if room else 0
         self.progress.expect("prepare", 1)
         self.progress.expect("answer", len(case.questions))
         self.progress.expect("judge", len(case.questions))
+        answers = await self._open_case(repeat, case) if is_open else None
+        self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
-            answers = await self._open_case(repeat, case) if is_open else None
-            self.progress.done("prepare", reused=answers is None or answers.reused)
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for number, question in enumerate(case.questions):
-                        before = kept[question.question_id]
-                        task = group.create_task(
-                            self._question(repeat, question, before, answers, turns)
-                        )
-                        if number >= len(case.questions) - places:
-                            # From here on, fewer questions are open than the case has places.
-                            task.add_done_callback(lambda _: window.leave(1))
-                            left -= 1
+            async with asyncio.TaskGroup() as group:
+                for number, question in enumerate(case.questions):
+                    before = kept[question.question_id]
+                    task = group.create_task(
+                        self._question(repeat, question, before, answers, turns)
+                    )
+                    if room and number >= len(case.questions) - places:
+                        # From here on, fewer questions are open than the case has places.
+                        task.add_done_callback(lambda _: room.leave_one())
 
-                        # A turn for what was asked before: all recalls of a case in one go would
-                        # hold up every call.
-                        await asyncio.sleep(0)
-            finally:
-                if answers is not None:
-                    await answers.close()
+                    # A turn for what was asked before: all recalls of a case in one go would
+                    # hold up every call.
+                    await asyncio.sleep(0)
         finally:
-            window.leave(left, text_size(case))
+            if answers is not None:
+                await answers.close()
 
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """What answers the questions of a case; a failed ingest gives each of them its error."""
@@ -322,6 +420,7 @@ class CellRun:
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
             repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
+            self.progress.spent(usages_of(taken, self.cell.run_key))
 
         return answers
 
@@ -365,6 +464,7 @@ class CellRun:
     def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
         """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
         row = replace(row, origin=self.cell.run_key)
+        self.progress.spent(row.usage)
         try:
             stored = repeat.answers.append(row)
         except ValueError as problem:
@@ -384,7 +484,8 @@ class CellRun:
             return
 
         text = answer.hypothesis or ""
-        row = await judged(repeat.judge, question, text, measured.metrics, before)
+        row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
+        self.progress.spent(row.usage)
         self._watch(self._keep_verdict(repeat, row, text))
         self.progress.done("judge", reused=False)
 
@@ -420,6 +521,16 @@ class CellRun:
                 f"be read ({one_line(row.verdict.reason)}): "
                 "use a model that keeps to the form, or a prompt template that asks for it"
             )
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """What `work` comes to in a thread; a cancellation waits for its end, as files are written."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -26,14 +26,14 @@ PACKAGES = (
 @cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that move results, those that are installed."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
 
-    return found
+    return numbers
 
 
 @cache

@@ -35,14 +35,15 @@ class CaseTurns:
 
         Raises `KeyError` for a turn that the case does not hold.
         """
-        return tuple(tuple(self.position_of[turn_id] for turn_id in chunk) for chunk in ranking)
+        # Positions, since ids would make up most of a file of rows.
+        return tuple(tuple(map(self.position_of.__getitem__, chunk)) for chunk in ranking)
 
     def ranking(self, positions: Iterable[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
         """A ranking of positions as one of turn ids.
 
         Raises `IndexError` for a position that the case does not have.
         """
-        return tuple(tuple(self.ids[position] for position in chunk) for chunk in positions)
+        return tuple(tuple(map(self.ids.__getitem__, chunk)) for chunk in positions)
 
     def hold(self, positions: Iterable[Sequence[int]]) -> bool:
         """Whether the case has a turn at each of the positions."""

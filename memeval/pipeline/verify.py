@@ -1,8 +1,8 @@
-"""Compares a finished run with its digests: what was damaged or edited since, is of another key, or
-is missing.
+"""Compares a finished run with its digests, to find what was damaged or edited since, has another
+key, or is missing.
 
-The digests are no signatures. They tell damage and careless edits; whoever means to deceive can
-write new ones.
+The digests are not signatures. They reveal damage and careless edits; a deceiver can write new
+digests.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Look:
         statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
             self.problems.append(
-                f"{RECORDS_FILE} holds {spoken(statuses)}, but {RUN_FILE} says "
-                f"{spoken(summary.statuses)}"
+                f"{RECORDS_FILE} holds {list_statuses(statuses)}, but {RUN_FILE} says "
+                f"{list_statuses(summary.statuses)}"
             )
 
         return records
@@ -131,10 +131,7 @@ class Look:
             return []
 
         try:
-            recorded = [
-                {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
-                for repeat in identity["keys"]
-            ]
+            recorded = [_recorded_keys(repeat) for repeat in identity["keys"]]
             inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
         except (KeyError, TypeError) as error:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
@@ -155,7 +152,8 @@ class Look:
             ]
             if made != recorded or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
-        except Exception as error:  # noqa: BLE001 - the file may hold anything, and what reads it raises as it likes
+        except Exception as error:  # noqa: BLE001
+            # The file may hold anything, and what reads it raises as it likes.
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
 
         return recorded
@@ -188,8 +186,8 @@ class Look:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {counted('record', unlike)} unlike the rows: "
-                        f"{named(unlike)}"
+                        f"{RECORDS_FILE}: {count_ids('record', unlike)} unlike the rows: "
+                        f"{name_ids(unlike)}"
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
@@ -242,6 +240,11 @@ class Look:
         return rows
 
 
+def _recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
+    """The seed and the keys of one repeat, as a run's identity has them."""
+    return {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
+
+
 def agrees(
     record: Record,
     answers: Mapping[str, AnswerRow | IngestRow],
@@ -269,7 +272,9 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
     for memory in sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ):
-        place = f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
+        shown_folder = (
+            f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
+        )
         if (
             not (memory / MANIFEST).exists()
             and digest_name(memory.name) != memory.name
@@ -280,25 +285,25 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
         try:
             manifest = read_manifest(memory)
         except ValueError as error:
-            yield f"{place}: {error}"
+            yield f"{shown_folder}: {error}"
             continue
 
         if manifest["key"] != key or digest_name(str(manifest["case_id"])) != memory.name:
-            yield f"{place}: it is the memory of another key or case"
+            yield f"{shown_folder}: it is the memory of another key or case"
 
 
-def counted(noun: str, ids: list[str]) -> str:
+def count_ids(noun: str, ids: list[str]) -> str:
     """`1 record is`, `3 records are`."""
     return f"{len(ids)} {noun}s are" if len(ids) != 1 else f"1 {noun} is"
 
 
-def named(ids: list[str]) -> str:
+def name_ids(ids: list[str]) -> str:
     """The first ids, and how many more there are."""
     more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return ", ".join(one_line(one, 60) for one in ids[:NAMED]) + more
+    return ", ".join(one_line(name, 60) for name in ids[:NAMED]) + more
 
 
-def spoken(statuses: Mapping[str, int]) -> str:
+def list_statuses(statuses: Mapping[str, int]) -> str:
     """`24 ok, 1 answer_failed`."""
     return (
         ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items()))

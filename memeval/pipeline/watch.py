@@ -1,5 +1,5 @@
 """Calls a system's methods so that nothing it does stops more than it should: not a hang, not
-`sys.exit`, not a cancellation of its own.
+`sys.exit`, not a cancellation.
 
 Whatever a method raises comes out as one error with its place. A plain method runs in a daemon
 thread, which the process need not wait for when it ends; with `system.timeout_s`, each call has an
@@ -12,22 +12,20 @@ import asyncio
 import contextvars
 import inspect
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
+from memeval.pipeline.call import Call, Outcome, Steps, overdue, run_step
 from memeval.pipeline.places import (
     fault,
     place_in_coroutine,
     place_in_stack,
-    place_of,
     place_of_method,
     source_of,
 )
@@ -37,28 +35,8 @@ from memeval.systems.base import MemorySystem
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at once."""
-AGAIN_S = 0.5
-"""A call that blocks the event loop past its end is interrupted again and again, in case it
-swallows the interruption.
-"""
 LOOK_S = 0.05
 """Between two looks at a thread whose calls are timed one by one."""
-
-
-@dataclass
-class Call:
-    """One call under way."""
-
-    case_id: str
-    system: str
-    method: str
-    since: float
-    source: str
-    owner: Any
-    """The system, or its class while there is none yet."""
-
-    def describe(self) -> str:
-        return f"case {one_line(self.case_id, 60)}: {self.system}.{self.method}"
 
 
 _PLACES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -76,28 +54,6 @@ def under_way() -> list[str]:
 def left_behind() -> list[str]:
     """The calls that were given up in this process and may still run."""
     return list(_left_behind)
-
-
-class _Overdue(BaseException):
-    """Raised inside a call that blocks the event loop past its end; a BaseException, so that few
-    handlers swallow it.
-    """
-
-
-@dataclass
-class _Outcome:
-    """What a call came to: kept as a value, so that no `SystemExit` or cancellation of a system's
-    own runs through the event loop.
-    """
-
-    value: Any = None
-    error: BaseException | None = None
-
-    def result(self, call: Call) -> Any:
-        if self.error is not None:
-            raise fault(self.error, call.method, call.source, call.owner) from self.error
-
-        return self.value
 
 
 class Watched:
@@ -129,9 +85,9 @@ class Watched:
         Raises `SystemFaultError`, or the `MemevalError` that the system let through.
         """
         call = self._call(name)
-        with _noted(call):
+        with _track(call):
             try:
-                value = await self._called(call, self.attribute(name, name), arguments)
+                value = await self._invoke(call, self.attribute(name, name), arguments)
             finally:
                 self._state.restore()
 
@@ -153,23 +109,23 @@ class Watched:
                 call.method, call.since = name, time.monotonic()
                 _check_ran(getattr(self.system, name)(*arguments), self.system, name, self.source)
 
-        with _noted(call):
+        with _track(call):
             try:
                 await self._in_thread(call, play, stopped)
             finally:
                 self._state.restore()
 
     def attribute(self, name: str, method: str) -> Any:
-        """An attribute of the system, which may be code of its own.
+        """An attribute of the system, which may run code of the system.
 
-        Raises `SystemFaultError` where that fails.
+        Raises `SystemFaultError` if that fails.
         """
         try:
             return getattr(self.system, name)
         except BaseException as error:
             raise fault(error, method, self.source, type(self.system)) from error
 
-    async def closed(self) -> str | None:
+    async def close(self) -> str | None:
         """Closes the system; what went wrong with that, which spoils nothing that was measured."""
         if self.hung:
             return None
@@ -191,15 +147,15 @@ class Watched:
             self.system,
         )
 
-    async def _called(
+    async def _invoke(
         self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
         if inspect.iscoroutinefunction(method):
-            value = _stepped(lambda: method(*arguments), None, call).result(call)
+            value = run_step(lambda: method(*arguments), None, call).result(call)
         elif self.attribute("in_thread", call.method):
             value = await self._in_thread(call, lambda: method(*arguments))
         else:
-            value = _stepped(lambda: method(*arguments), self.timeout_s, call).result(call)
+            value = run_step(lambda: method(*arguments), self.timeout_s, call).result(call)
 
         if isinstance(value, Awaitable):
             return await self._on_loop(call, value)
@@ -207,18 +163,21 @@ class Watched:
         return value
 
     async def _on_loop(self, call: Call, value: Awaitable[Any]) -> Any:
-        """Waits for a coroutine in a task of its own, and gives it up at its end whether or not it
-        lets itself be cancelled.
+        """Waits for a coroutine in a separate task.
+
+        At the time limit it gives the coroutine up, even if that ignores its cancellation.
         """
 
-        async def played() -> _Outcome:
+        async def play() -> Outcome:
             try:
-                return _Outcome(await _Steps(value, self.timeout_s, call))
-            except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
-                return _Outcome(error=error)
+                return Outcome(await Steps(value, self.timeout_s, call))
+            except BaseException as error:  # noqa: BLE001
+                # Kept as a value: see `Outcome`.
+                return Outcome(error=error)
 
-        task = asyncio.ensure_future(played())
+        task = asyncio.ensure_future(play())
         try:
+            # `wait_for` would wait for a task that ignores its cancellation; `wait` does not.
             done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
         except asyncio.CancelledError:
             task.cancel()
@@ -248,13 +207,15 @@ class Watched:
         """
         loop = asyncio.get_running_loop()
         finished = asyncio.Event()
-        outcome = _Outcome()
+        outcome = Outcome()
+        # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
 
         def play() -> None:
             try:
                 outcome.value = context.run(work)
-            except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
+            except BaseException as error:  # noqa: BLE001
+                # Kept as a value: see `Outcome`.
                 outcome.error = error
 
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -267,7 +228,7 @@ class Watched:
             thread = threading.Thread(target=play, name=f"memeval {call.system}", daemon=True)
             thread.start()
             try:
-                await self._finished(call, finished)
+                await self._wait_until_finished(call, finished)
             except asyncio.CancelledError:
                 if stopped is not None:
                     stopped.set()
@@ -286,7 +247,7 @@ class Watched:
 
         return outcome.result(call)
 
-    async def _finished(self, call: Call, finished: asyncio.Event) -> None:
+    async def _wait_until_finished(self, call: Call, finished: asyncio.Event) -> None:
         """Returns when the thread is done, or when the call that it is at is past its end."""
         if self.timeout_s is None:
             await finished.wait()
@@ -302,19 +263,30 @@ class Watched:
 
     def _given_up(self, call: Call, place: str) -> SystemFaultError:
         self.hung = self.hung or call.method != "answer"
-        return SystemFaultError(_overdue(place, self.timeout_s))
+        return SystemFaultError(overdue(place, self.timeout_s))
 
 
-def constructed(
-    build: Callable[[], MemorySystem], *, kind: type[Any], case_id: str, timeout_s: float | None
+def construct_system(
+    build: Callable[[], MemorySystem],
+    *,
+    system_class: type[Any],
+    case_id: str,
+    timeout_s: float | None,
 ) -> MemorySystem:
     """The system that `build` makes, on the calling thread.
 
     Raises `SystemFaultError` for what its constructor does.
     """
-    call = Call(case_id, _name_of(kind), "__init__", time.monotonic(), source_of(kind), kind)
-    with _noted(call):
-        outcome = _stepped(build, timeout_s, call)
+    call = Call(
+        case_id,
+        _name_of(system_class),
+        "__init__",
+        time.monotonic(),
+        source_of(system_class),
+        system_class,
+    )
+    with _track(call):
+        outcome = run_step(build, timeout_s, call)
 
     system: MemorySystem = outcome.result(call)
     return system
@@ -335,10 +307,6 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
         )
 
 
-def _overdue(place: str, timeout_s: float | None) -> str:
-    return f"{place}: no end after {timeout_s:g} s (system.timeout_s); it was given up"
-
-
 def _name_of(kind: type[Any]) -> str:
     return (
         kind.__module__.rpartition(".")[2]
@@ -348,7 +316,7 @@ def _name_of(kind: type[Any]) -> str:
 
 
 @contextmanager
-def _noted(call: Call) -> Iterator[None]:
+def _track(call: Call) -> Iterator[None]:
     _under_way[id(call)] = call
     try:
         yield
@@ -362,88 +330,3 @@ def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
         _PLACES[loop] = asyncio.Semaphore(THREADS)
 
     return _PLACES[loop]
-
-
-def _stepped(step: Callable[[], Any], timeout_s: float | None, call: Call) -> _Outcome:
-    """Runs plain code on the event loop's own thread, interrupted at its end."""
-    try:
-        with _alarm(timeout_s):
-            return _Outcome(step())
-    except _Overdue as error:
-        return _Outcome(
-            error=SystemFaultError(
-                _overdue(place_of(error.__traceback__, call.method, call.source), timeout_s)
-            )
-        )
-    except BaseException as error:  # noqa: BLE001 - kept as a value: see `_Outcome`
-        return _Outcome(error=error)
-
-
-class _Steps:
-    """A coroutine each of whose steps has an end: between two steps the loop turns, within one it
-    stands.
-    """
-
-    def __init__(self, inner: Awaitable[Any], timeout_s: float | None, call: Call) -> None:
-        self._inner, self._timeout_s, self._call = inner, timeout_s, call
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        if self._timeout_s is None or not isinstance(self._inner, Coroutine):
-            return (yield from self._inner.__await__())
-
-        return (yield from self._limited(self._inner, self._timeout_s))
-
-    def _limited(
-        self, inner: Coroutine[Any, Any, Any], timeout_s: float
-    ) -> Generator[Any, Any, Any]:
-        step: Callable[[], Any] = lambda: inner.send(None)  # noqa: E731 - the first of several
-        while True:
-            try:
-                with _alarm(timeout_s):
-                    awaited = step()
-            except StopIteration as end:
-                return end.value
-            except _Overdue as error:
-                place = place_of(error.__traceback__, self._call.method, self._call.source)
-                raise SystemFaultError(_overdue(place, timeout_s)) from error
-
-            try:
-                sent = yield awaited
-            except BaseException as error:  # noqa: BLE001 - thrown on into the coroutine, as `await` does
-                step = _thrower(inner, error)
-            else:
-                step = _sender(inner, sent)
-
-
-def _thrower(inner: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[], Any]:
-    return lambda: inner.throw(error)
-
-
-def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
-    return lambda: inner.send(value)
-
-
-@contextmanager
-def _alarm(timeout_s: float | None) -> Iterator[None]:
-    """Raises `_Overdue` in the code below once its time is over.
-
-    Only the main thread can be interrupted so; elsewhere there is no end.
-    """
-    if (
-        timeout_s is None
-        or threading.current_thread() is not threading.main_thread()
-        or not hasattr(signal, "setitimer")
-    ):
-        yield
-        return
-
-    def ring(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
-        raise _Overdue
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -20,8 +20,14 @@ class Window:
         self._places = self._held = 0
         self._changed = asyncio.Event()
 
+    @property
+    def limit(self) -> int:
+        """Places in all."""
+        return self._limit
+
     async def enter(self, places: int, size: int = 0) -> None:
         """Waits until a case with this many places and characters may be opened."""
+        # A case larger than the room would wait for ever: it goes in alone.
         while self._places >= self._limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()
@@ -34,3 +40,25 @@ class Window:
         self._places -= places
         self._held -= size
         self._changed.set()
+
+
+class Room:
+    """What one case takes of a window, given back once."""
+
+    def __init__(self, window: Window, places: int, size: int) -> None:
+        self.places = places
+        self._window, self._left, self._size = window, places, size
+
+    async def enter(self) -> None:
+        """Waits until the case may be opened."""
+        await self._window.enter(self.places, self._size)
+
+    def leave_one(self) -> None:
+        """Gives back one place."""
+        self._left -= 1
+        self._window.leave(1)
+
+    def leave(self) -> None:
+        """Gives back what is left, at the case's end."""
+        self._window.leave(self._left, self._size)
+        self._left = 0

@@ -70,6 +70,7 @@ def printed(summaries: list[RunSummary]) -> str:
         ("demo_locomo_mc10", "accuracy", "accuracy"),
         ("demo_opseval", "token_f1", "token_f1"),
         ("demo_incidents", "keyword", "keyword"),
+        ("demo_netops", "keyword", "keyword"),
     ],
 )
 def test_the_judge_is_the_protocols(

@@ -5,11 +5,14 @@ command goes on.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
+
+from memeval import __file__ as package_file
 
 FILE_LIMIT = 8_000
 """Bytes that a file may grow to in the run on the full disk."""
@@ -55,14 +58,14 @@ def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_log
     assert "the same command logs it later" in away.stderr
     before = records(tmp_path)
     assert len(before) == QUESTIONS
-    store = f"sqlite:///{tmp_path}/later.db"
-    later = memeval(*cell, MLFLOW_TRACKING_URI=store)
+    later = memeval(*cell, MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/later.db")
     assert "not logged" not in later.stderr
     assert records(tmp_path) == before
     assert (tmp_path / "later.db").exists()
 
 
-def test_an_offline_run_asks_for_no_outside_host(memeval: Command, tmp_path: Path) -> None:
+def test_an_offline_run_asks_for_no_outside_host(tmp_path: Path) -> None:
+    """In processes of their own: a forked one has read its `sitecustomize` already."""
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     seen = tmp_path / "names.jsonl"
@@ -74,8 +77,12 @@ def test_an_offline_run_asks_for_no_outside_host(memeval: Command, tmp_path: Pat
         "            file.write(json.dumps([event, repr(arguments)]) + '\\n')\n"
         "sys.addaudithook(note)\n"
     )
+    package = str(Path(package_file).parents[1])
+    hooked = environment(tmp_path, PYTHONPATH=os.pathsep.join([str(hooks), package]))
     cell = [word for word in SMALL if not word.startswith("tracking")]
-    memeval("-m", *cell, "system=mem0,rag", PYTHONPATH=str(hooks))
+    subprocess.run(
+        [sys.executable, "-m", "memeval", "-m", *cell, "system=mem0,rag"], env=hooked, check=True
+    )
     calls = [json.loads(line) for line in seen.read_text().splitlines()] if seen.exists() else []
     outside = [
         call
@@ -89,7 +96,7 @@ def test_an_offline_run_asks_for_no_outside_host(memeval: Command, tmp_path: Pat
             "-c",
             "import socket\ntry: socket.getaddrinfo('example.invalid', 80)\nexcept OSError: pass",
         ],
-        env=environment(tmp_path, PYTHONPATH=str(hooks)),
+        env=hooked,
         check=False,
     )
     assert probe.returncode == 0

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from conftest_pipeline import environment
 
 from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
+from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
 from memeval.pipeline.cell import open_cell
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
+from memeval.records import Usage
 from memeval.results import RunSummary
 
 HERE = Path(__file__).parent
@@ -45,6 +49,8 @@ class Silent:
 
     def done(self, stage: str, *, reused: bool = False) -> None: ...
 
+    def spent(self, usages: Sequence[Usage]) -> None: ...
+
     def say(self, message: str) -> None: ...
 
 
@@ -59,9 +65,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert os.environ["MEMEVAL_HOME"] == str(tmp_path)
 
 
+@cache
+def composed(*words: str) -> RunConfig:
+    """The config of a sound system: composing takes longer than a run on a faulty one."""
+    return compose_config([*WORDS, "system.class=faulty:Sound", *words])
+
+
 def played(name: str, *words: str) -> tuple[RunSummary, list[dict[str, Any]]]:
     """Runs the demo set's first case on a faulty system; its summary and its records."""
-    cell = open_cell(compose_config([*WORDS, f"system.class=faulty:{name}", *words]), "")
+    sound = composed(*words)
+    config = replace(sound, system={**sound.system, "class": f"faulty:{name}"})
+    cell = open_cell(config, "")
     summary = run_loop(CellRun(cell, Silent()).run(lambda finished: finish(cell, finished)))
     lines = (cell.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     return summary, [json.loads(line) for line in lines]

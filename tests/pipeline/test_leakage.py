@@ -13,7 +13,7 @@ from conftest_pipeline import Command, records
 
 from memeval.datasets.locomo.schema import parse_date
 from memeval.records import format_time
-from memeval.systems.registry import built_in
+from memeval.systems.registry import built_in, path_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
 OUTSIDE = {"letta", "oracle"}
@@ -23,7 +23,9 @@ without its ids).
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
 """Systems that work dates out by rule: what they make of "yesterday" nobody said, and may be gold.
 """
-SYSTEMS = ",".join(sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES))
+SYSTEMS = sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES)
+CLASSES = sorted({path_of(name): name for name in reversed(SYSTEMS)}.values())
+"""One name for each class; the others are the same code under other settings."""
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE
 )
@@ -94,8 +96,17 @@ def look_through(sent: list[str], rows: list[dict[str, Any]], said: str) -> int:
     return len(unsaid)
 
 
-@pytest.mark.parametrize("style", ["short", pytest.param("cot", marks=pytest.mark.slow)])
-def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str) -> None:
+@pytest.mark.parametrize(
+    ("systems", "style"),
+    [
+        pytest.param(CLASSES, "short", id="short", marks=pytest.mark.slow),
+        pytest.param(SYSTEMS, "short", id="short, every system", marks=pytest.mark.slow),
+        pytest.param(SYSTEMS, "cot", id="cot, every system", marks=pytest.mark.slow),
+    ],
+)
+def test_prompts_over_the_demo_set(
+    memeval: Command, tmp_path: Path, systems: list[str], style: str
+) -> None:
     demo = json.loads(
         (Path(__file__).parents[2] / "data" / "demo" / "demo.json").read_text(encoding="utf-8")
     )
@@ -110,7 +121,7 @@ def test_prompts_over_the_demo_set(memeval: Command, tmp_path: Path, style: str)
         )
         memeval(
             "-m",
-            f"system={SYSTEMS}",
+            f"system={','.join(systems)}",
             *cell,
             "compression_turn=middle",
             "dataset.categories=[1,2,3,4]",
@@ -139,7 +150,7 @@ def test_prompts_over_a_locomo_conversation(
         )
         memeval(
             "-m",
-            f"system={SYSTEMS}",
+            f"system={','.join(SYSTEMS)}",
             *cell,
             "llm.max_concurrency=32",
             MEMEVAL_DATA_DIR=str(data_dir),

@@ -137,7 +137,7 @@ def test_offline_it_stores_verbatim_and_says_so() -> None:
     summary = run("system=mem0")
 
     assert summary.params["system.infer"] is False
-    assert flags(summary) == ["verbatim"]
+    assert "verbatim" in flags(summary)
     about = [note for note in summary.notes if "mem0" in note]
     assert about == [
         "mem0_search: by vectors; not installed: keywords (needs fastembed), "

@@ -18,9 +18,10 @@ from sample_records import record, verdict
 from memeval.errors import StorageError
 from memeval.granularity import Granularity
 from memeval.granularity import chunks as chunks_of
-from memeval.pipeline.measure import measure_cell, measure_repeat, percentile
-from memeval.pipeline.memory import compression_chunks, compression_points
+from memeval.pipeline.compression import Compression, compression_points, plan_compressions
+from memeval.pipeline.measure import measure_cell, measure_repeat
 from memeval.pipeline.reader import final_answer
+from memeval.pipeline.spending import percentile
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
@@ -114,32 +115,44 @@ def case_of(speakers: str) -> EvalCase:
 
 
 @pytest.mark.parametrize(
-    ("granularity", "unit", "turn", "points"),
+    ("granularity", "unit", "turn", "retain", "cuts"),
     [
-        ("turn", "pairs", 1, [2]),
-        ("turn", "pairs", 3, [5]),
-        ("turn", "pairs", "middle", [4]),
-        ("turn", "pairs", "rolling", [8]),
-        ("turn", "pairs", 5, []),
-        ("turn", "chunks", 5, [5]),
-        ("turn", "chunks", "middle", [4]),
-        ("round", "pairs", 3, [3]),
-        ("round", "chunks", 3, [3]),
-        ("session", "pairs", 1, [1]),
-        ("session", "pairs", "middle", [1]),
-        ("session", "chunks", "middle", []),
+        ("turn", "pairs", 1, 5, [(2, 2)]),
+        ("turn", "pairs", 3, 2, [(5, 3)]),
+        ("turn", "pairs", 3, 0, [(5, 0)]),
+        ("turn", "pairs", "middle", 1, [(4, 2)]),
+        ("turn", "pairs", "rolling", 1, [(8, 3)]),
+        ("turn", "pairs", "rolling", 2, [(8, 4)]),
+        ("turn", "pairs", 5, 5, []),
+        ("turn", "chunks", 5, 2, [(5, 2)]),
+        ("turn", "chunks", "middle", 5, [(4, 5)]),
+        ("round", "pairs", 3, 2, [(3, 2)]),
+        ("round", "chunks", 3, 2, [(3, 2)]),
+        ("session", "pairs", 1, 1, [(1, 1)]),
+        ("session", "pairs", "middle", 0, [(1, 0)]),
+        ("session", "chunks", "middle", 1, []),
     ],
 )
-def test_a_compression_counts_pairs_whatever_the_granularity(
-    granularity: str, unit: str, turn: int | str, points: list[int]
+def test_a_compression_counts_and_keeps_pairs_whatever_the_granularity(
+    granularity: str, unit: str, turn: int | str, retain: int, cuts: list[tuple[int, int]]
 ) -> None:
-    case = case_of(TALK)
-    assert compression_chunks(turn, unit, case, chunks_of(case, Granularity(granularity))) == points
+    assert planned(TALK, granularity, turn=turn, unit=unit, retain=retain) == cuts
+
+
+def planned(
+    speakers: str, granularity: str, *, turn: int | str, unit: str, retain: int
+) -> list[tuple[int, int]]:
+    """After how many chunks the window is cut, and how many it keeps."""
+    case = case_of(speakers)
+    chunks = chunks_of(case, Granularity(granularity))
+    compressions: list[Compression] = plan_compressions(
+        turn=turn, unit=unit, retain=retain, case=case, chunks=chunks
+    )
+    return [(compression.after, compression.keeps) for compression in compressions]
 
 
 def test_each_turn_is_a_pair_where_nobody_replies() -> None:
-    case = case_of("aaaa")
-    assert compression_chunks(3, "pairs", case, chunks_of(case, Granularity("turn"))) == [3]
+    assert planned("aaaa", "turn", turn=3, unit="pairs", retain=2) == [(3, 2)]
 
 
 @pytest.mark.parametrize(

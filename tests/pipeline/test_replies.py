@@ -15,7 +15,8 @@ import pytest
 from conftest_pipeline import HURRIED, Command, environment, records, summary
 from forking import run_command_line
 
-from memeval.testing.endpoint import VECTOR_FAULTS, Faults, ScriptedEndpoint
+from memeval.testing.endpoint import Faults, ScriptedEndpoint
+from memeval.testing.faults import VECTOR_FAULTS
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 CHAT = "/chat/completions"

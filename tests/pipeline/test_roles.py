@@ -18,7 +18,7 @@ from memeval.testing.http import Request
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge", "judge=llm")
-EXTRACTED = [{"type": "fact", "content": "It was said.", "quote": "Hello", "unit": 1}]
+EXTRACTED = [{"type": "fact", "content": "It was said.", "quote": "Hello", "chunk": 1}]
 
 
 def reply(body: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from conftest_pipeline import Command, records, summary
 from omegaconf import OmegaConf
 
+from memeval.cli.compose import compose_config
 from memeval.config.grids import cells
 from memeval.config.integers import options
 from memeval.config.options import built_in_classes
@@ -18,8 +19,15 @@ from memeval.systems.registry import built_in
 from memeval.testing.endpoint import ScriptedEndpoint
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
-OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2"), "smoke": ()}
+OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2")}
 """Sweeps over data sets of their own, and how they are kept small; the others run on the demo set.
+"""
+SMOKE = "smoke"
+SMOKE_SHARES = 4
+"""Parts of that sweep, of which `make test` runs one."""
+RUN_ELSEWHERE = {"all_systems", "baselines", "cogcanvas_ablation_middle"}
+"""Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
+others are grids of smoke at another top_k.
 """
 SERVED = {"letta"}
 """Systems that need a server."""
@@ -39,16 +47,36 @@ EXPLAINED = (
 """How the notes begin that say something of the data, or of what mem0 has installed."""
 
 
-@pytest.mark.parametrize("sweep", sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {TWIN}))
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        pytest.param(sweep, marks=pytest.mark.slow if sweep in RUN_ELSEWHERE else ())
+        for sweep in sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {SMOKE, TWIN})
+    ],
+)
 def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, sweep: str) -> None:
-    done = memeval(
-        "-m",
-        f"+sweep={sweep}",
-        *OWN_DATA.get(sweep, ("dataset=demo",)),
-        "dataset.limit_cases=1",
-        "dataset.limit_questions=4",
-        "tracking=none",
-    )
+    words = OWN_DATA.get(sweep, ("dataset=demo",))
+    check_table(memeval, tmp_path, sweep, *words, "dataset.limit_questions=4")
+
+
+@pytest.mark.parametrize("sweep", sorted(RUN_ELSEWHERE))
+def test_a_sweep_that_is_run_elsewhere_composes(sweep: str) -> None:
+    assert compose_config([f"+sweep={sweep}"]).sweep_name == sweep
+
+
+@pytest.mark.parametrize(
+    "share", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(SMOKE_SHARES)]
+)
+def test_every_cell_of_smoke_runs_offline(memeval: Command, tmp_path: Path, share: int) -> None:
+    numbers = range(1 + share, 1 + len(cells_of(SMOKE)), SMOKE_SHARES)
+    chosen = ",".join(f"{SMOKE}-{number}" for number in numbers)
+    check_table(memeval, tmp_path, SMOKE, f"+cell={chosen}")
+    assert len(list((tmp_path / "outputs" / "runs").iterdir())) == len(numbers)
+
+
+def check_table(memeval: Command, tmp_path: Path, sweep: str, *words: str) -> None:
+    """Runs a sweep, or cells of it, on one conversation, and reads the table at its end."""
+    done = memeval("-m", f"+sweep={sweep}", *words, "dataset.limit_cases=1", "tracking=none")
     (table,) = (tmp_path / "outputs" / "sweeps").glob("*/comparison.csv")
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,0 +1,82 @@
+"""The endpoints and caches that are open: one endpoint per address and key, one cache per file.
+
+The cells of one invocation share them, so that one limit holds over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from memeval.config.paths import cache_dir
+from memeval.llm.budget import Budget
+from memeval.llm.cache_contract import ReplyCache
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.places import Places
+from memeval.store.contract import FileStore, Store
+
+
+class Connections:
+    """Opens what is asked for, once."""
+
+    def __init__(
+        self,
+        say: Callable[[str], None] | None = None,
+        store: Store | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """`say` gets what a user should know: which endpoint is waited for, damage of the caches
+        and what was kept. `store` keeps replies and locks: by default the files of the home.
+        `budget` bounds what all calls together take.
+        """
+        self._say, self.budget = say, budget
+        self.store = store or FileStore(cache_dir())
+        self._endpoints: dict[tuple[object, ...], Endpoint] = {}
+        self._caches: dict[str, ReplyCache] = {}
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """The endpoints that were asked for."""
+        return self._endpoints.values()
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        """The endpoint at an address under a key and headers; where two parts ask for one with
+        different limits, the lower limit holds for both.
+
+        Its places are those of the home: the limit holds over all processes, and over parts that
+        wait for different times.
+        """
+        reach = (
+            settings.base_url,
+            settings.api_key,
+            tuple(sorted(settings.headers.items())),
+            settings.timeout_s,
+            settings.patience_s,
+            settings.max_retries,
+        )
+        known = self._endpoints.get(reach)
+        if known is None:
+            places = Places(
+                self.store.locks, settings.base_url, settings.api_key, settings.max_concurrency
+            )
+            known = self._endpoints[reach] = Endpoint(
+                settings, say=self._say, places=places, budget=self.budget
+            )
+        elif settings.max_concurrency < known.settings.max_concurrency:
+            known.limit(settings.max_concurrency)
+
+        return known
+
+    def cache(self, name: str) -> ReplyCache:
+        """The cache of that name."""
+        if name not in self._caches:
+            self._caches[name] = self.store.cache(name, self._say)
+
+        return self._caches[name]
+
+    async def aclose(self) -> None:
+        """Closes all of them."""
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
+
+        for cache in self._caches.values():
+            cache.close()

@@ -1,0 +1,113 @@
+"""Verdicts that rows of a file of answers record beside the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memeval.errors import UserError, unknown
+from memeval.judges.recorded import RecordedJudge
+from memeval.pipeline.imported import Hypotheses, VerdictMembers
+from memeval.records import Label
+from memeval.shown import one_line
+
+UNNAMED = "unnamed"
+"""The judge of rows that do not say who judged."""
+_LABELS = {
+    "correct": Label.CORRECT,
+    "yes": Label.CORRECT,
+    "true": Label.CORRECT,
+    "1": Label.CORRECT,
+    "wrong": Label.WRONG,
+    "incorrect": Label.WRONG,
+    "no": Label.WRONG,
+    "false": Label.WRONG,
+    "0": Label.WRONG,
+    "abstained": Label.ABSTAINED,
+}
+FORMS = (
+    'one judge:   {"question_id": "conv-26/q0", "hypothesis": "7 May 2023", "label": true, '
+    '"judge": "gpt-4o-mini"}',
+    'several:     {…, "labels": {"gpt-4o-mini": true, "person": false}}',
+)
+
+Votes = dict[str, tuple[Label, ...]]
+"""What one judge said of each question."""
+
+
+def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJudge:
+    """The judge whose verdicts the file records; `judged_by` chooses among several.
+
+    Raises `UserError` where no row records a verdict, where one can't be read, and where several
+    judges did and none is chosen.
+    """
+    by_judge: dict[str, Votes] = {}
+    for question_id, members in hypotheses.verdicts.items():
+        for judge, votes in _read(hypotheses, members):
+            by_judge.setdefault(judge, {})[question_id] = votes
+
+    if not by_judge:
+        raise UserError(f"{one_line(hypotheses.path)} records no verdicts", *FORMS)
+    if judged_by is not None and judged_by not in by_judge:
+        raise unknown("judge", one_line(judged_by), map(one_line, by_judge))
+
+    if judged_by is None and len(by_judge) > 1:
+        names = ", ".join(map(one_line, sorted(by_judge)))
+        raise UserError(
+            f"{one_line(hypotheses.path)} records verdicts of {len(by_judge)} judges: {names}",
+            "choose one:  --judged-by=NAME",
+        )
+
+    name = judged_by or next(iter(by_judge))
+    return RecordedJudge(name, by_judge[name])
+
+
+def _read(
+    hypotheses: Hypotheses, members: VerdictMembers
+) -> Iterator[tuple[str, tuple[Label, ...]]]:
+    """Judge and votes that a row records."""
+    place = f"{one_line(hypotheses.path)}, line {members.line}"
+    content: Mapping[str, Any] = members.content
+
+    # LongMemEval's own tools write {"autoeval_label": {"model": …, "label": …}}.
+    official = content.get("autoeval_label")
+    if isinstance(official, dict) and "label" in official:
+        yield _name(official.get("model"), place), _votes(official["label"], place)
+
+    if content.get("label") is not None:
+        yield _name(content.get("judge"), place), _votes(content["label"], place)
+
+    several = content.get("labels")
+    if several is None:
+        return
+    if not isinstance(several, dict):
+        raise UserError(f"{place}: labels must be an object of judges and their labels", *FORMS)
+
+    for judge, value in several.items():
+        if value is not None:
+            yield _name(judge, place), _votes(value, place)
+
+
+def _name(value: Any, place: str) -> str:
+    if value is None:
+        return UNNAMED
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{place}: the judge's name must be a string", *FORMS)
+
+    return one_line(value, 80)
+
+
+def _votes(value: Any, place: str) -> tuple[Label, ...]:
+    votes = []
+    for vote in value if isinstance(value, list) else [value]:
+        label = _LABELS.get(str(vote).strip().lower()) if isinstance(vote, str | bool) else None
+        if label is None:
+            raise UserError(
+                f"{place}: label must be true, false, correct, wrong or abstained, not "
+                f"{one_line(vote, 40)}",
+                *FORMS,
+            )
+
+        votes.append(label)
+
+    return tuple(votes)

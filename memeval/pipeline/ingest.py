@@ -1,0 +1,138 @@
+"""Fills a memory with the chunks of a case, and checks how many of them it lost."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from memeval.errors import IngestLossError, SystemFaultError
+from memeval.llm.metering import Ledger
+from memeval.pipeline.compression import Compression
+from memeval.pipeline.places import place_of_method
+from memeval.pipeline.watch import Watched
+from memeval.records import IngestHealth, MemoryChunk
+from memeval.shown import one_line
+from memeval.systems.base import MemorySystem
+
+CUT_REPLIES = "cut_replies"
+"""Note of an ingest of which replies were cut."""
+
+
+async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
+    """What the system says of its ingest, else what the calls tell: one that failed or was cut
+    is a lost chunk.
+    """
+    health = await watched.call("health")
+    if health is None:
+        lost = min(chunks, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
+        return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
+
+    if not isinstance(health, IngestHealth):
+        place = place_of_method(watched.system, "health", watched.source)
+        raise SystemFaultError(
+            f"{place}: it must return an IngestHealth, but returned {type(health).__name__}"
+        )
+
+    counts = [health.asked, health.stored, health.lost]
+    if (
+        any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
+        or health.lost > health.asked
+    ):
+        place = place_of_method(watched.system, "health", watched.source)
+        raise SystemFaultError(
+            f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most "
+            f"asked: {one_line(counts)}"
+        )
+
+    return health
+
+
+def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) -> None:
+    """Raises `IngestLossError`, which names replies that were cut, where too much was lost."""
+    if health.lost_share <= most:
+        return
+
+    message = f"{health.summary}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
+    if ledger is not None and ledger.cut_calls:
+        message += f"; {_cut_replies(ledger)} (llm.ingest.max_tokens)"
+
+    raise IngestLossError(message)
+
+
+def _cut_replies(ledger: Ledger) -> str:
+    """How many replies were cut in the end, and of how many."""
+    return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+
+
+def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
+    """What a reader should know of the ingest's replies: that some were cut, withheld or mended."""
+    notes = dict(ledger.notes)
+    if ledger.cut_calls:
+        notes[CUT_REPLIES] = _cut_replies(ledger)
+
+    if ledger.filtered_calls:
+        notes["filtered_replies"] = (
+            f"the provider's filter withheld {ledger.filtered_calls} of {ledger.calls} replies"
+        )
+
+    return notes
+
+
+async def ingest(
+    system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+) -> None:
+    """Fills a system that nothing else is known of."""
+    await fill(Watched(system), chunks, [Compression(point, retain) for point in points])
+
+
+async def fill(
+    watched: Watched, chunks: Sequence[MemoryChunk], compressions: Sequence[Compression]
+) -> None:
+    """Plain methods of a system that asks for it run in one worker thread, all else on the event
+    loop.
+    """
+    calls = _calls(chunks, compressions)
+    methods = [
+        watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
+    ]
+    # One `async` method is enough: a system is never called from two threads.
+    if not watched.attribute("in_thread", "ingest") or any(
+        map(inspect.iscoroutinefunction, methods)
+    ):
+        for name, arguments in calls:
+            await watched.call(name, *arguments)
+
+        return
+
+    await watched.run(calls)
+
+
+def _calls(
+    chunks: Sequence[MemoryChunk], compressions: Sequence[Compression]
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The calls that make a memory, in order: each method's name and what it is given."""
+    kept = {compression.after: compression.keeps for compression in compressions}
+    yield "reset", ()
+    for count, chunk in enumerate(chunks, start=1):
+        yield "ingest", (chunk,)
+        if count in kept:
+            yield "compress", (tuple(chunks[max(0, count - kept[count]) : count]),)
+
+    yield "consolidate", ()
+
+
+async def await_value(value: Any) -> Any:
+    """The value, or what it comes to."""
+    return await value if isinstance(value, Awaitable) else value
+
+
+async def call_method(system: MemorySystem, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a method of a system where it wants to be called: on the event loop, or in a worker
+    thread.
+    """
+    if system.in_thread and not inspect.iscoroutinefunction(method):
+        return await await_value(await asyncio.to_thread(method, *arguments))
+
+    return await await_value(method(*arguments))

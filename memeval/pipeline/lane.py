@@ -1,0 +1,102 @@
+"""What cells that run side by side share: connections, open files, and the order in which they hand
+out their cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from memeval.pipeline.connections import Connections
+from memeval.pipeline.stores import Stores
+from memeval.pipeline.window import Window
+
+if TYPE_CHECKING:
+    from memeval.pipeline.unit import Keeper, Unit, UnitDone
+
+
+class Turns:
+    """One cell at a time hands out its cases, in the sweep's order.
+
+    The next cell begins where the one before has none left: so early cells end first, and what one
+    leaves idle at the endpoint the next one takes.
+    """
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    async def take(self, number: int) -> None:
+        """Waits for the turn of the cell with this number."""
+        if not self._taken:
+            self._taken = True
+            return
+
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (number, id(future), future))
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.give()
+
+            raise
+
+    def give(self) -> None:
+        """Ends the turn."""
+        while self._waiting:
+            *_, future = heapq.heappop(self._waiting)
+            if not future.done():
+                future.set_result(None)
+                return
+
+        self._taken = False
+
+
+class Computing(Protocol):
+    """Other processes, which compute whole units."""
+
+    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+        """What a unit came to. `keeper` gets its rows as soon as there are any.
+
+        `unit` tells what is left to do: it is asked again where a process died.
+        """
+
+
+@dataclass
+class Lane:
+    """What the cells share that wait for the same endpoints, or that only compute."""
+
+    connections: Connections
+    stores: Stores
+    window: Window
+    """Bounds what is open over all cells of the lane."""
+    turns: Turns = field(default_factory=Turns)
+    computing: Computing | None = None
+    """Processes that compute the units; None where they are run here."""
+
+
+@dataclass
+class Turn:
+    """The turn of one cell in its lane."""
+
+    lane: Lane
+    number: int
+    _has: bool = False
+
+    async def take(self) -> None:
+        """Waits for it, unless the cell has it."""
+        if not self._has:
+            await self.lane.turns.take(self.number)
+            self._has = True
+
+    def give(self) -> None:
+        """Ends it, if it is not ended yet."""
+        if self._has:
+            self._has = False
+            with suppress(RuntimeError):  # the loop is closed
+                self.lane.turns.give()

@@ -1,0 +1,219 @@
+"""Builds the memory of one case, once: loads it if it was saved, else ingests the case and saves
+what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memeval.config.schema import PREPARE
+from memeval.errors import MemevalError, StorageError
+from memeval.llm.metering import Ledger, metered, totals
+from memeval.names import digest_name
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.compression import plan_compressions
+from memeval.pipeline.ingest import check_loss, fill, health_of_ingest, notes_of_ingest
+from memeval.pipeline.memory import MANIFEST, Memory, describe_memory, load_memory, save_memory
+from memeval.pipeline.returned import plain_notes
+from memeval.pipeline.watch import Watched
+from memeval.private import FILE_MODE, make_folder
+from memeval.records import EvalCase, MemoryChunk
+from memeval.redaction import without_known_in
+from memeval.results import json_line, write_atomically
+from memeval.results.files import dump_file
+from memeval.shown import one_line
+from memeval.store.memories import SharedMemories
+
+WAIT_S = 0.05
+"""Between two looks whether another builder of the same memory is done."""
+
+
+async def build_memory(
+    cell: Cell,
+    case: EvalCase,
+    chunks: Sequence[MemoryChunk],
+    fresh: Callable[[], Watched],
+    seed: int,
+    *,
+    shared: SharedMemories | None = None,
+) -> Memory:
+    """The memory of a case: loaded where one with the same key was saved whole, else built and
+    saved where the system can be.
+
+    `shared` are memories of other machines: one that is missing here is fetched from there, and one
+    that is built is put there.
+
+    Raises `IngestLossError` if more was lost than the config allows: such a memory is not saved,
+    and not asked.
+    """
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the
+    # manifest and `meta.json` tell the id.
+    folder = cell.memory_folder(seed) / digest_name(case.case_id)
+    identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
+
+    async with _building(folder):
+        is_due = _is_due(cell, folder)
+        if shared is not None and not is_due and not folder.exists():
+            await shared.fetch(folder, identity["key"], MANIFEST)
+
+        loaded = None if is_due else await load_memory(cell, folder, identity, fresh)
+        if loaded is not None:
+            return loaded
+
+        memory = await _build(cell, case, chunks, fresh(), folder=folder, identity=identity)
+        if shared is not None and memory.saved:
+            try:
+                await shared.put(folder, identity["key"], MANIFEST)
+            except BaseException:
+                await memory.close()
+                raise
+
+        return memory
+
+
+async def imagine_memory(
+    cell: Cell,
+    case: EvalCase,
+    chunks: Sequence[MemoryChunk],
+    fresh: Callable[[], Watched],
+    seed: int,
+) -> Memory:
+    """The memory of a case, for an estimate: loaded where one was saved, else built and not saved.
+
+    Losses are allowed: they come from replies that were made up.
+    """
+    folder = cell.memory_folder(seed) / digest_name(case.case_id)
+    identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
+    if cell.config.fresh != PREPARE:
+        loaded = await load_memory(cell, folder, identity, fresh)
+        if loaded is not None:
+            return loaded
+
+    return await _ingest(cell, case, chunks, fresh(), allow_losses=True)
+
+
+_made_again: set[Path] = set()
+"""Folders of memories that this process built again under `fresh=prepare`: cells of a sweep share
+one.
+"""
+
+
+def _is_due(cell: Cell, folder: Path) -> bool:
+    """Whether a memory is to be built again although it is there."""
+    if cell.config.fresh != PREPARE or folder in _made_again:
+        return False
+
+    _made_again.add(folder)
+    return True
+
+
+async def _build(
+    cell: Cell,
+    case: EvalCase,
+    chunks: Sequence[MemoryChunk],
+    watched: Watched,
+    *,
+    folder: Path,
+    identity: Mapping[str, str],
+) -> Memory:
+    """Ingests a case, and saves what came of it."""
+    memory = await _ingest(cell, case, chunks, watched)
+    saved, unsaved = await save_memory(memory, folder, identity, describe_memory(cell, identity))
+    trouble = await _dump(watched, dump_file(folder))
+    if trouble:
+        memory = replace(memory, notes={**memory.notes, "dump": trouble})
+
+    return replace(memory, saved=saved, unsaved=unsaved)
+
+
+async def _ingest(
+    cell: Cell,
+    case: EvalCase,
+    chunks: Sequence[MemoryChunk],
+    watched: Watched,
+    *,
+    allow_losses: bool = False,
+) -> Memory:
+    """Ingests a case."""
+    ledger, started = Ledger(), time.perf_counter()
+    config = cell.config
+    compressions = plan_compressions(
+        turn=config.compression_turn,
+        unit=config.compression_unit,
+        retain=config.retain_recent,
+        case=case,
+        chunks=chunks,
+    )
+    try:
+        with metered(ledger):
+            await fill(watched, chunks, compressions)
+            health = await health_of_ingest(watched, len(chunks), ledger)
+
+        if not allow_losses:
+            check_loss(health, cell.config.max_ingest_loss, ledger)
+    # Nobody else knows this system yet, so that it is closed here, after a cancellation, too.
+    except BaseException:
+        await watched.close()
+        raise
+
+    return Memory(
+        watched=watched,
+        chunks=len(chunks),
+        compressions=len(compressions),
+        usage=totals(ledger.usages),
+        seconds=time.perf_counter() - started,
+        origin=cell.run_key,
+        health=health,
+        notes=notes_of_ingest(ledger),
+    )
+
+
+async def _dump(watched: Watched, path: Path) -> str | None:
+    """Lists what a memory extracted or wrote, for a reader to look at.
+
+    What kept it from that, if anything: no answer rests on it.
+    """
+    if not hasattr(watched.system, "dump"):  # a class that follows the contract by shape alone
+        return None
+
+    try:
+        items = await watched.call("dump")
+        lines = [json_line(without_known_in(plain_notes(item))) for item in items or ()]
+        if lines:
+            write_atomically(path, "".join(lines))
+        else:
+            path.unlink(missing_ok=True)
+    except (MemevalError, OSError, TypeError, ValueError) as error:
+        return f"what the memory holds could not be listed: {one_line(error, 400)}"
+
+    return None
+
+
+@asynccontextmanager
+async def _building(folder: Path) -> AsyncIterator[None]:
+    """One builder per memory, in this process and in others: who comes second finds it saved."""
+    lock = FileLock(f"{folder}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
+    while True:
+        try:
+            make_folder(folder.parent)
+            # Tried again and again: a wait inside would stop the event loop.
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            await asyncio.sleep(WAIT_S)
+        except OSError as error:
+            raise StorageError(
+                f"{folder}.lock can't be opened: {error.strerror or error}"
+            ) from error
+
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,247 @@
+"""Where a run comes from: its settings, its tags, and the protocol that it followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from memeval.config.identity import digest
+from memeval.config.leaves import as_yaml, fields_of, flatten
+from memeval.config.roles import INGEST, JUDGE, settings_of_role
+from memeval.config.schema import ANSWER, JudgeConfig
+from memeval.config.settings import TIMEOUT
+from memeval.datasets.contract import DatasetSettings
+from memeval.judges.recorded import RECORDED
+from memeval.pipeline.cell import Cell, system_settings
+from memeval.pipeline.imported_source import IMPORTED
+from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
+from memeval.pipeline.surroundings import git_state, versions
+from memeval.redaction import redacted_in
+
+_COMMON = frozenset(
+    {
+        "name",
+        *(field.name for field in fields(DatasetSettings) if field.name != "split"),
+        "category_names",
+        "evidence_recall",
+    }
+)
+"""Settings of a data set that are not part of its protocol, or that `protocol` names elsewhere."""
+
+FIGURES_CODE = "figures_code"
+"""Tag that holds the identity of the code which made the figures from the rows."""
+
+SYSTEM_FLAGS = "system_flags"
+"""Tag that holds the words which a system adds to the column `flags`, joined by commas."""
+
+SAMPLE, BIASED_CUT, ONLY, NAMED = "sample", "biased_cut", "only", "named_questions"
+"""Tags that say which questions were asked, where not all were."""
+
+STAGES = "stages"
+"""Tag of a cell that ended before the answers."""
+
+UNPUBLISHED = frozenset(
+    {
+        "tracking",
+        "store",
+        "budget",
+        "confirm_above_usd",
+        "fresh",
+        "plots",
+        "tags",
+        "note",
+        "objective",
+    }
+)
+"""Groups and fields that say how a run is filed or shown, and not what it is."""
+
+_OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
+"""Groups and fields that apply to the answers of another program."""
+
+
+def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
+    """The resolved config, flattened; the name of a group's option is filed under the group itself.
+
+    Fields that the chosen options do not have, such as the temperature of the offline reader, are
+    left out.
+    """
+    leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
+    leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
+    # What a role leaves open is as the answers' model has it.
+    leaves = {
+        path: value
+        for path, value in leaves.items()
+        if value is not None or not path.startswith((f"{INGEST}.", f"{JUDGE}.", "llm.judge_model"))
+    }
+    if cell.config.system["name"] == IMPORTED:
+        leaves = {
+            path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
+        }
+
+    leaves |= flatten(system_settings(cell.source), "system.")
+    return {
+        path: ",".join(map(str, value)) if isinstance(value, list) else value
+        for path, value in leaves.items()
+    }
+
+
+def _applies(cell: Cell, path: str) -> bool:
+    """Whether a field is one of the option that its group has chosen."""
+    group, dot, field = path.partition(".")
+    if retrieves_only(cell.config) and group in ("judge", "prompt"):
+        return False
+    if not dot:
+        return group not in UNPUBLISHED and group != "sweep_name"
+    if group == "system" or group in UNPUBLISHED:
+        return False
+    if group == "dataset":
+        return True
+    if path == "judge.class":
+        return cell.config.judge.class_ is not None
+
+    known = fields_of(group, getattr(cell.config, group).name)
+    is_parameter = "extra_body" in field.split(".")
+    return not known or field in known or is_parameter
+
+
+def tags(cell: Cell) -> dict[str, str]:
+    """Where a run comes from, and what it may be compared with."""
+    imported = cell.config.system["name"] == IMPORTED
+    labels = {
+        "run_key": cell.run_key,
+        "protocol": protocol(cell),
+        "data_sha256": cell.loaded.sha256,
+        "data_pinned": str(cell.loaded.pinned).lower(),
+        "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
+        "deterministic": str(reads_offline(cell)).lower(),
+        "own_prompt": str(_has_own_prompt(cell)).lower(),
+        "imported": str(imported).lower(),
+        "command": cell.command,
+        FIGURES_CODE: cell.figures_code,
+        **git_state(),
+        **{f"version.{package}": number for package, number in versions().items()},
+    }
+    if cell.judge_template:
+        labels["judge_prompt_sha256"] = cell.judge_template.sha256
+    if cell.config.judge.name == RECORDED:
+        labels["recorded"] = "true"
+    if cell.config.system.get("only_listed"):
+        labels["partial"] = "true"
+
+    labels |= asked_tags(cell.config.dataset)
+    if retrieves_only(cell.config):
+        labels[STAGES] = RETRIEVE
+    if cell.config.llm.name == "mock":
+        labels["mock"] = "true"
+    if cell.source.flags:
+        labels[SYSTEM_FLAGS] = ", ".join(cell.source.flags)
+    if cell.source.ranks_part:
+        labels["ranks_part"] = "true"
+    if cell.loaded.excerpt:
+        labels["data_excerpt"] = "true"
+    if cell.loaded.derived:
+        labels["data_derived"] = "true"
+    if cell.config.sweep_name:
+        labels["sweep"] = cell.config.sweep_name
+
+    return labels
+
+
+def _has_own_prompt(cell: Cell) -> bool:
+    """Whether the answers were given under another prompt than the cell's."""
+    if retrieves_only(cell.config):
+        return False
+
+    return cell.source.own_prompt or cell.style != cell.config.prompt.name
+
+
+def asked_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
+    """Tags of a cell that asks only some of the questions: how they were chosen."""
+    labels = {}
+    if dataset["sample"] is not None:
+        labels[SAMPLE] = str(dataset["sample"])
+    if dataset["limit_questions"] is not None:
+        labels[BIASED_CUT] = f"first {dataset['limit_questions']} of each conversation"
+    if dataset["only"] is not None:
+        labels[ONLY] = str(dataset["only"])
+    elif dataset["question_ids"] is not None:
+        labels[NAMED] = str(len(dataset["question_ids"]))
+
+    return labels
+
+
+def reads_offline(cell: Cell) -> bool:
+    """Whether the answers come from the offline reader."""
+    return (
+        cell.config.llm.name == "extractive"
+        and cell.config.system["name"] != IMPORTED
+        and not cell.source.own_prompt
+    )
+
+
+def protocol(cell: Cell) -> str:
+    """The choices that make two figures comparable, in one line."""
+    config = cell.config
+    dataset = config.dataset
+    judge = config.judge.name
+    if config.judge.class_:
+        judge += f"@{config.judge.class_}"
+
+    if cell.judge_template:
+        judged_by = [
+            str(settings_of_role(config.llm, JUDGE).model),
+            cell.judge_template.sha256[:8],
+        ]
+        defaults = JudgeConfig()
+        for name in ("repeats", "reading", "fence"):
+            value = getattr(config.judge, name)
+            if value != getattr(defaults, name):
+                judged_by.append(f"{name}={value}".lower())
+
+        judge += f"({', '.join(judged_by)})"
+
+    limits = [
+        f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]
+    ]
+    if dataset["sample"] is not None:
+        limits.append(f"sample={dataset['sample']} seed={dataset['sample_seed']}")
+    if dataset["only"] is not None:
+        limits.append(f"only={dataset['only']}")
+    elif dataset["question_ids"] is not None:
+        limits.append(f"question_ids={len(dataset['question_ids'])} {_short_digest(dataset)}")
+
+    asked = dataset["categories"]
+    own = [
+        f"{name}={value}"
+        for name, value in dataset.items()
+        if name not in _COMMON and (name, value) != ("split", "all")
+    ]
+    parts = [
+        dataset["name"],
+        cell.loaded.sha256[:8],
+        *own,
+        f"categories={','.join(map(str, asked)) if asked else 'all'}",
+    ]
+    if retrieves_only(config):
+        return " ".join([*parts, f"stages={RETRIEVE}", *limits])
+
+    return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge}", *limits])
+
+
+def _short_digest(dataset: Mapping[str, Any]) -> str:
+    """Tells sets of named questions apart, in a few letters."""
+    return digest({"question_ids": sorted(dataset["question_ids"])})[:8]
+
+
+def config_yaml(cell: Cell) -> str:
+    """The resolved config as YAML, but for where runs are logged: it changes no result."""
+    system = {"name": cell.config.system["name"], **system_settings(cell.source)}
+    system |= {
+        name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
+    }
+    settings = {
+        name: value for name, value in asdict(cell.config).items() if name not in UNPUBLISHED
+    }
+    settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
+    return as_yaml(redacted_in({**settings, "system": system}))

@@ -1,0 +1,66 @@
+"""`stages=retrieve`: each question ends after retrieval. No answer, no judge, no model.
+
+Systems are asked as in any run. Their reader counts the tokens of the context and says nothing, so
+the row of a question holds what was retrieved, under a status of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memeval.config.schema import JudgeConfig, JudgeModelConfig, LlmConfig, PromptConfig, RunConfig
+from memeval.datasets.contract import Dataset
+from memeval.errors import UserError
+from memeval.llm.tokens import count_tokens
+from memeval.pipeline.declared import Source
+from memeval.records import Query, Status
+from memeval.results import AnswerRow
+from memeval.systems.base import ReaderReply
+
+ALL, RETRIEVE = "all", "retrieve"
+
+
+def retrieves_only(config: RunConfig) -> bool:
+    """Whether the questions of a cell end after retrieval."""
+    return config.stages == RETRIEVE
+
+
+def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
+    """The config without what answers and judges: it is neither needed nor part of the keys.
+
+    A model that the system calls while it ingests stays. Raises `UserError` for a system that
+    answers without the reader, since it can't be asked for its retrieval alone.
+    """
+    name = config.system["name"]
+    if source.own_prompt:
+        raise UserError(
+            f"stages={RETRIEVE} needs a system that answers by the shared reader, but "
+            f"system={name} answers under a prompt of its own",
+            f"leave stages={RETRIEVE} out",
+        )
+
+    llm = LlmConfig()
+    if source.uses_llm_at_ingest or source.needs_language_model:
+        llm = replace(config.llm, judge=JudgeModelConfig())
+
+    # The data set's first judge needs no model. It is never asked.
+    return replace(
+        config,
+        llm=llm,
+        judge=JudgeConfig(name=dataset.judges[0]),
+        prompt=PromptConfig(name="short"),
+    )
+
+
+class SilentReader:
+    """The reader of a cell that retrieves only."""
+
+    async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
+        """No text, and the size of the context."""
+        return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
+
+
+def retrieved_row(row: AnswerRow) -> AnswerRow:
+    """The row of a question that ended after its retrieval."""
+    return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)

@@ -1,0 +1,153 @@
+"""What a reader of the figures must know: the notes of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.chosen import notes_on_questions
+from memeval.pipeline.measure import (
+    statuses,
+)
+from memeval.pipeline.provenance import reads_offline
+from memeval.pipeline.records import (
+    Ingest,
+)
+from memeval.pipeline.retrieving import retrieves_only
+from memeval.pipeline.run import Finished
+from memeval.records import IngestHealth, Status
+from memeval.results import (
+    Record,
+)
+from memeval.shown import one_line
+
+
+def notes(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
+) -> Iterator[str]:
+    """What a reader of the figures must know."""
+    yield from notes_on_questions(cell, rows)
+    yield from _settings(cell)
+    yield from _failures(rows)
+    yield from _losses(ingest_rows)
+    yield from _compressions(cell, ingest_rows)
+    yield from _said(rows, ingest_rows)
+    yield from _lines(finished)
+    yield from finished.notes
+    yield from cell.loaded.notes
+    yield from cell.dataset.notes()
+
+
+def _settings(cell: Cell) -> Iterator[str]:
+    """What the data, the model and the judge of a cell mean for its figures."""
+    if not cell.loaded.pinned:
+        pin = cell.loaded.info.sha256 or cell.loaded.info.files
+        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        yield (
+            f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures can't be "
+            "compared with others."
+        )
+
+    if retrieves_only(cell.config):
+        yield "Retrieval alone (stages=retrieve): nothing was answered or judged."
+    elif reads_offline(cell):
+        yield (
+            "Answers come from the offline extractive reader: it is deterministic, and not a "
+            "language model. Repeats agree by construction."
+        )
+
+    if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
+        yield (
+            "The judge gets each answer without marks around it, as its prompt template is "
+            "written: judge.fence=true sets them."
+        )
+
+    if cell.config.llm.name == "mock":
+        yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """What systems and models noted with answers and ingests."""
+    cut = Counter(key for row in rows for key in row.notes if key.startswith("cut_"))
+    if cut["cut_chunks"]:
+        yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
+
+    noted = {
+        f"{key}: {value}"
+        for row in rows
+        for key, value in row.notes.items()
+        if not key.startswith("cut_")
+    }
+    noted |= {
+        f"{key}, at ingest: {value}"
+        for ingest in ingest_rows
+        for key, value in ingest.row.notes.items()
+    }
+    # Twenty show what is wrong; the records hold all of them.
+    yield from sorted(noted)[:20]
+
+
+def _lines(finished: Finished) -> Iterator[str]:
+    """Lines of the files of rows that were left out, or that have no seal."""
+    dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
+    if dropped:
+        yield (
+            f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
+            "they were left out and made again."
+        )
+
+    unsealed = sum(
+        repeat.answers.unsealed + repeat.verdicts.unsealed for repeat in finished.repeats
+    )
+    if unsealed:
+        yield (
+            f"{unsealed} rows were written by an earlier version without a seal: an edit of them "
+            "would not be seen."
+        )
+
+
+def _failures(rows: Sequence[Record]) -> Iterator[str]:
+    for status, count in statuses(rows).items():
+        if status not in (Status.OK, Status.RETRIEVED):
+            example = next(filter(None, (_why(row) for row in rows if row.status == status)), "")
+            reason = f": {example}" if example else ""
+            yield f"{count} of {len(rows)} records are {status} and have no score{reason}."
+
+
+def _why(record: Record) -> str:
+    """Why a record has no score, as far as it says."""
+    if record.tries and record.verdict:
+        return f"the judge's reply {one_line(record.verdict.reason)}; the same command asks again"
+
+    return record.error or ""
+
+
+def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    healths = [ingest.health for ingest in ingest_rows if ingest.health]
+    hurt = [health for health in healths if health.lost]
+    if not hurt:
+        return
+
+    total = IngestHealth(
+        asked=sum(health.asked for health in healths),
+        stored=sum(health.stored for health in healths),
+        lost=sum(health.lost for health in healths),
+    )
+    yield (
+        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
+        "less than was said."
+    )
+
+
+def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    turn = cell.config.compression_turn
+    if turn == "never" or not ingest_rows:
+        return
+
+    idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
+    if idle:
+        yield (
+            f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} "
+            "conversations and never fired there."
+        )

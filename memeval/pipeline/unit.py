@@ -1,0 +1,177 @@
+"""A unit of work that another process computes: one case of a cell in one repeat.
+
+Its rows are sent as soon as they exist, and the process that holds the files stores them: nothing
+that was computed is lost with the other process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.pipeline.metrics import Measured
+from memeval.pipeline.progress import Progress
+from memeval.records import EvalCase, Usage
+from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import Json, Parse, R, Rows, RowStore
+
+if TYPE_CHECKING:
+    from memeval.pipeline.run import CellRun, Repeat
+
+ANSWER_ROW, VERDICT_ROW, TEXT = "answer_row", "verdict_row", "text"
+EXPECT, DONE, SAY, SPENT = "expect", "done", "say", "spent"
+"""What a computing process sends."""
+Message = tuple[str, tuple[Any, ...]]
+Send = Callable[[Message], None]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is to be computed."""
+
+    cell: int
+    """Number of the cell in the plan."""
+    seed: int
+    case: EvalCase
+    answers: Sequence[Mapping[str, Any]]
+    """Rows that there are, as JSON: the case's ingest among them."""
+    verdicts: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class UnitDone:
+    """What a unit came to, beside its rows."""
+
+    measured: Mapping[str, Measured]
+    notes: tuple[str, ...]
+
+
+def unit_of(cell: int, repeat: Repeat, case: EvalCase, ingest_id: str) -> Unit:
+    """The unit of a case, with the rows that there are of it."""
+    ids = [question.question_id for question in case.questions]
+    answers, verdicts = repeat.answers.rows, repeat.verdicts.rows
+    return Unit(
+        cell=cell,
+        seed=repeat.seed,
+        case=case,
+        answers=[answers[one].to_json() for one in (ingest_id, *ids) if one in answers],
+        verdicts=[verdicts[one].to_json() for one in ids if one in verdicts],
+    )
+
+
+class Keeper:
+    """Stores what a computing process sends, and passes its progress on."""
+
+    def __init__(self, repeat: Repeat, progress: Progress) -> None:
+        self._repeat, self._progress = repeat, progress
+        self._reported: Counter[str] = Counter()
+        """Items of each stage that were reported as done."""
+        self._to_skip: Counter[str] = Counter()
+        self._again = False
+
+    def begin_again(self) -> None:
+        """The unit is computed again: what was reported before is not reported twice."""
+        self._again, self._to_skip = True, Counter(self._reported)
+
+    def keep(self, message: Message) -> None:
+        """Stores a row or a text, or reports progress.
+
+        Raises `StorageError` where the disk refuses.
+        """
+        kind, content = message
+        if kind == ANSWER_ROW:
+            self._repeat.answers.append(answer_or_ingest(content[0]))
+        elif kind == VERDICT_ROW:
+            self._repeat.verdicts.append(VerdictRow.from_json(content[0]))
+        elif kind == TEXT:
+            self._repeat.texts.take(*content)
+        elif kind == DONE:
+            self._done(*content)
+        elif kind == EXPECT and not self._again:
+            self._progress.expect(*content)
+        elif kind == SAY:
+            self._progress.say(*content)
+        elif kind == SPENT:
+            self._progress.spent(*content)
+
+    def _done(self, stage: str, reused: bool) -> None:
+        if self._to_skip[stage]:
+            self._to_skip[stage] -= 1
+            return
+
+        self._reported[stage] += 1
+        self._progress.done(stage, reused=reused)
+
+
+class SentRows(RowStore[R]):
+    """The rows of one case, in the process that computes them: what is appended is sent."""
+
+    def __init__(
+        self, kind: str, rows: Sequence[Mapping[str, Any]], parse: Parse[R], send: Send
+    ) -> None:
+        super().__init__(Path(kind), {}, parse)
+        self._found = Rows({str(row["id"]): parse(row) for row in rows})
+        self._kind, self._send = kind, send
+
+    def _write(self, row: Json) -> str:
+        self._send((self._kind, (dict(row),)))
+        return ""
+
+
+class SentTexts(TextStore):
+    """The texts of one case, in the process that computes them."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__(Path(TEXT))
+        self._send = send
+
+    def _read_lines(self) -> None:
+        return
+
+    def _write(self, entry: dict[str, Any], ref: str) -> None:
+        self._send((TEXT, (entry, ref)))
+        self._lines[ref] = (0, 0)
+
+
+class SentProgress:
+    """Progress that is sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def expect(self, stage: str, count: int) -> None:
+        self._send((EXPECT, (stage, count)))
+
+    def done(self, stage: str, *, reused: bool = False) -> None:
+        self._send((DONE, (stage, reused)))
+
+    def say(self, message: str) -> None:
+        self._send((SAY, (message,)))
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self._send((SPENT, (tuple(usages),)))
+
+
+async def compute_unit(run: CellRun, unit: Unit, send: Send) -> UnitDone:
+    """Computes a unit, in the process that does so. `run` is that of its cell, begun."""
+    from memeval.pipeline.run import Repeat
+
+    answers: SentRows[AnswerRow | IngestRow] = SentRows(
+        ANSWER_ROW, unit.answers, answer_or_ingest, send
+    )
+    verdicts: SentRows[VerdictRow] = SentRows(
+        VERDICT_ROW, unit.verdicts, VerdictRow.from_json, send
+    )
+    repeat = Repeat(unit.seed, answers, verdicts, SentTexts(send), run.judge(unit.seed))
+    try:
+        await run.work(repeat, unit.case)
+    except BaseExceptionGroup as errors:
+        from memeval.pipeline.run import first_error
+
+        raise first_error(errors) from errors
+
+    return UnitDone(dict(repeat.measured), run.take_notes())

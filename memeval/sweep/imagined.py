@@ -1,0 +1,282 @@
+"""The world as a plan imagines it: requests are counted and answered here, and nothing is stored.
+
+The code of a run composes each request, so that a plan counts what a run would send. What a model
+would reply can't be known: the replies are made up, in the form that each prompt asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memeval.config.paths import cache_dir
+from memeval.config.schema import RunConfig
+from memeval.llm.cache import Cache
+from memeval.llm.cache_contract import CachedEntry, ReplyCache
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
+from memeval.llm.metering import Ledger, current_ledger
+from memeval.llm.prices import provider_of
+from memeval.llm.reply import read_chat
+from memeval.llm.tokens import count_tokens
+from memeval.pipeline.connections import Connections
+from memeval.pipeline.models import Models
+from memeval.records import Role
+from memeval.testing.endpoint import scripted_vector
+from memeval.testing.replies import scripted_reply
+
+T = TypeVar("T")
+
+VECTOR_WIDTH = 64
+"""Numbers of a made-up vector."""
+_KEYS_AT_ONCE = 500
+_role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED)
+"""What the call under way is for; embedders and rerankers do not say."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that a run would send."""
+
+    role: Role
+    model: str
+    provider: str
+    address: str
+    places: int
+    """Requests under way at once at this address."""
+    prompt_tokens: int
+    completion_tokens: int
+    """Those of the made-up reply."""
+    most_completion_tokens: int
+    """The limit that is sent along."""
+    known: bool
+    """Whether the request is exactly what a run would send: it rests on no made-up reply."""
+
+
+@dataclass
+class Tally:
+    """What was counted, and which requests rest on replies that were made up."""
+
+    calls: list[Call] = field(default_factory=list)
+    made_up_case: bool = False
+    """Whether the memory of the case in hand rests on a reply that was made up."""
+    stored_answers: frozenset[str] = frozenset()
+    """Ids of the questions whose answers are there: their verdicts rest on them."""
+    made_up: int = 0
+    """Uses of replies that were made up."""
+    _ledgers: dict[int, Ledger] = field(default_factory=dict)
+
+    def note_made_up(self) -> None:
+        """The work in hand goes on with a reply that was made up."""
+        ledger = current_ledger()
+        self._ledgers[id(ledger)] = ledger
+        self.made_up += 1
+
+    def is_known(self, role: Role) -> bool:
+        """Whether the request in hand rests on no made-up reply."""
+        ledger = current_ledger()
+        if role is Role.JUDGE:
+            return ledger.scope in self.stored_answers
+
+        return not self.made_up_case and id(ledger) not in self._ledgers
+
+    def begin_case(self) -> None:
+        """Forgets the requests of the case before."""
+        self._ledgers.clear()
+        self.made_up_case = False
+
+
+class ImaginedEndpoint(Endpoint):
+    """Counts a request, and makes its reply up."""
+
+    def __init__(self, settings: EndpointSettings, tally: Tally) -> None:
+        super().__init__(settings)
+        self._tally = tally
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Mapping[str, Any]], T],
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> Reply[T]:
+        role = Role.EMBED
+        if path == "/chat/completions":
+            role = _role.get()
+            payload, tokens = _completion(body)
+        elif path == "/embeddings":
+            payload, tokens = _vectors(body)
+        else:
+            payload, tokens = _ranking(body)
+
+        self._tally.calls.append(
+            Call(
+                role=role,
+                model=str(body.get("model", "")),
+                provider=provider_of(self.settings.base_url),
+                address=self.settings.base_url,
+                places=self.settings.max_concurrency,
+                prompt_tokens=tokens[0],
+                completion_tokens=tokens[1],
+                most_completion_tokens=max(
+                    body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0
+                ),
+                known=self._tally.is_known(role),
+            )
+        )
+        # Requests that are made at once are all counted before one of them has its reply.
+        await asyncio.sleep(0)
+        return Reply(read(payload), latency_s=0.0, wait_s=0.0)
+
+
+def _completion(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
+    message = {"role": "assistant", "content": scripted_reply(body)}
+    payload = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    usage = read_chat(payload, body["messages"]).usage
+    return payload, (usage["prompt_tokens"], usage["completion_tokens"])
+
+
+def _vectors(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
+    texts = list(body["input"])
+    width = body.get("dimensions") or VECTOR_WIDTH
+    rows = [
+        {"index": number, "embedding": scripted_vector(text, width)}
+        for number, text in enumerate(texts)
+    ]
+    return {"data": rows}, (sum(map(count_tokens, texts)), 0)
+
+
+def _ranking(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
+    documents = body["documents"]
+    tokens = sum(count_tokens(body["query"]) + count_tokens(text) for text in documents)
+    rows = [
+        {"index": number, "relevance_score": 1.0 / (1 + number)} for number in range(len(documents))
+    ]
+    return {"results": rows}, (tokens, 0)
+
+
+class OverlaidCache(Cache):
+    """A cache of this home that is only read, below replies that were made up."""
+
+    def __init__(self, path: Path, name: str, tally: Tally) -> None:
+        """`path` lends its folder to the locks of requests under way."""
+        self.path, self._tally = path, tally
+        self._made_up: dict[str, CachedEntry] = {}
+        self._stored = _open_to_read(cache_dir() / f"{name}.sqlite")
+
+    def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+        wanted = list(keys)
+        entries = {key: self._made_up[key] for key in wanted if key in self._made_up}
+        if entries:
+            self._tally.note_made_up()
+
+        others = [key for key in wanted if key not in entries]
+        return entries | self._read(others)
+
+    def _read(self, keys: list[str]) -> dict[str, CachedEntry]:
+        if self._stored is None:
+            return {}
+
+        entries: dict[str, CachedEntry] = {}
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            try:
+                rows = self._select_from(self._stored, some)
+            except sqlite3.Error:  # a run will mend it, and says so
+                return entries
+
+            entries |= rows
+
+        return entries
+
+    @staticmethod
+    def _select_from(stored: sqlite3.Connection, keys: list[str]) -> dict[str, CachedEntry]:
+        marks = ",".join("?" * len(keys))
+        rows = stored.execute(
+            f"SELECT key, value, origin FROM entries WHERE key IN ({marks})",
+            keys,
+        )
+        return {key: CachedEntry(bytes(value), str(origin)) for key, value, origin in rows}
+
+    def put_all(
+        self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
+    ) -> None:
+        for key, value in values.items():
+            part = tokens.get(key) if tokens else None
+            self._made_up[key] = CachedEntry(value, origin, part)
+
+        self._tally.note_made_up()
+
+    def replace(self, key: str, value: bytes, origin: str) -> None:
+        self.put_all({key: value}, origin)
+
+    def delete(self, key: str) -> None:
+        self._made_up.pop(key, None)
+
+    def close(self) -> None:
+        if self._stored is not None:
+            self._stored.close()
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection | None:
+    if not path.is_file():
+        return None
+
+    try:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        return None
+
+
+class ImaginedConnections(Connections):
+    """Connections at which nothing is sent."""
+
+    def __init__(self, folder: Path, tally: Tally) -> None:
+        """`folder` is for the locks, and is thrown away."""
+        super().__init__()
+        self._folder, self._tally = folder, tally
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        return ImaginedEndpoint(settings, self._tally)
+
+    def cache(self, name: str) -> ReplyCache:
+        if name not in self._caches:
+            path = self._folder / f"{name}.sqlite"
+            self._caches[name] = OverlaidCache(path, name, self._tally)
+
+        return self._caches[name]
+
+
+class ImaginedModels(Models):
+    """A cell's models, which say what each of their calls is for."""
+
+    def __init__(self, config: RunConfig, origin: str, connections: Connections) -> None:
+        super().__init__(config, origin, None, connections)
+
+    def _model(self, role: str) -> LanguageModel:
+        return _Named(super()._model(role))
+
+
+class _Named(LanguageModel):
+    """A model that says what a call is for."""
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self._inner = inner
+        self.name, self.deterministic = inner.name, inner.deterministic
+        self.sends_messages = inner.sends_messages
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        token = _role.set(role)
+        try:
+            return await self._inner.complete(prompt, role=role, seed=seed)
+        finally:
+            _role.reset(token)
+
+    def forget(self, completion: Completion) -> None:
+        self._inner.forget(completion)

@@ -1,0 +1,90 @@
+"""What earlier runs of this home say of replies: how long they are, and how long they take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memeval.pipeline.cell import Cell
+from memeval.records import Role
+from memeval.results import RUN_FILE, RunSummary
+
+MOST_RUNS = 50
+"""Runs that are looked at, the newest first."""
+ASSUMED_S = 1.0
+"""Seconds that a call is taken to last where no earlier run says."""
+_OWN_MODEL = {Role.JUDGE: "llm.judge.model", Role.INGEST: "llm.ingest.model"}
+_FORM = {Role.ANSWER: "prompt", Role.JUDGE: "judge", Role.INGEST: "system"}
+"""The setting that decides what the replies of a role look like."""
+
+Kind = tuple[Role, str, str]
+"""Role, model and form of replies."""
+
+
+@dataclass
+class Past:
+    """Means over earlier runs, by kind of reply."""
+
+    _tokens: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    _calls: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    _seconds: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, summary: RunSummary) -> None:
+        """Adds what a run says."""
+        for role in _FORM:
+            kind = _kind_of_run(role, summary.params)
+            calls = summary.metrics.get(f"calls/{role}")
+            tokens = summary.metrics.get(f"tokens/{role}/completion")
+            if kind is None or not calls or tokens is None:
+                continue
+
+            self._calls[kind] += calls
+            self._tokens[kind] += tokens
+            latency = summary.metrics.get(f"latency_ms/{role}/p50")
+            if latency and role is not Role.INGEST:
+                self._seconds[kind].append(latency / 1e3)
+
+    def completion_tokens(self, kind: Kind | None) -> float | None:
+        """Mean tokens of a reply; None where no run says."""
+        if kind is None or not self._calls.get(kind):
+            return None
+
+        return self._tokens[kind] / self._calls[kind]
+
+    def seconds(self, kind: Kind | None) -> float | None:
+        """Mean time of a call; None where no run says."""
+        times = self._seconds.get(kind) if kind is not None else None
+        return sum(times) / len(times) if times else None
+
+
+def kind_of(role: Role, model: str, cell: Cell) -> Kind | None:
+    """The kind of reply that a cell gets of a model in a role."""
+    config = cell.config
+    forms = {
+        Role.ANSWER: config.prompt.name,
+        Role.JUDGE: config.judge.name,
+        Role.INGEST: str(config.system["name"]),
+    }
+    return (role, model, forms[role]) if role in forms else None
+
+
+def _kind_of_run(role: Role, params: Mapping[str, Any]) -> Kind | None:
+    """The kind of reply that a run with these settings got in a role."""
+    model = params.get(_OWN_MODEL.get(role, "llm.model")) or params.get("llm.model")
+    return (role, str(model), str(params.get(_FORM[role]))) if model else None
+
+
+def read_past(runs: Path) -> Past:
+    """The past of a home, whose run folders are below `runs`."""
+    past = Past()
+    files = sorted(runs.glob(f"*/{RUN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for file in files[:MOST_RUNS]:
+        try:
+            past.add(RunSummary.read(file.parent))
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+
+    return past

@@ -1,0 +1,72 @@
+"""What a sweep is to do, before anything of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.config.roles import ROLES, settings_of_role
+from memeval.config.schema import PREPARE, RunConfig
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.summary import Earlier
+from memeval.retrieval.rerank import NONE as NO_RERANKER
+
+Reach = tuple[str, ...]
+"""The addresses that a cell waits for; none where it only computes."""
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of the sweep, and what there is of it."""
+
+    number: int
+    """In the sweep, from 0."""
+    cell: Cell
+    earlier: Earlier
+    """What an earlier run left. Its summary is there where nothing is left to do."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.earlier.summary is not None
+
+    @property
+    def reach(self) -> Reach:
+        """The addresses that the cell waits for."""
+        return reach_of(self.cell.config, self.cell)
+
+    @property
+    def may_compute_elsewhere(self) -> bool:
+        """Whether other processes may compute its units.
+
+        Under `fresh=prepare` cells that share a memory make it again once: this process alone can
+        know whether one of them did.
+        """
+        return not self.reach and self.cell.config.fresh != PREPARE
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a sweep, in its order."""
+
+    cells: Sequence[PlannedCell]
+
+    @property
+    def open_cells(self) -> list[PlannedCell]:
+        """Cells of which something is left to do."""
+        return [planned for planned in self.cells if not planned.is_finished]
+
+
+def reach_of(config: RunConfig, cell: Cell) -> Reach:
+    """The addresses that a cell's models, embedder and reranker are reached at."""
+    addresses: list[str | None] = []
+    if config.llm.name == "openai":
+        addresses += [settings_of_role(config.llm, role).base_url for role in ROLES]
+
+    if config.embedder.name == "openai":
+        addresses.append(config.embedder.base_url)
+
+    if cell.config.reranker.name != NO_RERANKER:
+        addresses.append(cell.config.reranker.base_url)
+
+    return tuple(sorted({address for address in addresses if address}))

@@ -1,0 +1,49 @@
+"""A system whose first process is killed while it answers, as the kernel does where memory is
+short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from memeval.records import Answer, Query
+from memeval.systems.controls.no_memory import NoMemory
+
+
+class KilledOnce(NoMemory):
+    """Kills the process that it runs in, the first time that its third question comes."""
+
+    async def answer(self, query: Query) -> Answer:
+        mark = Path(os.environ["KILLED_MARK"])
+        asked = mark.with_suffix(".asked")
+        with asked.open("a") as file:
+            file.write("x")
+
+        if not mark.exists() and asked.stat().st_size == 3:
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        return await super().answer(query)
+
+
+class KilledAlways(NoMemory):
+    """Kills the process that it runs in."""
+
+    async def answer(self, query: Query) -> Answer:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("it is dead")
+
+
+class Slow(NoMemory):
+    """Takes its time while the mark is there."""
+
+    async def answer(self, query: Query) -> Answer:
+        mark = Path(os.environ["KILLED_MARK"])
+        if mark.exists():
+            mark.with_suffix(".asked").touch()
+            await asyncio.sleep(0.2)
+
+        return await super().answer(query)

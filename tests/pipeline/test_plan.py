@@ -1,0 +1,106 @@
+"""`plan` says what a sweep would send, and sends nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, summary
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+SMALL = ("dataset=demo", "dataset.limit_questions=4", "tracking=none")
+MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
+
+
+def planned(memeval: Command, *words: str) -> dict[str, Any]:
+    """What `plan --json` says."""
+    read: dict[str, Any] = json.loads(memeval("plan", *words, "--json").stdout)
+    return read
+
+
+def files(home: Path) -> list[Path]:
+    return sorted(path for path in home.rglob("*") if path.is_file())
+
+
+def test_27_cells_make_as_many_calls_as_planned(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = (
+            *("-m", "system=bm25,rag,no_memory", "top_k=3,5,10", "judge=llm,mem0,contains"),
+            *(*SMALL, *MODEL, f"llm.base_url={endpoint.base_url}"),
+        )
+        before = planned(memeval, *words)
+        assert endpoint.count() == 0
+        assert files(tmp_path) == []
+
+        memeval(*words)
+        assert endpoint.count() == before["calls"] > 0
+        after = planned(memeval, *words)
+
+    assert before["cells"] == {"all": 27, "finished": 0}
+    assert before["units"]["answer"] == {"all": 9 * 12, "finished": 0}
+    by_role = {line["role"]: line for line in before["by_role"]}
+    assert by_role["answer"]["known_calls"] == by_role["answer"]["calls"]
+    assert by_role["judge"]["known_calls"] == 0
+
+    assert after["cells"] == {"all": 27, "finished": 27}
+    assert after["units"]["judge"] == {"all": 27 * 12, "finished": 27 * 12}
+    assert after["calls"] == after["usd"] == 0
+
+
+@pytest.mark.slow
+def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = (
+            *("-m", "system=cogcanvas", "system.gleaning=true,false", "top_k=3,10"),
+            *("judge=contains", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}"),
+        )
+        before = planned(memeval, *words)
+        memeval(*words)
+        assert endpoint.count() == before["calls"] > 0
+
+    by_role = {line["role"]: line for line in before["by_role"]}
+    assert by_role["ingest"]["known_calls"] > 0
+    assert by_role["answer"]["known_calls"] == 0
+    assert any("replies that are not known yet" in note for note in before["basis"])
+
+
+def test_dollars_are_those_that_are_billed_where_prompts_are_known(
+    memeval: Command, tmp_path: Path
+) -> None:
+    # The endpoint reports no tokens: both sides count them in the same way.
+    with ScriptedEndpoint(usage=False) as endpoint:
+        words = ("system=bm25", "judge=contains", *SMALL, *MODEL)
+        before = planned(memeval, *words, f"llm.base_url={endpoint.base_url}")
+        memeval(*words, f"llm.base_url={endpoint.base_url}")
+
+    assert before["usd"] == pytest.approx(summary(tmp_path)["metrics"]["cost_usd/total"], rel=0.03)
+    assert before["usd"] < before["most_usd"]
+
+
+@pytest.mark.slow
+def test_what_is_left_of_a_sweep_that_was_stopped_is_planned(memeval: Command) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("system=bm25", "judge=llm", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
+        memeval(*words, "budget.calls=7", check=False)
+        assert endpoint.count() == 7
+        left = planned(memeval, *words)["calls"]
+        memeval(*words)
+        assert endpoint.count() == 7 + left
+
+
+def test_a_person_reads_a_table(memeval: Command) -> None:
+    shown = memeval("plan", "system=bm25", *SMALL).stdout
+    assert "no calls are left" in shown
+    assert "demo: 12 questions in 3 cases can show a difference of" in shown
+    assert "Nothing was run." in shown
+
+
+def test_a_wrong_word_is_refused_as_by_a_run(memeval: Command) -> None:
+    done = memeval("plan", "system=bm52", *SMALL, check=False)
+    assert done.returncode == 2
+    assert "Did you mean: bm25?" in done.stderr

@@ -1,0 +1,252 @@
+"""Cells on a real PostgreSQL server: the same records as on files, shared between homes, and
+nothing lost where the server or a process is killed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, environment, records, without_times
+from postgres_server import PROGRAMS, Server
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+pytestmark = pytest.mark.skipif(
+    not PROGRAMS or importlib.util.find_spec("psycopg") is None,
+    reason="needs PostgreSQL's server (apt-get install postgresql) and psycopg",
+)
+LIMIT = 4
+CELL = (
+    "dataset=demo",
+    "dataset.limit_questions=8",
+    "tracking=none",
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "judge=llm",
+    f"llm.max_concurrency={LIMIT}",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def empty(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGUSER", "memeval")
+    server.ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    """One address for all runs: it is part of a cell's identity."""
+    with ScriptedEndpoint() as endpoint:
+        return endpoint.port
+
+
+def words(server: Server, endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return (*CELL, f"store.url={server.url}", f"llm.base_url={endpoint.base_url}")
+
+
+@pytest.fixture(scope="module")
+def on_files(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[str]:
+    home = tmp_path_factory.mktemp("files")
+    with ScriptedEndpoint(port=port) as endpoint:
+        subprocess.run(
+            [sys.executable, "-m", "memeval", *CELL, f"llm.base_url={endpoint.base_url}"],
+            env=environment(home),
+            capture_output=True,
+            timeout=300,
+            check=True,
+        )
+    return without_times(records(home))
+
+
+def start(
+    server: Server, endpoint: ScriptedEndpoint, home: Path, *more: str
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words(server, endpoint), *more],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    )
+
+
+def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 120
+    while endpoint.count() < calls and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert process.poll() is None and endpoint.count() >= calls
+
+
+def repeated(endpoint: ScriptedEndpoint) -> int:
+    asked = Counter(repr(body) for _, body in endpoint.requests)
+    return sum(count - 1 for count in asked.values())
+
+
+def test_a_second_home_finds_what_the_first_one_made(
+    memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with ScriptedEndpoint(port=port) as endpoint:
+        memeval(*words(server, endpoint), home=one)
+        calls = endpoint.count()
+        memeval(*words(server, endpoint), home=other)
+        assert calls and endpoint.count() == calls
+
+    assert without_times(records(one)) == without_times(records(other)) == on_files
+    assert not (one / "data" / "cache").exists()
+    for file in (one / "outputs").glob("*/*.jsonl"):
+        own = sorted(file.read_bytes().splitlines())
+        assert own == sorted(
+            (other / "outputs" / file.parent.name / file.name).read_bytes().splitlines()
+        )
+
+    assert ": sound" in memeval("verify", home=other).stdout
+
+
+def test_rows_of_files_are_taken_over(
+    memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    with ScriptedEndpoint(port=port) as endpoint:
+        memeval(*CELL, f"llm.base_url={endpoint.base_url}")
+        calls = endpoint.count()
+        for path in (tmp_path / "outputs" / "runs").glob("*/run.json"):
+            path.unlink()
+
+        memeval(*words(server, endpoint))
+        memeval(*words(server, endpoint), home=tmp_path / "other")
+        assert endpoint.count() == calls
+
+    assert without_times(records(tmp_path / "other")) == on_files
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_is_waited_for(
+    tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = start(server, endpoint, tmp_path)
+        wait_for(endpoint, 10, process)
+        server.kill()
+        time.sleep(1)
+        server.start()
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+        assert "waiting for the store" in said and "is back" in said
+        assert repeated(endpoint) == 0
+
+    assert without_times(records(tmp_path)) == on_files
+
+
+@pytest.mark.slow
+def test_a_server_that_stays_away_ends_the_run_and_loses_nothing(
+    memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = start(server, endpoint, tmp_path, "store.patience_s=1")
+        wait_for(endpoint, 10, process)
+        server.kill()
+        try:
+            said, _ = process.communicate(timeout=300)
+            assert process.returncode == 1 and "store.patience_s" in said
+            assert "Traceback" not in said
+            refused = memeval(*words(server, endpoint), "top_k=3", check=False)
+            assert refused.returncode == 2
+            assert refused.stderr.startswith(f"memeval: store.url={server.url} can't be used")
+        finally:
+            server.start()
+
+        memeval(*words(server, endpoint))
+        assert repeated(endpoint) <= LIMIT
+
+    assert without_times(records(tmp_path)) == on_files
+
+
+def test_two_homes_share_calls_and_the_limit(
+    tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        # Another key with the same calls: no process waits for the rows of the other one.
+        processes = [
+            start(server, endpoint, tmp_path / "one"),
+            start(server, endpoint, tmp_path / "other", "max_ingest_loss=0.02"),
+        ]
+        for process in processes:
+            said, _ = process.communicate(timeout=300)
+            assert process.returncode == 0, said
+
+        assert repeated(endpoint) == 0 and LIMIT >= endpoint.peak > 1
+
+    # Who paid for a call is in the records, and differs.
+    expected = [outcome(json.loads(line)) for line in on_files]
+    for name in ("one", "other"):
+        assert [outcome(row) for row in records(tmp_path / name)] == expected
+
+
+def outcome(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("question_id", "hypothesis", "status", "verdict"))
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_taken_over_from(
+    memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = start(server, endpoint, tmp_path / "one")
+        wait_for(endpoint, 10, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        memeval(*words(server, endpoint), home=tmp_path / "other")
+        assert repeated(endpoint) <= LIMIT
+
+    assert without_times(records(tmp_path / "other")) == on_files
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://host/database", "must be an address that begins with postgresql://"),
+        ("postgresql://host", "must name a host and a database"),
+        ("postgresql://user:secret@host/database", "contains a user name or a password"),
+        ("postgresql://127.0.0.1:1/none", "can't be used"),
+    ],
+)
+def test_an_address_that_is_none_is_one_line(memeval: Command, url: str, said: str) -> None:
+    done = memeval("dataset=demo", "tracking=none", f"store.url={url}", check=False)
+    assert done.returncode == 2 and said in done.stderr.splitlines()[0]
+    assert "secret" not in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_on_it_and_names_one_store(
+    memeval: Command, tmp_path: Path, server: Server, port: int
+) -> None:
+    several = "store.patience_s=5,6"
+    with ScriptedEndpoint(port=port) as endpoint:
+        memeval("-m", *words(server, endpoint), "top_k=3,5", "system=bm25,rag")
+        calls = endpoint.count()
+        memeval("-m", *words(server, endpoint), "top_k=3,5", home=tmp_path / "other")
+        assert endpoint.count() == calls
+        refused = memeval("-m", *words(server, endpoint), several, "seed=4", check=False)
+
+    assert refused.returncode == 2 and "the same for all cells" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,90 @@
+"""Memories that several homes share through fsspec."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import Command, records, without_times
+
+from memeval.errors import StorageError, UserError
+from memeval.store.memories import SharedMemories
+
+CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "system=rag")
+MANIFEST = "memory.json"
+
+
+def test_a_memory_is_built_once_for_two_homes(memeval: Command, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    words = (*CELL, f"store.memories=file://{shared}")
+    one, other, alone = (tmp_path / name for name in ("one", "other", "alone"))
+    assert "1 built" in memeval("prepare", *words, home=one).stdout
+    assert "1 found" in memeval("prepare", *words, home=other).stdout
+
+    memeval(*words, "tracking=none", home=other)
+    memeval(*CELL, "tracking=none", home=alone)
+    assert without_times(records(other)) == without_times(records(alone))
+    assert "problems: 0" in memeval("store", "verify", home=other).stdout
+
+
+def test_a_damaged_memory_is_built_again_and_replaced(memeval: Command, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    words = (*CELL, f"store.memories=file://{shared}")
+    memeval("prepare", *words, home=tmp_path / "one")
+    sound = {path: path.read_bytes() for path in shared.rglob("*") if path.is_file()}
+    victim = next(path for path in sound if path.name not in (MANIFEST, "meta.json"))
+    victim.write_bytes(b"damaged")
+    assert "1 built" in memeval("prepare", *words, home=tmp_path / "other").stdout
+    assert "1 found" in memeval("prepare", *words, home=tmp_path / "third").stdout
+
+
+def test_a_memory_in_an_object_store_is_fetched_as_it_was_put(tmp_path: Path) -> None:
+    shared = SharedMemories("memory://memories-of-a-test", 0)
+    folder = tmp_path / "one" / "case"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a").write_bytes(b"\0\1")
+    (folder / MANIFEST).write_text(json.dumps({"files": {"deep/a": "digest"}}))
+    fetched = tmp_path / "other" / "case"
+    fetched.parent.mkdir()
+
+    assert not asyncio.run(shared.fetch(fetched, "key", MANIFEST))
+    asyncio.run(shared.put(folder, "key", MANIFEST))
+    assert asyncio.run(shared.fetch(fetched, "key", MANIFEST))
+    assert (fetched / "deep" / "a").read_bytes() == b"\0\1"
+    assert [path.name for path in fetched.parent.iterdir()] == ["case"]
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside", "", "a\\b", 1])
+def test_a_manifest_that_leads_elsewhere_is_not_followed(tmp_path: Path, name: object) -> None:
+    (tmp_path / "shared" / "key" / "case").mkdir(parents=True)
+    (tmp_path / "shared" / "outside").write_text("secret")
+    (tmp_path / "shared" / "key" / "case" / MANIFEST).write_text(json.dumps({"files": [name]}))
+    shared = SharedMemories(f"file://{tmp_path}/shared", 0)
+    assert not asyncio.run(shared.fetch(tmp_path / "home" / "case", "key", MANIFEST))
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
+    shared = SharedMemories(f"file://{tmp_path}/shared", 0)
+    (tmp_path / "shared").rmdir()
+    (tmp_path / "shared").write_text("in the way")
+    folder = tmp_path / "case"
+    folder.mkdir()
+    (folder / MANIFEST).write_text("{}")
+    with pytest.raises(StorageError, match=r"store\.memories=file://.*was away for 0 s"):
+        asyncio.run(shared.put(folder, "key", MANIFEST))
+
+
+@pytest.mark.parametrize("url", ["nothing://here", "s3:/", "/a/folder", "s3://key:secret@host/a"])
+def test_what_is_no_address_is_one_line(memeval: Command, url: str) -> None:
+    done = memeval(*CELL, "tracking=none", f"store.memories={url}", check=False)
+    assert done.returncode == 2 and "store.memories" in done.stderr.splitlines()[0]
+    assert "Traceback" not in done.stderr and "secret" not in done.stderr
+
+
+def test_an_address_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="can't be used"):
+        SharedMemories(f"file://{tmp_path}/file/below", 0)

@@ -1,0 +1,90 @@
+"""Cells that only compute are spread over processes; one that dies costs its open call."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conftest_pipeline import Command, environment
+
+HERE = Path(__file__).parent
+WORDS = (
+    "-m",
+    "system=no_memory",
+    "dataset=demo",
+    "dataset.limit_questions=4",
+    "tracking=none",
+    "hydra.launcher.processes=2",
+)
+
+
+def statuses(home: Path) -> list[list[str]]:
+    """The statuses of the records of each run."""
+    found = []
+    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found.append([row["status"] for row in rows])
+
+    return found
+
+
+def test_a_case_whose_process_is_killed_is_tried_once_more(
+    memeval: Command, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    words = (*WORDS, "system.class=killed_worker:KilledOnce", "top_k=1,2")
+    done = memeval(*words, PYTHONPATH=str(HERE), KILLED_MARK=str(mark))
+    assert mark.exists(), "no process was killed"
+    assert statuses(tmp_path) == [["ok"] * 12] * 2
+    assert "answer 12/12, judge 12/12" in done.stderr
+
+    for path in (tmp_path / "outputs" / "answers").glob("*[0-9a-f].jsonl"):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+        ids = [row["id"] for row in rows]
+        assert len(ids) == len(set(ids)), "what was computed before is not computed again"
+
+
+def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
+    memeval: Command, tmp_path: Path
+) -> None:
+    classes = "system.class=killed_worker:KilledAlways,killed_worker:KilledOnce"
+    mark = tmp_path / "mark"
+    mark.touch()
+    done = memeval(*WORDS, classes, PYTHONPATH=str(HERE), KILLED_MARK=str(mark), check=False)
+    assert done.returncode == 1
+    assert "the process that computed the case was killed 2 times" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert statuses(tmp_path) == [["ok"] * 12]
+
+
+def test_ctrl_c_ends_the_processes_that_compute(memeval: Command, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.touch()
+    words = (*WORDS, "system.class=killed_worker:Slow", "top_k=1,2,3,4")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words],
+        env=environment(tmp_path, **variables),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    until = time.monotonic() + 120
+    while not mark.with_suffix(".asked").exists():
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped at: " in said and "same command" in said
+    assert "Traceback" not in said
+
+    mark.unlink()
+    memeval(*words, **variables)
+    assert statuses(tmp_path) == [["ok"] * 12] * 4

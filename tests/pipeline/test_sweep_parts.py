@@ -1,0 +1,188 @@
+"""The parts of a sweep: turns, shared files, what is shown, and the processes that compute."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+from rich.console import Console
+
+from memeval.cli.sweep_display import Figures, SweepDisplay, compact, duration
+from memeval.pipeline.lane import Turns
+from memeval.pipeline.stores import FileIsBusyError, Stores
+from memeval.records import Role, Usage
+from memeval.sweep.plan import Plan
+
+
+def test_turns_are_taken_in_the_sweeps_order() -> None:
+    order: list[int] = []
+
+    async def cell(turns: Turns, number: int) -> None:
+        await turns.take(number)
+        order.append(number)
+        await asyncio.sleep(0)
+        turns.give()
+
+    async def main() -> None:
+        turns = Turns()
+        await turns.take(-1)
+        tasks = [asyncio.create_task(cell(turns, number)) for number in (3, 1, 2, 0)]
+        await asyncio.sleep(0)
+        turns.give()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_turn_is_not_lost_with_a_cell_that_is_cancelled() -> None:
+    async def main() -> bool:
+        turns = Turns()
+        await turns.take(0)
+        second = asyncio.create_task(turns.take(1))
+        third = asyncio.create_task(turns.take(2))
+        await asyncio.sleep(0)
+        turns.give()
+        second.cancel()  # it has been given the turn, and has not run since
+        await asyncio.wait({second, third})
+        return third.done() and not third.cancelled()
+
+    assert asyncio.run(main())
+
+
+class File:
+    """A store that may be held by another process."""
+
+    def __init__(self, holders: list[str]) -> None:
+        self.holders, self.closed = holders, False
+
+    def __enter__(self) -> Self:
+        if self.holders:
+            self.holders.pop()
+            raise FileIsBusyError
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.closed = True
+
+
+def test_cells_share_an_open_file_which_the_last_one_closes() -> None:
+    made: list[File] = []
+
+    def make() -> File:
+        made.append(File([]))
+        return made[-1]
+
+    async def busy(path: Path) -> None:
+        raise AssertionError("nobody else has it")
+
+    async def main() -> None:
+        stores, path = Stores(), Path("a")
+        async with stores.opened(path, make, busy) as first:
+            async with stores.opened(path, make, busy) as second:
+                assert first is second
+            assert not first.closed
+        assert first.closed
+        async with stores.opened(path, make, busy) as third:
+            assert third is not first
+
+    asyncio.run(main())
+
+
+def test_a_file_that_another_process_holds_is_waited_for_and_others_go_on() -> None:
+    told: list[Path] = []
+    holders = ["another"]
+
+    async def busy(path: Path) -> None:
+        told.append(path)
+
+    async def main() -> None:
+        stores = Stores()
+        async with stores.opened(Path("a"), lambda: File(holders), busy):
+            pass
+
+    asyncio.run(main())
+    assert told == [Path("a")]
+
+
+def test_one_cell_at_a_time_works_on_a_case() -> None:
+    events: list[str] = []
+
+    async def cell(stores: Stores, name: str, case: str) -> None:
+        async with stores.unit(Path("a"), case):
+            events.append(f"{name} begins")
+            await asyncio.sleep(0)
+            events.append(f"{name} ends")
+
+    async def main() -> None:
+        stores = Stores()
+        await asyncio.gather(cell(stores, "first", "case"), cell(stores, "second", "case"))
+        await asyncio.gather(cell(stores, "third", "one"), cell(stores, "fourth", "other"))
+
+    asyncio.run(main())
+    assert events[:4] == ["first begins", "first ends", "second begins", "second ends"]
+    assert events[4:6] == ["third begins", "fourth begins"]
+
+
+LARGE = Figures(
+    cells=1458,
+    ended=1203,
+    under_way=27,
+    places=1000,
+    limit=1000,
+    calls=10**7,
+    waits=12345,
+    per_s=3210.4,
+    tokens=12_345_678_901,
+    cost_usd=12345.678,
+    left_s=98765.0,
+)
+
+
+def test_what_is_shown_fits_eighty_columns() -> None:
+    assert LARGE.lines == [
+        "cells 1203/1458, 27 under way  places 1000/1000  3210 calls/s  429: 12345",
+        "12345.7M tokens  $12345.68  about 27 h 26 min left",
+    ]
+    assert max(map(len, LARGE.lines)) < 80
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [
+        SimpleNamespace(
+            number=number,
+            is_finished=False,
+            cell=SimpleNamespace(name=f"bm25 turn k={number} llm auto gpt-4o-mini-2024-07-18"),
+        )
+        for number in range(9)
+    ]
+    plan: Any = Plan(cells)  # type: ignore[arg-type]
+    display = SweepDisplay(plan)
+    for planned in cells[:2]:
+        counts = display.progress(planned)  # type: ignore[arg-type]
+        for stage, total in (("prepare", 10), ("answer", 385), ("judge", 385)):
+            counts.expect(stage, total)
+            for _ in range(total // 2):
+                counts.done(stage)
+
+    paid = Usage(Role.ANSWER, "gpt-4o-mini", "openai", prompt_tokens=1000, completion_tokens=10)
+    display.spent([paid])
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as capture:
+        console.print(display._drawn())
+
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "cells 0/9, 2 under way" in lines[0]
+    assert "1.0k tokens  $0.00" in lines[1]
+    assert "prepare 5/10     answer 192/385   judge 192/385    bm25 turn k=0" in lines[2]
+    assert len(lines) == 4
+
+
+def test_numbers_for_people() -> None:
+    assert [compact(count) for count in (999, 1200, 3_400_000)] == ["999", "1.2k", "3.4M"]
+    assert [duration(seconds) for seconds in (4.4, 61, 7300)] == ["4 s", "1 min 1 s", "2 h 1 min"]

@@ -1,0 +1,195 @@
+"""The cells of a sweep run as one piece of work: checked first, side by side, each call once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, environment, without_times
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+CELLS = ("-m", "system=bm25,no_memory,rag", "top_k=3,5,10")
+SMALL = ("dataset=demo", "dataset.limit_questions=4", "tracking=none")
+MODEL = ("llm=openai", "llm.model=gpt-4o-mini", "judge=llm", "llm.max_concurrency=4")
+
+
+def asking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
+    return (*SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
+
+
+def all_records(home: Path) -> dict[str, list[str]]:
+    """The records of each run, without what took how long."""
+    return {
+        path.parent.name: without_times(
+            [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        )
+        for path in sorted((home / "outputs" / "runs").glob("*/records.jsonl"))
+    }
+
+
+def without_usage(records: dict[str, list[str]]) -> dict[str, list[Any]]:
+    """The records without who paid: of two cells that ask the same thing, the first one to ask."""
+    return {
+        run: [{**json.loads(row), "usage": None} for row in rows] for run, rows in records.items()
+    }
+
+
+def asked_for(endpoint: ScriptedEndpoint) -> Counter[str]:
+    return Counter(repr(body) for _, body in endpoint.requests)
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    """One address for all runs: it is part of a cell's identity."""
+    with ScriptedEndpoint() as endpoint:
+        return endpoint.port
+
+
+def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("-m", "top_k=1,2,3,4,5,6,7", "system=bm25,bm52", *asking(endpoint))
+        done = memeval(*words, "embedder=tfidf", check=False)
+        assert endpoint.count() == 0
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("memeval: unknown system 'bm52'. Did you mean: bm25?")
+    assert "nothing was run: 7 of 14 cells can't be run" in done.stderr
+    assert not (tmp_path / "outputs" / "runs").exists()
+
+
+def test_a_key_that_is_not_set_is_found_before_the_first_call(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint() as endpoint:
+        addresses = f"llm.base_url={endpoint.base_url},https://api.openai.com/v1"
+        words = (*SMALL, *MODEL, addresses, "llm.api_key_env=KEY_THAT_IS_NOT_SET")
+        done = memeval("-m", *words, check=False)
+        assert endpoint.count() == 0
+
+    assert done.returncode == 2
+    assert "KEY_THAT_IS_NOT_SET" in done.stderr
+
+
+def test_a_sweep_that_is_named_runs_as_one(memeval: Command, tmp_path: Path) -> None:
+    memeval("+sweep=top_k_curve", *SMALL, "system=no_memory")
+    assert len(all_records(tmp_path)) > 1
+
+
+@pytest.mark.slow
+def test_records_are_those_of_cells_that_are_run_one_by_one(
+    memeval: Command, tmp_path: Path, port: int
+) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    calls = []
+    for home, launcher in ((alone, "basic"), (together, "memeval")):
+        with ScriptedEndpoint(port=port) as endpoint:
+            memeval(*CELLS, *asking(endpoint), f"hydra/launcher={launcher}", home=home)
+            calls.append(asked_for(endpoint))
+
+    assert calls[0] == calls[1]
+    assert max(calls[1].values()) == 1
+    records = [without_usage(all_records(home)) for home in (alone, together)]
+    assert len(records[0]) == 9
+    assert records[0] == records[1]
+
+
+def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
+    memeval: Command, tmp_path: Path
+) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    words = (*CELLS, *SMALL)
+    memeval(*words, "hydra/launcher=basic", home=alone)
+    memeval(*words, "hydra.launcher.processes=2", home=together)
+    assert all_records(alone) == all_records(together)
+    assert len(all_records(alone)) == 9
+
+
+def test_cells_that_differ_in_their_judge_share_each_answer(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint(latency_s=0.02) as endpoint:
+        words = (*asking(endpoint), "judge=keyword,llm,token_f1")
+        memeval("-m", *words, "system=bm25")
+        asked = asked_for(endpoint)
+
+    assert len(all_records(tmp_path)) == 3
+    assert len(list((tmp_path / "outputs" / "answers").glob("*[0-9a-f].jsonl"))) == 1
+    assert max(asked.values()) == 1
+    assert len(asked) == 24, "12 answers, which one of three judges passes to a model"
+
+
+def start(*words: str, home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+def wait_for_calls(endpoint: ScriptedEndpoint, count: int, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 120
+    while endpoint.count() < count:
+        assert process.poll() is None, "it ended early"
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: int) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
+        words = (*CELLS, *asking(endpoint))
+        processes = [start(*words, home=tmp_path) for _ in range(2)]
+        for process in processes:
+            _, said = process.communicate(timeout=300)
+            assert process.returncode == 0, said
+        assert max(asked_for(endpoint).values()) == 1
+
+    assert len(all_records(tmp_path)) == 9
+
+
+@pytest.mark.slow
+def test_a_sweep_that_was_killed_goes_on(memeval: Command, tmp_path: Path, port: int) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    with ScriptedEndpoint(port=port) as endpoint:
+        memeval(*CELLS, *asking(endpoint), home=whole)
+        calls = endpoint.count()
+
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        process = start(*CELLS, *asking(endpoint), home=killed)
+        wait_for_calls(endpoint, calls // 2, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        memeval(*CELLS, *asking(endpoint), home=killed)
+        repeated = endpoint.count() - calls
+        assert 0 <= repeated <= 4, "only calls under way when the process died are asked again"
+
+    assert without_usage(all_records(killed)) == without_usage(all_records(whole))
+
+
+def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
+    memeval: Command, tmp_path: Path, port: int
+) -> None:
+    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+        words = (*CELLS, *asking(endpoint))
+        process = start(*words, home=tmp_path)
+        wait_for_calls(endpoint, 20, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "stopped at: " in said and "same command" in said
+        assert "Traceback" not in said
+        memeval(*words)
+        assert sum(asked_for(endpoint).values()) - len(asked_for(endpoint)) <= 4
+
+    assert len(all_records(tmp_path)) == 9
