@@ -13,6 +13,7 @@ from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import (
     NONE,
+    corrected,
     count,
     dollars,
     flags,
@@ -126,10 +127,14 @@ def judged_by(summaries: Sequence[RunSummary]) -> str:
 def judge_of(summary: RunSummary) -> str:
     """The judge of a cell, with its model where it is one; empty where the cell names none."""
     judge = str(summary.params.get("judge", ""))
+    if summary.tags.get("recorded") == "true":
+        return f"{judge} ({summary.params.get('system.judged_by')})"
     if "judge_prompt_sha256" not in summary.tags:
         return judge
 
-    model = summary.params.get("llm.judge_model") or summary.params.get("llm.model")
+    # A model of the judge's own; runs of 0.1 have it under its old name.
+    own = summary.params.get("llm.judge.model") or summary.params.get("llm.judge_model")
+    model = own or summary.params.get("llm.model")
     return f"{judge} ({model})" if model else judge
 
 
@@ -199,6 +204,7 @@ def figures(
         "acc ±95%": with_half_width(
             get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
         ),
+        "acc corr.": corrected(summary) or NONE,
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
             short: percent(by_name[name].accuracy) if name in by_name else NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from memeval.results import RunSummary
 from memeval.shown import one_line
@@ -17,11 +18,14 @@ GROUPS = (
     "prompt",
     "llm",
     "embedder",
+    "reranker",
 )
 """Groups of settings in the order in which tables show them."""
 
 LONGEST_LABEL = 120
 """Characters of a label in a picture."""
+IMPORTED_FILE = "system.file"
+"""The file of answers that another program gave."""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
@@ -85,6 +89,9 @@ def as_yaml(value: str | int | float | bool | None) -> str:
 def named(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: names speak for themselves, figures say what they are."""
     value = shown(summary, key)
+    if key == IMPORTED_FILE:  # where it lies tells nothing
+        return PurePath(value).stem
+
     is_name = key.endswith("name") or (key in GROUPS and not value[:1].isdigit())
 
     return value if is_name else f"{short}={value}"

@@ -6,6 +6,7 @@ What was not measured is a dash or a word, never a zero.
 from __future__ import annotations
 
 from memeval.results import RunSummary
+from memeval.shown import one_line
 
 NONE = "–"
 STAGES = ("ingest", "answer", "judge", "embed")
@@ -30,6 +31,30 @@ def with_half_width(value: float | None, low: float | None, high: float | None) 
     """`54.0 ±2.8`, or the value alone where there is no interval."""
     half = half_width(low, high)
     return percent(value) if value is None or half is None else f"{percent(value)} ±{percent(half)}"
+
+
+def corrected(summary: RunSummary) -> str:
+    """The accuracy that allows for the judge's errors, by labels: `57.4 (31.8 to 83.1)`.
+
+    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty where no labels
+    were given, see `memeval.results.calibration`.
+    """
+    get = summary.metrics.get
+    name = "accuracy_corrected"
+    value, low, high = get(name), get(f"{name}_low"), get(f"{name}_high")
+
+    text = value_and_bounds(value, low, high)
+    return "" if text == NONE else text
+
+
+def value_and_bounds(value: float | None, low: float | None, high: float | None) -> str:
+    """`57.4 (31.8 to 83.1)`; what there is of the two, or a dash."""
+    bounds = interval(low, high)
+    if value is None or bounds == NONE:
+        return bounds if value is None else percent(value)
+
+    # Not `±`: the bounds are clipped to [0, 1], so they need not be as far on both sides.
+    return f"{percent(value)} ({bounds})"
 
 
 def count(value: float | None) -> str:
@@ -85,10 +110,26 @@ def deviation(summary: RunSummary, value: float | None) -> str:
     return percent(value)
 
 
+def asked_flags(summary: RunSummary) -> list[str]:
+    """How the questions were chosen, where not all were asked: `sample 200`, `biased cut: …`."""
+    words = {
+        "sample": "sample {}",
+        "biased_cut": "biased cut: {}",
+        "only": "no score: only {}",
+        "named_questions": "{} named questions",
+    }
+    return [
+        word.format(one_line(summary.tags[tag], 60))
+        for tag, word in words.items()
+        if tag in summary.tags
+    ]
+
+
 def flags(summary: RunSummary) -> list[str]:
     """What a reader must know before comparing the cell with others."""
     marks = {
         "imported": ("true", "imported"),
+        "recorded": ("true", "recorded"),
         "own_prompt": ("true", "own prompt"),
         "data_pinned": ("false", "unpinned"),
         "data_derived": ("true", "derived data"),
@@ -96,9 +137,11 @@ def flags(summary: RunSummary) -> list[str]:
         "partial": ("true", "partial"),
         "ranks_part": ("true", "ranks part"),
         "mock": ("true", "mock"),
+        "stages": ("retrieve", "retrieval alone"),
         "cut_at_ingest": ("true", "cut at ingest"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
+    flagged += asked_flags(summary)
     flagged += filter(None, [summary.tags.get("system_flags")])
 
     return flagged if summary.valid else ["INVALID", *flagged]

@@ -78,7 +78,7 @@ def add_label(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotati
         fontweight="bold" if bold else "normal",
         va="center",
         zorder=4,
-        path_effects=[withStroke(linewidth=2, foreground="white")],
+        path_effects=[withStroke(linewidth=3, foreground="white")],
     )
 
 

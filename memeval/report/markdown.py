@@ -12,10 +12,12 @@ from pathlib import Path
 from memeval.records import Status
 from memeval.redaction import redacted
 from memeval.report.differences import as_yaml
+from memeval.report.disclosure import disclosed
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.figures import (
     NONE,
     STAGES,
+    corrected,
     count,
     deviation,
     dollars,
@@ -32,12 +34,14 @@ from memeval.results import (
     read_records,
     write_atomically,
 )
+from memeval.results.calibration import read_shown_summary
 from memeval.shown import one_line
 
 FAILURES_SHOWN, VALUES_SHOWN = 10, 40
 LONGEST_CELL = 1000
 """Characters of a cell: a whole value is in the records, or in `config.yaml`."""
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
+SOUND = (Status.OK, Status.RETRIEVED)
 RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
@@ -52,7 +56,7 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
     from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
     from memeval.report.plots import write_plots
 
-    summary = RunSummary.read(folder)
+    summary = read_shown_summary(folder)
     matrix = read_confusion(folder / RECORDS_FILE)
     drawn = write_plots(folder, summary) if plots else []
     if plots and matrix:
@@ -86,6 +90,7 @@ def report(
         latency(summary),
         statuses(summary, failures),
         notes(summary),
+        disclosure(summary),
         ["## Repeat it", "", *fenced(redacted(summary.command), "sh")],
         settings(summary),
     )
@@ -120,6 +125,7 @@ def headline(summary: RunSummary) -> list[str]:
             "95 % interval, clustered by case",
             f"{interval(low, high)} %" if has_interval else NONE,
         ),
+        *corrected_rows(summary),
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", count(get("n_questions")) + times),
         ("coverage", f"{percent(get('coverage'))} %"),
@@ -135,6 +141,12 @@ def headline(summary: RunSummary) -> list[str]:
         rows.append(("flags", ", ".join(flagged)))
 
     return table((inline(summary.dataset), ""), rows, figures=False)
+
+
+def corrected_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """The accuracy that allows for the judge's errors, beside the raw one."""
+    text = corrected(summary)
+    return [] if not text else [("accuracy corrected for the judge's error", f"{text} %")]
 
 
 def by_category(summary: RunSummary) -> list[str]:
@@ -239,7 +251,7 @@ def retrieval(summary: RunSummary) -> list[str]:
     names = [
         name
         for name in summary.metrics
-        if name.startswith(RETRIEVAL) and summary.metrics[name] is not None
+        if name.startswith(RETRIEVAL) and "/" not in name and summary.metrics[name] is not None
     ]
     if not names:
         return [
@@ -256,7 +268,24 @@ def retrieval(summary: RunSummary) -> list[str]:
         by_session = percent(summary.metrics.get(f"session_{name}"))
         rows.append((title.replace("|", "\\|"), by_turn, by_session))
 
-    return ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
+    lines = ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
+    return lines + _retrieval_by_category(summary)
+
+
+def _retrieval_by_category(summary: RunSummary) -> list[str]:
+    """How well the evidence is found by category, where the run measured nothing else."""
+    names = ("recall_at_1", "recall_at_5", "recall_at_10", "recall_all_at_10", "mrr", "ndcg_at_10")
+    rows = []
+    for category in summary.categories:
+        values = [summary.metrics.get(f"{name}/{category.name}") for name in names]
+        if any(value is not None for value in values):
+            rows.append((inline(category.name), count(category.n), *map(percent, values)))
+
+    if not rows:
+        return []
+
+    header = ("category", "n", "R@1", "R@5", "R@10", "all@10", "MRR", "nDCG@10")
+    return ["", *table(header, rows)]
 
 
 def tokens(summary: RunSummary) -> list[str]:
@@ -351,6 +380,12 @@ def notes(summary: RunSummary) -> list[str]:
     return ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)]
 
 
+def disclosure(summary: RunSummary) -> list[str]:
+    """The six things that whoever quotes the run's accuracy must say."""
+    rows = [(name, text(value)) for name, value in disclosed(summary).items()]
+    return ["## To be quoted with", "", *table(("what", "this run"), rows, figures=False)]
+
+
 def settings(summary: RunSummary) -> list[str]:
     """The resolved settings and where the run came from."""
     values = [(code(key), text(as_yaml(value))) for key, value in summary.params.items()]
@@ -381,7 +416,7 @@ def failed_rows(path: Path) -> Iterator[Record]:
     if not path.exists():
         return
 
-    failed = (record for record in read_records(path) if record.status is not Status.OK)
+    failed = (record for record in read_records(path) if record.status not in SOUND)
     yield from islice(failed, FAILURES_SHOWN)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memeval.report.differences import labels
 from memeval.report.figures import count, percent
+from memeval.report.frontier import draw_frontier
 from memeval.report.labelling import name_points
 from memeval.results import RUN_FILE, CategoryResult, RunSummary
 from memeval.shown import one_line
@@ -144,9 +145,14 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         draw_point(axes, cell, BLUE if cell.valid else GREY)
 
     set_context_axes(axes, cells)
+    # The oracle is handed the evidence, and a cell that is not valid proves nothing: neither says
+    # what can be had for its price.
+    fair = [cell for cell in cells if cell.valid and cell.params.get("system") != "oracle"]
+    area = draw_frontier(axes, [position(cell) for cell in fair])
 
     datasets = ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
     title = wrap_title(f"accuracy against context, {datasets}", width=86)
+    title += f"\n{area}" if area else ""
     axes.set_title(title, loc="left", fontsize=10)
 
     name_points(

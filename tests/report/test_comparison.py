@@ -11,7 +11,7 @@ from rich.console import Console
 from sample_runs import CONTEXT, summary
 
 from memeval.report import comparison_csv, comparison_markdown, comparison_table
-from memeval.report.comparison import folded, shortened
+from memeval.report.comparison import folded, judged_by, shortened
 from memeval.report.differences import differing, labels
 from memeval.results import RunSummary
 
@@ -91,6 +91,16 @@ def test_only_settings_that_differ_are_columns() -> None:
         "system.name": "system",
         "top_k": "top_k",
     }
+
+
+def test_the_head_of_a_table_names_the_judges_own_model() -> None:
+    tags = {"judge_prompt_sha256": "p" * 64}
+    models = {"judge": "llm", "llm.model": "answers", "llm.judge.model": "judges"}
+    cells = [summary(params={**models, "llm.model": model}, tags=tags) for model in ("a", "b")]
+    assert judged_by(cells) == "judge: llm (judges)"
+
+    del models["llm.judge.model"]
+    assert judged_by([summary(params=models, tags=tags)]) == "judge: llm (answers)"
 
 
 def test_a_setting_of_one_system_is_no_column_for_all() -> None:

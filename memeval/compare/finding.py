@@ -1,0 +1,212 @@
+"""Finds finished runs: by key, name, MLflow run id or folder, and by what they have in common."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+
+from memeval.config.renamed import current_name, renamed_to
+from memeval.errors import UserError
+from memeval.report.differences import as_yaml
+from memeval.results import RUN_FILE, RunSummary
+from memeval.results.calibration import read_shown_summary
+from memeval.results.summary import TRACKED_FILE
+from memeval.shown import one_line
+
+_AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LIST_HINT = "all runs of this home:  python -m memeval list"
+LARGEST_TRACKED = 65_536
+"""Bytes of a `tracked.json`, which holds an id per store."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run folder and what it says of itself."""
+
+    folder: Path
+    summary: RunSummary
+
+    @property
+    def key(self) -> str:
+        return self.summary.run_key
+
+    @property
+    def name(self) -> str:
+        return self.summary.name
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a run must match; what is not set lets every run pass."""
+
+    sweep: str | None = None
+    dataset: str | None = None
+    since: datetime | None = None
+    """Finished at this time or later."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Values of settings by dotted name, as YAML writes them."""
+
+    def match(self, run: FinishedRun) -> bool:
+        summary = run.summary
+        if self.sweep is not None and summary.sweep != self.sweep:
+            return False
+        if self.dataset is not None and _dataset_name(summary) != self.dataset:
+            return False
+        if self.since is not None and datetime.fromisoformat(summary.finished_at) < self.since:
+            return False
+
+        return all(
+            name in summary.params and as_yaml(summary.params[name]) == value
+            for name, value in self.settings.items()
+        )
+
+
+def run_folders(runs: Path) -> list[Path]:
+    """The run folders below `runs`, by name."""
+    return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+
+
+def read_run(folder: Path) -> FinishedRun | None:
+    """The run of a folder; None where there is no readable one."""
+    try:
+        summary = read_shown_summary(folder)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+    return FinishedRun(folder, summary)
+
+
+def finished_runs(runs: Path) -> list[FinishedRun]:
+    """All readable runs below `runs`, the oldest first."""
+    read = [run for folder in run_folders(runs) if (run := read_run(folder)) is not None]
+    return sorted(read, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+
+
+def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters:
+    """Filters from words such as `sweep=baselines`, `dataset=locomo`, `since=7d`, `system=bm25`.
+
+    Raises `UserError` for a word that is not `name=value`, and for a setting that no run has.
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise UserError(f"'{one_line(word)}' is not a filter", "use:  dataset=locomo since=7d")
+
+        values[name.removesuffix(".name")] = value
+
+    sweep, dataset, since = (values.pop(name, None) for name in ("sweep", "dataset", "since"))
+    settings = {name for run in known for name in run.summary.params}
+    for name in values:
+        if name not in settings:
+            options = {"sweep", "dataset", "since", *settings}
+            raise _unknown("filter", name, sorted(options), "use:  dataset=locomo since=7d")
+
+    return Filters(
+        sweep=sweep,
+        dataset=None if dataset is None else current_name("dataset", dataset),
+        since=earliest(since),
+        settings=values,
+    )
+
+
+def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
+    """The run that a word names: a key, the beginning of one, a name, an MLflow run id or a folder.
+
+    Raises `UserError` with the nearest names where there is none, or more than one.
+    """
+    by_key = [run for run in known if run.key == word]
+    matching = (
+        by_key
+        or [run for run in known if word and run.key.startswith(word)]
+        or [run for run in known if run.name == word]
+        or [run for run in known if word in tracked_ids(run)]
+        or _run_at(word)
+    )
+    if len(matching) == 1:
+        return matching[0]
+
+    if matching:
+        keys = ", ".join(run.key for run in matching[:5])
+        raise UserError(f"{len(matching)} runs are named '{one_line(word)}': {keys}", LIST_HINT)
+
+    raise UserError(f"unknown run '{one_line(word)}'.{_nearest(word, known)}", LIST_HINT)
+
+
+def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
+    """The runs whose key, name or system is most like a word, as the end of a sentence."""
+    shown = {}
+    for run in known:
+        for name in (run.key, run.name, str(run.summary.params.get("system", ""))):
+            shown[name] = f"{run.key} ({one_line(run.name, 60)})"
+
+    near = get_close_matches(word, shown, n=3, cutoff=0.5)
+    names = list(dict.fromkeys(shown[name] for name in near))
+    return f" Did you mean: {', '.join(names)}?" if names else ""
+
+
+def tracked_ids(run: FinishedRun) -> list[str]:
+    """The ids of a run in the MLflow stores that it was logged to."""
+    try:
+        with (run.folder / TRACKED_FILE).open("rb") as file:
+            content = json.loads(file.read(LARGEST_TRACKED))
+    except (OSError, ValueError, RecursionError):
+        return []
+
+    values = content.values() if isinstance(content, dict) else ()
+    return [value for value in values if isinstance(value, str)]
+
+
+def earliest(since: datetime | timedelta | str | None) -> datetime | None:
+    """The time from which on a run counts, with a time zone.
+
+    `since` is a time, a span up to now, or such a span as text: `7d`, `12h`. Raises `UserError` for
+    a text that is not a span.
+    """
+    if since is None:
+        return None
+
+    if isinstance(since, str):
+        age = _AGE.fullmatch(since)
+        if age is None:
+            raise UserError(
+                f"since='{one_line(since)}' is not a span of time",
+                "use:  since='7d', '12h' or '30m'",
+            )
+
+        since = timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
+
+    if isinstance(since, timedelta):
+        try:
+            return datetime.now().astimezone() - since
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+
+    return since.astimezone()
+
+
+def _dataset_name(summary: RunSummary) -> str:
+    """The name of a run's data set as it is today, which the run may be older than."""
+    return renamed_to("dataset", summary.dataset) or summary.dataset
+
+
+def _run_at(word: str) -> list[FinishedRun]:
+    try:
+        run = read_run(Path(word)) if word and (Path(word) / RUN_FILE).is_file() else None
+    except (OSError, ValueError):
+        return []
+
+    return [run] if run else []
+
+
+def _unknown(what: str, name: str, known: Sequence[str], hint: str) -> UserError:
+    """As `unknown`, without the list of all names, which are many."""
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
+    return UserError(f"unknown {what} '{one_line(name)}'.{guess}", hint)

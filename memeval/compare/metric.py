@@ -1,0 +1,116 @@
+"""What two runs are compared by: a figure that each question has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from memeval.errors import UserError, unknown
+from memeval.llm.prices import total_cost_usd
+from memeval.metrics.retrieval import retrieval_metrics
+from memeval.results import Record
+from memeval.shown import one_line
+
+POINTS = "points"
+"""Unit of shares in [0, 1], which are shown times 100."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a question."""
+
+    name: str
+    """As in a record: `accuracy`, `token_f1`, `recall_at_5` …"""
+    unit: str = POINTS
+    judged: bool = False
+    """Whether it is the judge's: another judge then makes another metric."""
+    of_record: Callable[[Record], float | None] | None = None
+    """Reads it from a whole record; None for accuracy and for the record's own metrics."""
+
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by where they are shown."""
+        return 100.0 if self.unit == POINTS else 1.0
+
+
+def metric_named(word: str) -> Metric:
+    """The metric of a word of the command line: `accuracy`, `f1`, `recall@5`, `cost`, `latency` …
+
+    Any other word names a metric of the records themselves, such as `bleu1`.
+    """
+    name = ALIASES.get(word.strip().lower(), word.strip()).replace("@", "_at_")
+    return BUILT_IN.get(name) or Metric(name)
+
+
+def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
+    """The error for a metric that no question of a run has."""
+    if name in BUILT_IN:
+        return UserError(
+            f"no question of these runs has a value of {name}",
+            "after stages=retrieve:  --metric recall@10",
+        )
+
+    known = sorted({*BUILT_IN, *(one_line(other) for other in recorded)})
+    return unknown("metric", one_line(name), known)
+
+
+def _cost(record: Record) -> float | None:
+    # What was read from the cache counts, too: else the second run of a command would be cheaper.
+    return total_cost_usd(record.usage, billed=False)
+
+
+def _tokens(record: Record) -> float | None:
+    total = 0
+    for usage in record.usage:
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return None
+
+        total += usage.prompt_tokens + usage.completion_tokens
+
+    return float(total)
+
+
+def _latency(record: Record) -> float | None:
+    return record.times.answer_ms
+
+
+def _context(record: Record) -> float | None:
+    return None if record.context_tokens is None else float(record.context_tokens)
+
+
+def _of_ranking(name: str) -> Callable[[Record], float | None]:
+    """Reads a retrieval metric from the ranks of the evidence, as records hold no other."""
+
+    def read(record: Record) -> float | None:
+        if not record.evidence_ranks:
+            return record.metrics.get(name)
+
+        ranks, sessions = record.evidence_ranks, record.session_evidence_ranks or ()
+        return retrieval_metrics(ranks, sessions)[name]
+
+    return read
+
+
+def _score(record: Record) -> float | None:
+    return None if record.score is None or record.verdict is None else record.verdict.score
+
+
+BUILT_IN = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", judged=True),
+        Metric("score", judged=True, of_record=_score),
+        Metric("cost_usd", unit="$", of_record=_cost),
+        Metric("tokens", unit="tokens", of_record=_tokens),
+        Metric("context_tokens", unit="tokens", of_record=_context),
+        Metric("latency_ms", unit="ms", of_record=_latency),
+        *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
+    )
+}
+ALIASES = {
+    "acc": "accuracy",
+    "f1": "token_f1",
+    "cost": "cost_usd",
+    "latency": "latency_ms",
+    "context": "context_tokens",
+}

@@ -1,0 +1,178 @@
+"""A comparison as it is shown, stored and embedded: plain figures, no text to be parsed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memeval.statistics.clusters import ClusteredMean
+
+JSON_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One run of a comparison, on all questions that it scored."""
+
+    key: str
+    name: str
+    label: str
+    """A short name that tells it apart from the others here."""
+    sweep: str | None
+    dataset: str
+    judge: str
+    """Name, model and prompt of its judge."""
+    settings: Mapping[str, str]
+    """The settings that differ between the runs, by dotted name."""
+    flags: tuple[str, ...]
+    asked: int
+    """Questions that were asked."""
+    result: ClusteredMean | None
+    """Mean over the scored questions, with its sampling error; None where nothing is scored."""
+    rerun_std: float | None
+    """Standard deviation over the repeats: noise of running again, and no error of sampling."""
+    repeats: int
+    coverage: float | None
+    cost_usd: float | None
+    context_tokens: float | None
+    latency_ms: float | None
+    """Median of an answer."""
+    corrected: str = ""
+    """Accuracy that allows for the judge's errors, in words; empty where no labels were given."""
+    letters: str = ""
+    """Runs that share a letter can't be told apart; empty where it was not compared."""
+
+
+@dataclass(frozen=True)
+class CategoryDifference:
+    """The difference within one category: a description, not a test of its own."""
+
+    category: str
+    result: ClusteredMean
+
+
+@dataclass(frozen=True)
+class CaseDifference:
+    """The difference within one conversation."""
+
+    case_id: str
+    count: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One run minus another, on the questions that both scored."""
+
+    first: str
+    """Run key of what is higher where the difference is above 0."""
+    second: str
+    """Run key of what is subtracted: the baseline, where there is one."""
+    only_first: int
+    """Questions that only the first one scored."""
+    only_second: int
+    result: ClusteredMean
+    """Mean of the differences of the questions, clustered by conversation."""
+    p: float | None
+    """Of the flip test; None for one conversation."""
+    adjusted_p: float | None
+    """Step-down max-T over all differences of the comparison."""
+    first_alone: int | None
+    """Questions that the first alone has right; None where values are not right or wrong."""
+    second_alone: int | None
+    mcnemar_p: float | None
+    """Of these two; ignores conversations, a description."""
+    categories: tuple[CategoryDifference, ...]
+    cases: tuple[CaseDifference, ...]
+    forced: tuple[str, ...] = ()
+    """Why the two should not be compared, where `--force` did."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the data tell the two apart, at an adjusted p of 5 %."""
+        return self.adjusted_p is not None and self.adjusted_p <= SIGNIFICANT
+
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Two runs that were not compared, and why."""
+
+    first: str
+    second: str
+    kinds: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Finished runs against each other under one metric."""
+
+    metric: str
+    unit: str
+    """`points` (values are shares, shown times 100), `$`, `ms` or `tokens`."""
+    scale: float
+    """What values are multiplied by where they are shown."""
+    baseline: str | None
+    """Run key; None where all pairs are compared."""
+    runs: tuple[ComparedRun, ...]
+    differences: tuple[Difference, ...]
+    refusals: tuple[Refusal, ...]
+    questions: Mapping[str, Mapping[str, Any]]
+    """`case` and `category` of each question, by id."""
+    values: Mapping[str, Mapping[str, float]]
+    """Values of the questions, by run key and question id."""
+
+    def run(self, key: str) -> ComparedRun:
+        """The run of a key."""
+        return next(run for run in self.runs if run.key == key)
+
+    @property
+    def forced(self) -> tuple[str, ...]:
+        """All reasons that `--force` passed over."""
+        reasons = [reason for difference in self.differences for reason in difference.forced]
+        return tuple(dict.fromkeys(reasons))
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole comparison as JSON.
+
+        Questions are columns, in one order for all: `questions.id[i]` has the value
+        `questions.values[run key][i]`, null where it has none.
+        """
+        ids = list(self.questions)
+        columns = {
+            "id": ids,
+            "case": [self.questions[name]["case"] for name in ids],
+            "category": [self.questions[name]["category"] for name in ids],
+            "values": {
+                key: [values.get(name) for name in ids] for key, values in self.values.items()
+            },
+        }
+        return {
+            "version": JSON_VERSION,
+            "metric": self.metric,
+            "unit": self.unit,
+            "scale": self.scale,
+            "baseline": self.baseline,
+            "forced": list(self.forced),
+            "runs": [_plain(asdict(run)) for run in self.runs],
+            "differences": [
+                _plain(asdict(difference)) | {"is_shown": difference.is_shown}
+                for difference in self.differences
+            ],
+            "refusals": [_plain(asdict(refusal)) for refusal in self.refusals],
+            "questions": columns,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """With lists for tuples."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+
+    return value

@@ -1,0 +1,209 @@
+"""A comparison for the terminal, in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from memeval.compare.records import ComparedRun, Comparison, Difference
+from memeval.compare.words import (
+    counted,
+    figure,
+    headline,
+    legend,
+    probability,
+    sentence,
+    with_interval,
+)
+from memeval.report.figures import NONE
+
+WIDTH = 80
+CATEGORIES_A_TABLE = 4
+NARROWEST_LABEL = 12
+Rows = list[list[str]]
+HEADER = ["run", "n", "value", "sampling\nSE", "re-run\nstd", "Δ", "± 95 %", "p", "adj.", "MDE", ""]
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """All of a comparison but its refusals: figures, sentences, categories, and what they mean."""
+    if not comparison.differences:
+        return ""
+
+    lines = [*_wrapped(headline(comparison)), ""]
+    for table in result_tables(comparison):
+        lines += [*aligned(table), ""]
+
+    for difference in comparison.differences:
+        lines += _wrapped([sentence(comparison, difference)])
+        if len(comparison.differences) == 1 or difference.only_first or difference.only_second:
+            lines += _wrapped([counted(comparison, difference)], indent="  ")
+
+    lines += ["", *category_lines(comparison)]
+    lines += _wrapped(legend(comparison))
+
+    return "\n".join(lines) + "\n"
+
+
+def short_text(comparison: Comparison, most: int) -> str:
+    """For the end of a sweep: figures and up to `most` sentences. The files have the rest."""
+    lines = [*_wrapped(headline(comparison)), ""]
+    for table in result_tables(comparison):
+        lines += [*aligned(table), ""]
+
+    for difference in comparison.differences[:most]:
+        lines += _wrapped([sentence(comparison, difference)])
+
+    left = len(comparison.differences) - most
+    if left > 0:
+        lines.append(f"{left} more differences are in comparison.md")
+
+    lines += _wrapped(
+        ["comparison.md says what the columns mean, and describes the categories one by one."]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def result_tables(comparison: Comparison) -> list[Rows]:
+    """One table of the runs against the baseline; or one of the runs, and one of all pairs."""
+    by_first = {difference.first: difference for difference in comparison.differences}
+    if comparison.baseline:
+        kept = [run for run in comparison.runs if run.key in {*by_first, comparison.baseline}]
+        return [[HEADER, *(_run_row(comparison, run, by_first.get(run.key)) for run in kept)]]
+
+    keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
+    runs = [_run_row(comparison, run, None) for run in comparison.runs if run.key in keys]
+    pairs = [_pair_row(comparison, difference) for difference in comparison.differences]
+    return [without_empty([HEADER, *runs]), without_empty([["pair", *HEADER[1:]], *pairs])]
+
+
+def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | None) -> list[str]:
+    unit = comparison.unit
+    result = run.result
+    # "baseline" is in the headline; here its row has no difference.
+    own = [
+        run.label,
+        f"{result.count:,}" if result else "0",
+        figure(result.mean if result else None, unit),
+        figure(result.se if result else None, unit),
+        figure(run.rerun_std, unit),
+    ]
+    return [*own, *_difference_cells(comparison, difference), run.letters]
+
+
+def _pair_row(comparison: Comparison, difference: Difference) -> list[str]:
+    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
+    cells = _difference_cells(comparison, difference)
+    return [f"{first} − {second}", f"{difference.result.count:,}", "", "", "", *cells, ""]
+
+
+def _difference_cells(comparison: Comparison, difference: Difference | None) -> list[str]:
+    if difference is None:
+        return [""] * 5
+
+    unit, result = comparison.unit, difference.result
+    mark = "*" if result.mde_from_independent else ""
+    return [
+        figure(result.mean, unit, signed=True),
+        figure(result.half_width, unit),
+        probability(difference.p),
+        probability(difference.adjusted_p),
+        figure(result.mde, unit) + mark,
+    ]
+
+
+def category_lines(comparison: Comparison) -> list[str]:
+    """Δ and interval of each category, described and not tested, a few categories a table."""
+    names = category_names(comparison)
+    if len(names) < 2:
+        return []
+
+    lines = ["By category, Δ with its 95 % interval: described, not tested one by one."]
+    if comparison.forced:
+        lines += _wrapped([f"FORCED, not comparable: {'; '.join(comparison.forced)}"])
+
+    for start in range(0, len(names), CATEGORIES_A_TABLE):
+        some = names[start : start + CATEGORIES_A_TABLE]
+        rows = [
+            [pair_label(comparison, pair), *category_cells(comparison, pair, some)]
+            for pair in comparison.differences
+        ]
+        lines += ["", *aligned([["run", *some], *rows])]
+
+    return [*lines, ""]
+
+
+def category_names(comparison: Comparison) -> list[str]:
+    """Of all differences, in their order."""
+    return list(
+        dict.fromkeys(
+            row.category for difference in comparison.differences for row in difference.categories
+        )
+    )
+
+
+def category_cells(
+    comparison: Comparison, difference: Difference, names: Sequence[str]
+) -> list[str]:
+    """`+4.1 ± 3.2` for each category; a dash where there is none."""
+    by_name = {row.category: row.result for row in difference.categories}
+    return [
+        with_interval(by_name[name], comparison.unit, signed=True) if name in by_name else NONE
+        for name in names
+    ]
+
+
+def pair_label(comparison: Comparison, difference: Difference) -> str:
+    """The run, where all are compared with one baseline; else both."""
+    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
+    return first if comparison.baseline else f"{first} − {second}"
+
+
+def aligned(rows: Rows, width: int = WIDTH) -> list[str]:
+    """Rows as lines of columns: the first to the left and folded, the others to the right.
+
+    Columns that are empty in all rows but the header are left out. Figures are never cut.
+    """
+    rows = without_empty(rows)
+    widths = [
+        max(len(line) for row in rows for line in (row[column] or " ").split("\n"))
+        for column in range(len(rows[0]))
+    ]
+    room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
+    widths[0] = min(widths[0], room)
+
+    lines = []
+    for number, row in enumerate(rows):
+        columns = [_folded(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
+        height = max(map(len, columns))
+        if number == 0:  # a header ends at the bottom of its row
+            columns = [[""] * (height - len(column)) + column for column in columns]
+
+        for line in range(height):
+            cells = [column[line] if line < len(column) else "" for column in columns]
+            right = [cell.rjust(size) for cell, size in zip(cells[1:], widths[1:], strict=True)]
+            lines.append("  ".join([cells[0].ljust(widths[0]), *right]).rstrip())
+
+    return lines
+
+
+def without_empty(rows: Rows) -> Rows:
+    """The rows without the columns that are empty in all of them but the header."""
+    header, *body = rows
+    kept = [
+        column for column in range(len(header)) if column == 0 or any(row[column] for row in body)
+    ]
+    return [[row[column] for column in kept] for row in rows]
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def _wrapped(paragraphs: Sequence[str], indent: str = "") -> list[str]:
+    lines = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(
+            paragraph, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
+        )
+
+    return lines

@@ -1,0 +1,1 @@
+"""A run against a baseline that is committed beside the code: does this change make it worse?"""

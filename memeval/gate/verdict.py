@@ -1,0 +1,261 @@
+"""The verdict of a gate: worse, inconclusive, better, unchanged or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memeval.compare.finding import FinishedRun
+from memeval.compare.metric import Metric
+from memeval.compare.protocol import MIN_COMMON, MIN_COVERAGE
+from memeval.compare.scores import RunScores
+from memeval.gate.baseline import LABELS, Baseline, judge_key
+from memeval.report.figures import percent
+from memeval.shown import one_line
+from memeval.statistics.clusters import (
+    CONFIDENCE,
+    ClusteredMean,
+    cluster_sums,
+    clustered_mean,
+    weighted_mean,
+)
+from memeval.statistics.flips import flip_p
+from memeval.statistics.student import quantile
+
+FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
+"""Exit statuses; 2 is a mistake of the user's."""
+_ROUNDING = 1e-12
+
+
+class Outcome(StrEnum):
+    """What a gate comes to."""
+
+    WORSE = "worse"
+    INFERIOR = "not shown to be non-inferior"
+    MUST_PASS = "a question that must pass does not"
+    INCONCLUSIVE = "inconclusive"
+    UNCHANGED = "unchanged"
+    BETTER = "better"
+    NON_INFERIOR = "non-inferior"
+    BROKEN = "broken"
+
+
+FAILING = (Outcome.WORSE, Outcome.INFERIOR, Outcome.MUST_PASS)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a gate demands."""
+
+    margin: float = 0.0
+    """A loss that is smaller is never `worse`, as a share."""
+    non_inferior: float | None = None
+    """A loss this large must be ruled out, as a share; None demands no such proof."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Now minus the baseline, on a group of questions."""
+
+    name: str
+    result: ClusteredMean
+    low: float
+    high: float
+    from_questions: bool
+    """Whether the interval takes the questions as independent, as the conversations can't give one:
+    there is one alone, or all show the same difference.
+    """
+
+
+@dataclass(frozen=True)
+class MustPass:
+    """A named question."""
+
+    question_id: str
+    before: float | None
+    now: float | None
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is right, or no worse than in the baseline where that was not quite right."""
+        least = 1.0 if self.before is None else self.before
+        return self.now is not None and self.now >= least - _ROUNDING
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """The verdict, and what it rests on."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    """Why it is broken."""
+    change: Change | None
+    p: float | None
+    before: float | None
+    now: float | None
+    categories: tuple[Change, ...]
+    must_pass: tuple[MustPass, ...]
+    lost: tuple[str, ...]
+    """Questions whose value fell."""
+    gained: tuple[str, ...]
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.outcome is Outcome.BROKEN:
+            return BROKEN_STATUS
+
+        return WORSE_STATUS if self.outcome in FAILING else FINE
+
+
+def judge_run(
+    baseline: Baseline,
+    run: FinishedRun,
+    scores: RunScores,
+    metric: Metric,
+    *,
+    rules: Rules,
+    must_pass: Iterable[str] = (),
+) -> GateResult:
+    """Compares a run with its baseline."""
+    named = tuple(sorted({*baseline.must_pass, *must_pass}))
+    before = baseline.values
+    passes = tuple(MustPass(name, before.get(name), scores.values.get(name)) for name in named)
+    common = [name for name in scores.values if name in before]
+    reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
+    if len(common) < MIN_COMMON:
+        reasons.append("fewer than two questions have a value in both")
+    reasons += [
+        f"must pass: '{one_line(name)}' was not asked"
+        for name in named
+        if name not in scores.questions
+    ]
+
+    change = p = None
+    categories: list[Change] = []
+    if common:
+        change = _change("all questions", common, baseline, scores)
+        p = _flip_p(common, baseline, scores)
+        by_category: dict[str, list[str]] = {}
+        for name in common:
+            by_category.setdefault(scores.questions[name].category_name, []).append(name)
+
+        categories = [
+            _change(name, questions, baseline, scores)
+            for name, questions in sorted(by_category.items())
+        ]
+
+    weights = [scores.questions[name].weight for name in common]
+    outcome = Outcome.BROKEN
+    if not reasons and change is not None:
+        outcome = _outcome(change, rules, passes)
+
+    return GateResult(
+        outcome=outcome,
+        reasons=tuple(reasons),
+        change=change,
+        p=p,
+        before=weighted_mean([before[name] for name in common], weights) if common else None,
+        now=weighted_mean([scores.values[name] for name in common], weights) if common else None,
+        categories=tuple(categories),
+        must_pass=passes,
+        lost=tuple(name for name in common if scores.values[name] < before[name]),
+        gained=tuple(name for name in common if scores.values[name] > before[name]),
+    )
+
+
+def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
+    mean = change.result.mean
+    if change.high < 0 and mean <= -rules.margin + _ROUNDING:
+        return Outcome.WORSE
+    if not all(question.passes for question in passes):
+        return Outcome.MUST_PASS
+    if rules.non_inferior is not None:
+        return Outcome.NON_INFERIOR if change.low > -rules.non_inferior else Outcome.INFERIOR
+    if change.low > 0:
+        return Outcome.BETTER
+
+    return Outcome.UNCHANGED if change.low == change.high == 0 else Outcome.INCONCLUSIVE
+
+
+def not_sound(run: FinishedRun) -> Iterator[str]:
+    """Why the figures of a run mean nothing by themselves."""
+    summary = run.summary
+    coverage = summary.metrics.get("coverage")
+    if coverage is None or coverage < MIN_COVERAGE or not summary.valid:
+        shown = "not known" if coverage is None else f"{percent(coverage)} %"
+        yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"
+    if "only" in summary.tags:
+        yield f"the run asked only {one_line(summary.tags['only'])}, and has no score of its own"
+
+
+def _not_comparable(
+    baseline: Baseline, run: FinishedRun, scores: RunScores, metric: Metric
+) -> Iterator[str]:
+    """What differs beside the figures."""
+    summary = run.summary
+    labels = str(summary.params.get(LABELS, ""))
+    pairs = (
+        ("data set", baseline.dataset, summary.dataset),
+        ("data: sha256", baseline.data_sha256, summary.tags.get("data_sha256", "")),
+        ("labels", baseline.labels, labels),
+        ("judge", baseline.judge, judge_key(run, metric)),
+    )
+    for what, before, now in pairs:
+        if before != now:
+            yield f"other {what}: {one_line(before, 100)} in the baseline, {one_line(now, 100)} now"
+
+    asked, before_asked = scores.questions.keys(), baseline.questions.keys()
+    if asked != before_asked:
+        yield (
+            f"other questions: {len(before_asked):,} in the baseline, {len(asked):,} now, "
+            f"{len(asked & before_asked):,} in common"
+        )
+        return
+
+    weighted = sum(
+        abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
+        for name, question in scores.questions.items()
+    )
+    if weighted:
+        yield f"other weights of {weighted:,} questions: another sample"
+
+
+def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:
+    """The difference on some questions, with an interval whatever the conversations say.
+
+    The interval is that of `clustered_mean`. Where it gives none (one conversation, or a spread of
+    0 between them), that of independent questions is taken: a gate that has no interval could not
+    fail, however much was lost.
+    """
+    result = clustered_mean(
+        _deltas(questions, baseline, scores),
+        [scores.questions[question].case_id for question in questions],
+        [scores.questions[question].weight for question in questions],
+    )
+    assert result is not None, "there are questions"
+    if result.low is not None and result.high is not None:
+        return Change(name, result, result.low, result.high, from_questions=False)
+
+    reach = 0.0
+    if result.independent_se:
+        freedom = result.groups - 1 if result.groups > 1 else result.count - 1
+        reach = quantile(freedom, (1 + CONFIDENCE) / 2) * result.independent_se
+
+    return Change(name, result, result.mean - reach, result.mean + reach, from_questions=reach > 0)
+
+
+def _deltas(questions: Sequence[str], baseline: Baseline, scores: RunScores) -> list[float]:
+    before = baseline.values
+    return [scores.values[name] - before[name] for name in questions]
+
+
+def _flip_p(questions: Sequence[str], baseline: Baseline, scores: RunScores) -> float | None:
+    """p by flipping conversations; None for one."""
+    sums = cluster_sums(
+        _deltas(questions, baseline, scores),
+        [scores.questions[name].case_id for name in questions],
+        weights=[scores.questions[name].weight for name in questions],
+    )
+    return flip_p(list(sums.values())) if len(sums) > 1 else None

@@ -1,0 +1,59 @@
+"""What is looked through, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memeval.records import EvalCase
+from memeval.results import Record, RunSummary
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that may flatter a run."""
+
+    kind: str
+    """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`,
+    `judge saw more` or `tuned on test`.
+    """
+    what: str
+    where: str
+    why: str
+    """Why it matters."""
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SentPrompt:
+    """What the reader of a question was sent."""
+
+    messages: tuple[str, ...]
+    context: str | None
+
+
+@dataclass(frozen=True)
+class Material:
+    """A run with all that is known of it on this machine."""
+
+    summary: RunSummary
+    records: Sequence[Record]
+    prompts: Mapping[tuple[str, int], SentPrompt] = field(default_factory=dict)
+    """By question and repeat."""
+    cases: Mapping[str, EvalCase] | None = None
+    """The data, by case; None where it is not on this machine or is another file by now."""
+    memories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Texts that the memory of a case extracted or wrote."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings that are text, and the content of files of the user's own, by name."""
+    siblings: Sequence[tuple[RunSummary, frozenset[str]]] = ()
+    """Other runs of this home on the same data, with the ids of their questions."""
+
+
+@dataclass(frozen=True)
+class Lint:
+    """What came of looking through a run."""
+
+    findings: tuple[Finding, ...]
+    unchecked: tuple[str, ...]
+    """What could not be looked at, and why."""

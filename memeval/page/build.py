@@ -1,0 +1,172 @@
+"""From run folders to what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memeval.page.data import (
+    CategoryData,
+    CellData,
+    ComparisonData,
+    ConversationData,
+    PageData,
+    SettingData,
+    Share,
+)
+from memeval.page.questions import question_data
+from memeval.page.runs import PageRun
+from memeval.page.sentences import sentences
+from memeval.redaction import redacted
+from memeval.report.comparison import categories_of, judge_of
+from memeval.report.differences import as_yaml, differing, labels
+from memeval.report.figures import corrected, flags
+from memeval.results import Record, RunSummary
+
+MOST_CONVERSATIONS = 60
+"""Conversations that are drawn one by one; of more of them only the questions are listed."""
+
+
+def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
+    """All that a page shows of these runs, in their order."""
+    summaries = [run.summary for run in runs]
+    baseline = _baseline(summaries, comparison)
+    cells = cell_data(summaries)
+    is_single = len(summaries) == 1
+    return PageData(
+        title=summaries[0].name if is_single else f"{len(summaries)} runs on {_dataset(summaries)}",
+        dataset=_dataset(summaries),
+        sentences=comparison.sentences if comparison else sentences(cells, runs),
+        judges=tuple(dict.fromkeys(cell.judge for cell in cells if cell.judge)),
+        protocol=summaries[0].tags.get("protocol", "") if is_single else "",
+        made_at=max(summary.finished_at for summary in summaries),
+        cells=cells,
+        baseline=baseline,
+        comparison=comparison,
+        categories=category_data(summaries),
+        conversations=conversation_data(runs, baseline),
+        settings=setting_data(summaries),
+        questions=question_data(runs),
+    )
+
+
+def _dataset(summaries: Sequence[RunSummary]) -> str:
+    return ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
+
+
+def _baseline(summaries: Sequence[RunSummary], comparison: ComparisonData | None) -> int:
+    """Position of the cell that the comparison names; else the first."""
+    keys = [summary.run_key for summary in summaries]
+    if comparison is None or comparison.baseline not in keys:
+        return 0
+
+    return keys.index(comparison.baseline)
+
+
+def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
+    """A row of the table for each run."""
+    names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
+    return tuple(
+        CellData(
+            key=summary.run_key,
+            label=label,
+            name=summary.name,
+            command=redacted(summary.command),
+            judge=judge_of(summary),
+            accuracy=Share(
+                value=summary.metrics.get("accuracy"),
+                low=summary.metrics.get("accuracy_ci95_low"),
+                high=summary.metrics.get("accuracy_ci95_high"),
+            ),
+            std=summary.metrics.get("accuracy_std"),
+            repeats=len(summary.repeats),
+            figures=summary.metrics,
+            flags=tuple(flags(summary)),
+            notes=tuple(map(redacted, summary.notes)),
+            statuses=summary.statuses,
+            scored=sum(row.scored for row in summary.categories if row.headline),
+            asked=sum(row.asked for row in summary.categories if row.headline),
+            valid=summary.valid,
+            corrected=corrected(summary),
+        )
+        for summary, label in zip(summaries, names, strict=True)
+    )
+
+
+def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
+    """The categories of all runs, those of the headline first."""
+    by_name = [{row.name: row for row in summary.categories} for summary in summaries]
+    made = []
+    for name in categories_of(summaries):
+        rows = [categories.get(name) for categories in by_name]
+        first = next(row for row in rows if row is not None)
+        shares = tuple(
+            None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
+            for row in rows
+        )
+        made.append(CategoryData(name=name, n=first.n, headline=first.headline, shares=shares))
+
+    return tuple(made)
+
+
+def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
+    """What each run got right of each conversation; none where there are too many to draw."""
+    cases: dict[str, dict[str, Record]] = {}
+    for run in runs:
+        for name, records in run.records.items():
+            if run.counts(records[0]):
+                cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
+
+    if not 1 < len(cases) <= MOST_CONVERSATIONS:
+        return ()
+
+    made = []
+    for case_id, questions in cases.items():
+        scores = [{name: run.score(name) for name in questions} for run in runs]
+        made.append(
+            ConversationData(
+                name=case_id,
+                n=len(questions),
+                accuracies=tuple(_mean(list(own.values())) for own in scores),
+                differences=tuple(
+                    None if number == baseline else _difference(own, scores[baseline])
+                    for number, own in enumerate(scores)
+                ),
+            )
+        )
+
+    return tuple(made)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _difference(own: Mapping[str, float | None], other: Mapping[str, float | None]) -> float | None:
+    """Mean difference over the questions that both scored."""
+    differences = []
+    for name, score in own.items():
+        other_score = other[name]
+        if score is not None and other_score is not None:
+            differences.append(score - other_score)
+
+    return _mean(differences)
+
+
+def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
+    """The settings in which the runs differ; of one run all that have a value."""
+    if len(summaries) > 1:
+        names = list(differing(summaries))
+    else:
+        names = [key for key, value in summaries[0].params.items() if value is not None]
+
+    return tuple(
+        SettingData(
+            name=name,
+            values=tuple(
+                redacted(as_yaml(summary.params[name])) if name in summary.params else "–"
+                for summary in summaries
+            ),
+        )
+        for name in names
+    )

@@ -1,0 +1,91 @@
+"""Reads a comparison's JSON, as `memeval compare` writes it, into what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memeval.page.data import ComparisonData, DifferenceData
+from memeval.redaction import redacted
+
+
+def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> ComparisonData:
+    """What the page shows of a comparison; `sentences` say its differences, in their order."""
+    labels = {run["key"]: run["label"] for run in comparison["runs"]}
+    baseline = comparison["baseline"]
+    differences = tuple(
+        _difference(row, sentence, labels, baseline)
+        for row, sentence in zip(comparison["differences"], sentences, strict=True)
+    )
+    return ComparisonData(
+        metric=comparison["metric"],
+        unit=comparison["unit"],
+        scale=comparison["scale"],
+        sentences=_first_sentences(differences, labels.get(baseline, "")),
+        baseline=baseline,
+        differences=differences,
+        letters={run["key"]: run.get("letters", "") for run in comparison["runs"]},
+        remarks=tuple(map(redacted, [*_forced(comparison), *_refused(comparison, labels)])),
+    )
+
+
+def _difference(
+    row: Mapping[str, Any], sentence: str, labels: Mapping[str, str], baseline: str | None
+) -> DifferenceData:
+    first, second, result = labels[row["first"]], labels[row["second"]], row["result"]
+    return DifferenceData(
+        cell=row["first"],
+        label=first if baseline else f"{first} − {second}",
+        delta=result["mean"],
+        low=result["low"],
+        high=result["high"],
+        p=row["p"],
+        adjusted_p=row["adjusted_p"],
+        mde=result["mde"],
+        n=result["count"],
+        is_shown=row["is_shown"],
+        sentence=sentence,
+    )
+
+
+def _first_sentences(differences: Sequence[DifferenceData], baseline: str) -> tuple[str, ...]:
+    """The sentence of one difference; of several, how many are shown."""
+    if len(differences) == 1:
+        return (differences[0].sentence,)
+
+    higher = sum(row.is_shown and row.delta > 0 for row in differences)
+    lower = sum(row.is_shown and row.delta < 0 for row in differences)
+    apart = len(differences) - higher - lower
+    if not higher + lower:
+        against = f" from {baseline}" if baseline else ""
+        pairs = "cells" if baseline else "pairs of cells"
+        return (f"None of {len(differences)} {pairs} can be told apart{against}.",)
+
+    if not baseline:
+        return (
+            f"Of {len(differences)} pairs of cells, {higher + lower} differ by more than chance; "
+            f"{apart} can’t be told apart.",
+        )
+
+    return (
+        f"Of {len(differences)} cells, {higher} {_is(higher)} higher than {baseline}, "
+        f"{lower} {_is(lower)} lower, and {apart} can’t be told apart from it.",
+    )
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _forced(comparison: Mapping[str, Any]) -> list[str]:
+    reasons = comparison.get("forced", ())
+    return [f"Forced, not comparable: {'; '.join(reasons)}."] if reasons else []
+
+
+def _refused(comparison: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    """Pairs of cells that were not compared, and why."""
+    return [
+        f"Not compared: {labels[row['first']]} with {labels[row['second']]}: "
+        f"{'; '.join(row['reasons'])}."
+        for row in comparison.get("refusals", ())
+    ]

@@ -1,0 +1,144 @@
+"""What the page shows, as frozen records: the template and the script see nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share in [0, 1] with its 95 % interval; None where it was not measured."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class CellData:
+    """One run, as the tables show it."""
+
+    key: str
+    label: str
+    """The settings in which it differs from the others; its short name where it is alone."""
+    name: str
+    command: str
+    judge: str
+    accuracy: Share
+    std: float | None
+    """Sample standard deviation over repeats."""
+    repeats: int
+    figures: Mapping[str, float | None]
+    """Metrics by the names of docs/metrics.md."""
+    flags: tuple[str, ...]
+    notes: tuple[str, ...]
+    statuses: Mapping[str, int]
+    scored: int
+    asked: int
+    valid: bool
+    corrected: str = ""
+    """Corrected for the judge's error, in per cent; empty where no labels were given."""
+
+
+@dataclass(frozen=True)
+class CategoryData:
+    """One category of the questions, with a share for each cell, in the order of the cells."""
+
+    name: str
+    n: int
+    headline: bool
+    """Whether it enters the accuracy."""
+    shares: tuple[Share | None, ...]
+    """None for a cell that was not asked these questions."""
+
+
+@dataclass(frozen=True)
+class ConversationData:
+    """One conversation: what a cell got right of it, and how it differs from the baseline there."""
+
+    name: str
+    n: int
+    """Questions that count in the accuracy."""
+    accuracies: tuple[float | None, ...]
+    differences: tuple[float | None, ...]
+    """Over the questions that both cells scored; None for the baseline itself."""
+
+
+@dataclass(frozen=True)
+class DifferenceData:
+    """How one cell differs from the baseline."""
+
+    cell: str
+    """Key of its run."""
+    label: str
+    delta: float
+    low: float | None
+    high: float | None
+    p: float | None
+    adjusted_p: float | None
+    mde: float | None
+    """Smallest difference that this data shows in four cases of five."""
+    n: int | None
+    """Questions that both scored."""
+    is_shown: bool
+    """Whether the data tell the two apart."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ComparisonData:
+    """What a comparison found between the cells."""
+
+    metric: str
+    unit: str
+    scale: float
+    """What values are multiplied by where they are shown."""
+    sentences: tuple[str, ...]
+    """What the page says first."""
+    baseline: str | None
+    """Key of its run; None where all pairs are compared."""
+    differences: tuple[DifferenceData, ...]
+    letters: Mapping[str, str]
+    """By key: cells that share a letter can't be told apart."""
+    remarks: tuple[str, ...]
+    """What a reader must know of the comparison: another judge, questions of one cell only."""
+
+
+@dataclass(frozen=True)
+class SettingData:
+    """A setting in which the cells differ; of a single cell, any setting."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class QuestionData:
+    """The questions, as the script reads them."""
+
+    index: Mapping[str, Any]
+    """What lists and filters need."""
+    blocks: tuple[str, ...]
+    """The rest, compressed: a block holds the questions of one or more conversations."""
+
+
+@dataclass(frozen=True)
+class PageData:
+    """All that the page shows."""
+
+    title: str
+    dataset: str
+    sentences: tuple[str, ...]
+    judges: tuple[str, ...]
+    protocol: str
+    made_at: str
+    cells: tuple[CellData, ...]
+    baseline: int
+    """Position of the cell that the others are compared with."""
+    comparison: ComparisonData | None
+    categories: tuple[CategoryData, ...]
+    conversations: tuple[ConversationData, ...]
+    settings: tuple[SettingData, ...]
+    questions: QuestionData

@@ -1,0 +1,76 @@
+"""The texts of a page: each is there once, however many cells and questions show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memeval.results import Record, RetrievedChunk, RunSummary, Texts, texts_file
+from memeval.results.texts import Joined
+
+_DEEPEST = 8
+"""Levels of joined texts within joined texts."""
+
+
+class RunTexts:
+    """The texts that the answers of one run refer to.
+
+    They are beside the run folders, and may be missing: on another machine, or of version 0.1.
+    """
+
+    def __init__(self, folder: Path, summary: RunSummary) -> None:
+        answers = folder.resolve().parents[1] / "answers"
+        self._by_seed = {
+            repeat["seed"]: Texts(texts_file(answers / f"{repeat['answer']}.jsonl"))
+            for repeat in summary.identity.get("keys", ())
+        }
+
+    def of(self, record: Record) -> Texts | None:
+        """The texts that a record refers to."""
+        return self._by_seed.get(record.seed)
+
+
+class TextPool:
+    """Texts and chunks of one block, by their positions in it.
+
+    A joined text, such as a context, is stored as what it is joined of: a context of ten chunks
+    takes ten numbers.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str | Mapping[str, Any]] = []
+        self.chunks: list[list[Any]] = []
+        self._text_at: dict[str, int] = {}
+        self._chunk_at: dict[tuple[str | None, tuple[str, ...]], int] = {}
+
+    def put(self, texts: Texts | None, ref: str | None, depth: int = 0) -> int | None:
+        """Position of a text; None where it is missing or damaged."""
+        if texts is None or ref is None or depth > _DEEPEST:
+            return None
+        if ref in self._text_at:
+            return self._text_at[ref]
+
+        stored = texts.stored(ref)
+        if not isinstance(stored, Joined):
+            return None if stored is None else self._add(ref, stored)
+
+        positions = [self.put(texts, part, depth + 1) for part in stored.parts]
+        if None in positions:
+            return None
+
+        return self._add(ref, {"join": stored.separator, "of": positions})
+
+    def put_chunk(self, texts: Texts | None, chunk: RetrievedChunk) -> int:
+        """Position of a chunk: its text, and the ids of its turns."""
+        key = (chunk.text, chunk.turn_ids)
+        if key not in self._chunk_at:
+            self._chunk_at[key] = len(self.chunks)
+            self.chunks.append([self.put(texts, chunk.text), list(chunk.turn_ids)])
+
+        return self._chunk_at[key]
+
+    def _add(self, ref: str, text: str | Mapping[str, Any]) -> int:
+        self._text_at[ref] = len(self.texts)
+        self.texts.append(text)
+        return self._text_at[ref]

@@ -1,0 +1,194 @@
+"""Writes the page: one file, with its style, its script and its data in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.page.build import page_data
+from memeval.page.charts import forest, frontiers, largest_difference, shade
+from memeval.page.compared import comparison_data
+from memeval.page.data import CellData, ComparisonData, PageData
+from memeval.page.runs import PageRun
+from memeval.records import Status
+from memeval.report.figures import (
+    NONE,
+    count,
+    dollars,
+    half_width,
+    milliseconds,
+    percent,
+    short_count,
+)
+from memeval.results import write_atomically
+from memeval.shown import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PAGE_FILE = "report.html"
+FILES = Path(__file__).parent / "files"
+SCRIPTS = ("text", "store", "filters", "list", "question", "start")
+"""The parts of the script, in the order in which they are put together."""
+
+
+def write_page(
+    folders: Sequence[Path], target: Path, comparison: ComparisonData | None = None
+) -> None:
+    """Writes the page of one run folder, or of several beside each other, to `target`.
+
+    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
+    """
+    runs = [PageRun.read(folder) for folder in folders]
+    write_atomically(target, render(page_data(runs, comparison)))
+
+
+def write_comparison_page(
+    folders: Sequence[Path],
+    target: Path,
+    comparison: Mapping[str, Any],
+    sentences: Sequence[str],
+) -> None:
+    """Writes the page of several run folders with what a comparison found between them.
+
+    `comparison` is its JSON (`Comparison.to_json()`), and `sentences` says each of its differences.
+    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
+    """
+    write_page(folders, target, comparison_data(comparison, sentences))
+
+
+def render(data: PageData) -> str:
+    """The page's HTML."""
+    style = (FILES / "style.css").read_text(encoding="utf-8")
+    parts = [(FILES / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    script = "\n".join(parts)
+    index = {
+        **data.questions.index,
+        "cells": [cell.label for cell in data.cells],
+        "keys": [cell.key for cell in data.cells],
+    }
+
+    comparison = data.comparison
+    compared = comparison.differences if comparison and comparison.baseline else ()
+    differences = {row.cell: row for row in compared}
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        page=data,
+        to_baseline=bool(data.comparison and data.comparison.baseline),
+        forest=forest(data.comparison) if data.comparison else None,
+        frontiers=frontiers(data.cells),
+        largest=largest_difference(data.conversations),
+        differences=differences,
+        statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
+        unscored=[cell for cell in data.cells if cell.scored < cell.asked or not _all_ok(cell)],
+        notes=notes(data),
+        index=as_data(index),
+        style=_raw(style),
+        script=_raw(script),
+        policy=policy(style, script),
+    )
+
+
+def _all_ok(cell: CellData) -> bool:
+    return set(cell.statuses) <= {Status.OK.value}
+
+
+def notes(data: PageData) -> list[tuple[str, list[str]]]:
+    """Each note once, with the labels of the cells that have it."""
+    cells_of: dict[str, list[str]] = {}
+    for cell in data.cells:
+        for note in cell.notes:
+            cells_of.setdefault(note, []).append(cell.label)
+
+    return list(cells_of.items())
+
+
+def as_data(value: Any) -> str:
+    """JSON that may stand in an element `script`: nothing in it can end that element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+
+    return _raw(text)
+
+
+def policy(style: str, script: str) -> str:
+    """What a browser may do with the page: run this script and this style, and fetch nothing."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _raw(text: str) -> str:
+    """Our own text, which the template must not escape."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def show(value: Any) -> Any:
+        """Text from outside, with what would change how the text around it is read made visible."""
+        return printable(value) if isinstance(value, str) and type(value) is not Markup else value
+
+    environment = Environment(
+        loader=FileSystemLoader(FILES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=show,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "count": count,
+        "short": short_count,
+        "dollars": dollars,
+        "ms": milliseconds,
+        "points": points,
+        "difference": difference,
+        "p": p_value,
+    }
+    environment.globals |= {"half_width": half_width, "shade": shade, "NONE": NONE}
+    return environment
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in points, with its sign: `+4.1`, `−0.6`."""
+    return difference(value, 100.0, signed=True)
+
+
+def difference(value: float | None, scale: float, *, signed: bool = False) -> str:
+    """A difference where it is shown: points with one decimal, others with three digits."""
+    if value is None:
+        return NONE
+
+    shown = abs(scale * value)
+    text = f"{shown:.1f}" if scale == 100 else f"{shown:,.3g}"
+    is_zero = not text.strip("0.,")
+    sign = "−" if value < 0 and not is_zero else "+" if signed and not is_zero else ""
+
+    return sign + text
+
+
+def p_value(value: float | None) -> str:
+    """A p-value: three digits, never 0."""
+    if value is None:
+        return NONE
+
+    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"

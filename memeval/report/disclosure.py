@@ -1,0 +1,108 @@
+"""The six things without which a figure says nothing: data, questions, judge, reader, what the
+reader was given, and the error.
+"""
+
+from __future__ import annotations
+
+from memeval.report.figures import NONE, count, interval, percent
+from memeval.results import RunSummary
+from memeval.shown import one_line
+
+ASPECTS = ("data", "questions", "judge", "reader", "retrieval", "error")
+
+
+def disclosed(summary: RunSummary) -> dict[str, str]:
+    """What a run discloses, by aspect, in the order of `ASPECTS`."""
+    lines = (
+        _data(summary),
+        _questions(summary),
+        _judge(summary),
+        _reader(summary),
+        _retrieval(summary),
+        _error(summary),
+    )
+    return dict(zip(ASPECTS, lines, strict=True))
+
+
+def _data(summary: RunSummary) -> str:
+    tags = summary.tags
+    parts = [
+        one_line(summary.dataset),
+        f"sha256 {one_line(tags.get('data_sha256', NONE))}",
+        f"labels {one_line(summary.params.get('dataset.labels', 'original'))}",
+    ]
+    if tags.get("data_pinned") == "false":
+        parts.append("not the registered file")
+    if tags.get("data_excerpt") == "true":
+        parts.append("an excerpt")
+    if tags.get("data_derived") == "true":
+        parts.append("derived")
+
+    return ", ".join(parts)
+
+
+def _questions(summary: RunSummary) -> str:
+    counted = [row for row in summary.categories if row.headline]
+    others = [row for row in summary.categories if not row.headline]
+    named = ", ".join(f"{one_line(row.category)} {one_line(row.name)} {row.n:,}" for row in counted)
+    text = f"{count(summary.metrics.get('n_questions'))} ({named})"
+    if others:
+        apart = ", ".join(f"{one_line(row.category)} {one_line(row.name)}" for row in others)
+        text += f"; reported apart: {apart}"
+
+    limits = [
+        f"{name}={one_line(summary.params[name])}"
+        for name in ("dataset.limit_cases", "dataset.limit_questions", "dataset.split")
+        if summary.params.get(name) not in (None, "all")
+    ]
+    return "; ".join([text, *limits])
+
+
+def _judge(summary: RunSummary) -> str:
+    params, prompt = summary.params, summary.tags.get("judge_prompt_sha256")
+    name = one_line(params.get("judge", NONE))
+    if prompt is None:
+        return f"{name}, no language model"
+
+    names = ("llm.judge.model", "llm.judge_model", "llm.model")
+    models = [params[key] for key in names if params.get(key) is not None]
+    model = one_line(models[0]) if models else NONE
+    repeats = params.get("judge.repeats", 1)
+    return f"{name}, {model}, prompt sha256 {one_line(prompt)}, {one_line(repeats)} per answer"
+
+
+def _reader(summary: RunSummary) -> str:
+    params, tags = summary.params, summary.tags
+    if tags.get("imported") == "true":
+        return "another program: its answers were imported"
+
+    model = one_line(params.get("llm.model") or params.get("llm", NONE))
+    if tags.get("deterministic") == "true":
+        model += " (offline, not a language model)"
+
+    temperature = params.get("llm.temperature")
+    warmth = "" if temperature is None else f", temperature {one_line(temperature)}"
+    prompt = f"prompt {one_line(params.get('prompt', NONE))}"
+    return f"{model}{warmth}, {prompt} sha256 {one_line(tags.get('prompt_sha256', NONE))}"
+
+
+def _retrieval(summary: RunSummary) -> str:
+    get = summary.params.get
+    tokens = count(summary.metrics.get("context_tokens"))
+    return (
+        f"{one_line(get('system', NONE))}, top_k {one_line(get('top_k', NONE))} "
+        f"of {one_line(get('granularity', NONE))}, {tokens} tokens of context a question, "
+        f"compression {one_line(get('compression_turn', NONE))}"
+    )
+
+
+def _error(summary: RunSummary) -> str:
+    get = summary.metrics.get
+    repeats = max(len(summary.repeats), 1)
+    bounds = interval(get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    deviation = percent(get("accuracy_std")) if repeats > 1 else "unknown from one"
+    return (
+        f"95 % interval over conversations {bounds}; re-run std {deviation} "
+        f"({repeats} repeat{'s' if repeats > 1 else ''}); "
+        f"coverage {percent(get('coverage'))} %"
+    )

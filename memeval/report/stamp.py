@@ -1,0 +1,54 @@
+"""Whether the report of a run folder is the one that would be written now."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from memeval.results import RUN_FILE, write_atomically
+from memeval.results.calibration import CALIBRATION_FILE
+
+STAMP_FILE = ".report"
+REPORT_FILE, PAGE_FILE = "report.md", "report.html"
+
+
+def stamp_report(folder: Path, *, plots: bool) -> None:
+    """Leaves a note of what a report was made from. Raises `OSError`."""
+    write_atomically(folder / STAMP_FILE, _stamp(folder, plots=plots))
+
+
+def has_report(folder: Path, *, plots: bool) -> bool:
+    """Whether the folder's report was written from these results by this code, and still lies
+    there as it was.
+    """
+    try:
+        return (folder / STAMP_FILE).read_text(encoding="utf-8") == _stamp(folder, plots=plots)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _stamp(folder: Path, *, plots: bool) -> str:
+    files = [hashlib.sha256((folder / name).read_bytes()) for name in (RUN_FILE, REPORT_FILE)]
+    drawn = sorted(path.name for path in (folder / "plots").glob("*.png")) if plots else []
+    digests = [file.hexdigest() for file in files]
+    page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
+
+    return "\n".join([*digests, page, calibration, _code(), f"plots={plots}", *drawn]) + "\n"
+
+
+def _digest(path: Path) -> str:
+    """sha256 of a file that need not be there."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else f"no {path.name}"
+
+
+@cache
+def _code() -> str:
+    """Digest of the code that writes reports and pages."""
+    digest = hashlib.sha256()
+    report = Path(__file__).parent
+    page = report.with_name("page")
+    for path in sorted([*report.glob("*.py"), *page.glob("*.py"), *page.glob("files/*")]):
+        digest.update(path.read_bytes())
+
+    return digest.hexdigest()

@@ -1,0 +1,191 @@
+"""Published figures beside runs: what ships is sound, and what differs is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.claims import Claim, Sameness, load_claims, match_claim
+from memeval.claims.reading import read_claims
+from memeval.claims.records import JUDGED, Figure, Protocol
+from memeval.datasets.registry import DATASETS
+from memeval.report.disclosure import ASPECTS, disclosed
+from memeval.results import CategoryResult, RunSummary
+
+SHA = "79fa87e9" * 8
+PROMPT, ANSWERS = "ab" * 32, "cd" * 32
+
+
+def row(category: str, n: int, accuracy: float) -> CategoryResult:
+    return CategoryResult(
+        category=category,
+        name=f"c{category}",
+        n=n,
+        scored=n,
+        asked=n,
+        headline=category != "5",
+        accuracy=accuracy,
+        accuracy_std=None,
+        ci95_low=None,
+        ci95_high=None,
+        token_f1=None,
+    )
+
+
+def run(**changes: Any) -> RunSummary:
+    """A run that follows the protocol of `claim` in everything."""
+    members: dict[str, Any] = {
+        "run_key": "0123456789abcdef",
+        "name": "rag",
+        "dataset": "locomo",
+        "sweep": None,
+        "command": "python -m memeval",
+        "params": {"judge": "llm", "llm.model": "openai/small", "system": "rag", "top_k": 7},
+        "tags": {"data_sha256": SHA, "judge_prompt_sha256": PROMPT, "prompt_sha256": ANSWERS},
+        "metrics": {"accuracy": 0.6, "recall_at_5": 0.4, "n_questions": 40.0, "coverage": 1.0},
+        "categories": (row("1", 10, 0.2), row("2", 30, 0.6), row("5", 4, 1.0)),
+        "repeats": (),
+        "notes": (),
+        "valid": True,
+        "started_at": "2026-11-21T20:00:00+01:00",
+        "finished_at": "2026-11-21T20:00:17+01:00",
+    }
+    return RunSummary(**{**members, **changes})
+
+
+def claim(metric: str = "accuracy", **changes: Any) -> Claim:
+    protocol: dict[str, Any] = {
+        "data_sha256": SHA,
+        "categories": (1, 2),
+        "questions": 40,
+        "judge": "strict",
+        "judge_model": "small",
+        "judge_prompt_sha256": PROMPT,
+        "reader_model": "small",
+        "reader_prompt_sha256": ANSWERS,
+    }
+    return Claim(
+        name="made_up",
+        title="Made up",
+        source="nowhere",
+        dataset="locomo",
+        protocol=Protocol(**{**protocol, **changes}),
+        figures=(Figure(system="rag", metric=metric, value=55.0),),
+    )
+
+
+def test_a_run_of_the_same_protocol_is_comparable() -> None:
+    (match,) = match_claim(claim(), run())
+    assert (match.verdict, match.reasons) == ("comparable", [])
+    # (10 · 20 + 30 · 60) / 40: category 5 is not part of the claim.
+    assert match.own == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data_sha256": "00" * 32}, "another data file"),
+        ({"labels": "corrected"}, "labels are original here, corrected there"),
+        ({"questions": 41}, "40 questions here, 41 there (categories 1, 2)"),
+        ({"categories": (1, 2, 3, 5)}, "44 questions here, 40 there"),
+        ({"averaged": "cases"}, "averaged over conversations there"),
+        ({"judge_model": "large"}, "judged by openai/small here, by large there"),
+        ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),
+        ({"judge_prompt_sha256": None, "judge_like": "llm"}, "in other words"),
+        ({"judge_prompt_sha256": None}, "judge llm here, another there: strict"),
+        ({"reader_model": "large"}, "answered by openai/small here, by large there"),
+        ({"reader_prompt_sha256": "00" * 32}, "the prompt of the answers"),
+    ],
+)
+def test_what_differs_makes_it_not_comparable(changes: dict[str, Any], words: str) -> None:
+    (match,) = match_claim(claim(**changes), run())
+    assert match.verdict == "not comparable"
+    (reason,) = match.reasons
+    assert words in reason
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data_sha256": None},
+        {"questions": None},
+        {"judge_model": None},
+        {"reader_model": None},
+        {"reader_prompt_sha256": None},
+    ],
+)
+def test_what_is_not_disclosed_can_not_be_said(changes: dict[str, Any]) -> None:
+    (match,) = match_claim(claim(**changes), run())
+    assert match.verdict == "can't be said" and len(match.reasons) == 1
+
+
+def test_a_prompt_of_the_users_own_can_not_be_checked() -> None:
+    own = run(params={**run().params, "judge.prompt_file": "strict.txt"})
+    (match,) = match_claim(claim(judge_prompt_sha256=None), own)
+    assert match.verdict == "can't be said" and "can't be checked" in match.reasons[0]
+
+
+def test_a_judge_without_a_model_is_another_judge() -> None:
+    own = run(tags={"data_sha256": SHA, "prompt_sha256": ANSWERS})
+    (match,) = match_claim(claim(), own)
+    assert match.reasons == ["judged by llm here, by the model small there"]
+
+
+def test_an_invalid_run_is_comparable_with_nothing() -> None:
+    (match,) = match_claim(claim(), run(valid=False))
+    assert match.verdict == "not comparable"
+
+
+def test_recall_needs_neither_judge_nor_reader_but_all_questions() -> None:
+    (match,) = match_claim(claim("recall_at_5", categories=(1, 2, 5), questions=44), run())
+    assert (match.verdict, match.own) == ("comparable", 40.0)
+    (match,) = match_claim(claim("recall_at_5"), run())
+    assert (match.verdict, match.own) == ("not comparable", None)
+
+
+def test_the_claims_that_ship_are_whole() -> None:
+    known = load_claims()
+    assert len(known) >= 6
+    assert len({each.name for each in known}) == len(known)
+    for each in known:
+        assert each.dataset in DATASETS and each.figures and each.source
+        assert each.protocol.judge_model is None or each.protocol.judge
+        for figure in each.figures:
+            assert 0 < figure.value <= 100
+            assert figure.metric in JUDGED or "recall_at_" in figure.metric
+            named = set(map(str, each.protocol.categories or ()))
+            assert set(figure.by_category or ()) <= named
+
+
+def test_the_micro_means_of_the_claims_follow_from_their_categories() -> None:
+    counts = {"1": 282, "2": 321, "3": 96}
+    checked = 0
+    for figure in (figure for each in load_claims() for figure in each.figures):
+        if figure.micro is not None and figure.by_category is not None:
+            total = sum(counts[name] * value for name, value in figure.by_category.items())
+            assert total / sum(counts.values()) == pytest.approx(figure.micro, abs=0.06)
+            checked += 1
+
+    assert checked == 2
+
+
+def test_a_file_that_is_not_of_claims_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text("mine: {title: x, source: y, dataset: locomo, figures: []}\n")
+    with pytest.raises(ValueError, match=r"odd.yaml, claim mine: 'protocol'"):
+        read_claims(path)
+
+
+def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
+    words = disclosed(run(params={**run().params, "judge": "a\x1b[31m\nb"}))
+    assert tuple(words) == ASPECTS and all(words.values())
+    assert "\x1b" not in words["judge"] and "\n" not in words["judge"]
+    assert SHA in words["data"] and "40 (1 c1 10, 2 c2 30)" in words["questions"]
+    assert "apart: 5 c5" in words["questions"] and "top_k 7" in words["retrieval"]
+    assert "unknown from one (1 repeat)" in words["error"]
+
+
+def test_sameness_is_written_as_words() -> None:
+    assert [str(kind) for kind in Sameness] == ["same", "other", "not disclosed"]

@@ -1,0 +1,346 @@
+"""The golden vectors through the command line: probe, label, calibrate, agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import made_run
+
+from memeval.calibration.items import read_items
+from memeval.calibration.sampling import allocate, draw_sample
+from memeval.calibration.scored import scored_answers
+from memeval.cli.judge_probe import shipped_file
+from memeval.cli.main import run_command
+from memeval.compare import FinishedRun
+from memeval.datasets.demo.info import DEMO
+from memeval.datasets.locomo.adapter import Locomo
+from memeval.page.build import cell_data, page_data
+from memeval.page.runs import PageRun
+from memeval.page.write import render
+from memeval.report.comparison import comparison_csv, comparison_markdown
+from memeval.report.markdown import report
+from memeval.report.stamp import has_report, stamp_report
+from memeval.results.calibration import CALIBRATION_FILE, read_shown_summary
+from memeval.tracking import payload
+
+LABELS, JUDGED = "1011010110", "1011110111"
+"""What people and the judge said of the labelled answers of the example."""
+NOT_LABELLED = "1" * 30 + "0" * 10
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without runs."""
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    return tmp_path
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command; its status and what it printed."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run_command([str(word) for word in words])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def independent(home: Path, digits: str, name: str = "own", **changes: Any) -> FinishedRun:
+    """A run in which each question has a conversation of its own."""
+    scores = {f"c{number}/q0": [float(digit)] for number, digit in enumerate(digits)}
+    return made_run(home / "outputs" / "runs", name, scores, **changes)
+
+
+def own_labels(path: Path, run: FinishedRun, labels: Sequence[str], **more: str) -> Path:
+    """A file of labels of the first answers of a run, as JSON lines."""
+    rows = [
+        {"run": run.key, "question_id": answer.question_id, "label": label, **more}
+        for answer, label in zip(scored_answers(run), labels, strict=False)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def other_labels(path: Path, **counts: tuple[int, int]) -> Path:
+    """Labels of other answers: of each kind, how many the judge called right, of how many."""
+    rows = []
+    for kind, (accepted, count) in counts.items():
+        for number in range(count):
+            verdict = "right" if number < accepted else "wrong"
+            label = "right" if kind == "right" else "wrong"
+            rows.append({"kind": kind, "label": label, "verdict": verdict, "judge": "keyword"})
+
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_labels_of_the_run_itself_give_ppi(home: Path, command: Command) -> None:
+    run = independent(home, JUDGED + NOT_LABELLED)
+    file = own_labels(home / "labels.jsonl", run, list(LABELS))
+    status, out, err = command("judge", "calibrate", run.key, "--labels", file, "--json")
+    assert status == 0, err
+    result = json.loads(out)
+    assert result["method"] == "ppi" and result["groups"] is None
+    assert result["power"] == pytest.approx(0.5157894736842105)
+    assert result["accuracy"] == pytest.approx(0.5742105263157895)
+    assert result["se"] == pytest.approx(0.1308614913444651)
+    assert result["raw"] == pytest.approx(38 / 50)
+
+
+def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
+    digits = JUDGED + NOT_LABELLED
+    scores = {f"c{number % 5}/q{number}": [float(digit)] for number, digit in enumerate(digits)}
+    run = made_run(home / "outputs" / "runs", "own", scores)
+    file = own_labels(home / "labels.jsonl", run, list(LABELS))
+    assert command("judge", "calibrate", run.key, "--labels", file)[0] == 0
+    result = json.loads((run.folder / CALIBRATION_FILE).read_text(encoding="utf-8"))
+    assert result["groups"] == 5
+    assert result["accuracy"] == pytest.approx(0.5742105263157895)
+    assert result["se"] != pytest.approx(0.1308614913444651)
+    half = 2.7764451051977987 * result["se"]
+    assert result["low"] == pytest.approx(result["accuracy"] - half)
+
+
+def test_labels_of_other_answers_give_a_range(home: Path, command: Command) -> None:
+    run = independent(home, "1" * 400 + "0" * 600)
+    file = other_labels(home / "labels.jsonl", right=(180, 200), vague=(60, 200))
+    status, out, err = command("judge", "calibrate", run.key, "--labels", file, "--json")
+    assert status == 0, err
+    result = json.loads(out)
+    (kind,) = result["kinds"]
+    assert result["method"] == "range" and result["accuracy"] is None
+    assert kind["share"] == pytest.approx(0.1666666666666668)
+    assert result["low"] == pytest.approx(0.05635072484160894)
+    assert result["high"] == pytest.approx(0.2627330257859588)
+
+
+def test_a_range_covers_all_kinds_of_wrong_answer(home: Path, command: Command) -> None:
+    run = independent(home, "1" * 40 + "0" * 60)
+    kinds = {"right": (90, 100), "specific": (2, 80), "vague": (26, 80), "blind": (79, 80)}
+    status, out, _ = command(
+        "judge", "calibrate", run.key, "--labels", other_labels(home / "l.jsonl", **kinds)
+    )
+    assert status == 0 and "never one number" in out
+    assert "specific: caught 78 of 80" in out and "vague: caught 54 of 80" in out
+    assert "blind: caught 1 of 80; no better than chance" in out
+    assert "corrected:              0.0 to 100.0" in out
+
+
+def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command: Command) -> None:
+    run = independent(home, JUDGED + NOT_LABELLED)
+    other = independent(home, JUDGED + NOT_LABELLED[::-1], name="other")
+    before = (run.folder / "run.json").read_bytes()
+    assert "corrected" not in command("list")[1]
+    file = own_labels(home / "labels.jsonl", run, list(LABELS))
+    (run.folder / "report.md").write_text("made before", encoding="utf-8")
+    stamp_report(run.folder, plots=False)
+    assert has_report(run.folder, plots=False)
+    assert command("judge", "calibrate", run.key, "--labels", file)[0] == 0
+    assert not has_report(run.folder, plots=False)
+
+    shown = "57.4 (31.8 to 83.1)"
+    assert shown in command("list")[1] and shown in command("show", run.key)[1]
+    compared = " ".join(command("compare", run.key, other.key)[1].split())
+    assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
+
+    summary = read_shown_summary(run.folder)
+    assert shown in comparison_markdown([summary, other.summary]) and shown in report(summary)
+    assert "accuracy_corrected_low" in comparison_csv([summary])
+    assert cell_data([summary, other.summary])[0].corrected == shown
+    page = render(page_data([PageRun.read(run.folder)]))
+    assert shown in page and "Corrected for the judge’s error" in page
+    assert payload.metrics(summary.metrics)["accuracy_corrected"] == pytest.approx(0.574, abs=1e-3)
+    assert any("10 labels of labels.jsonl" in note for note in summary.notes)
+    assert (run.folder / "run.json").read_bytes() == before
+
+
+def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Command) -> None:
+    run = independent(home, JUDGED + NOT_LABELLED)
+    file = own_labels(home / "labels.jsonl", run, list(LABELS))
+    assert command("judge", "calibrate", run.key, "--labels", file)[0] == 0
+    again = independent(home, NOT_LABELLED + JUDGED)
+    assert again.folder == run.folder
+    summary = read_shown_summary(run.folder)
+    assert "accuracy_corrected" not in summary.metrics
+    assert any("about other records" in note for note in summary.notes)
+
+    path = run.folder / CALIBRATION_FILE
+    path.write_text(path.read_text(encoding="utf-8").replace("0.57", "0.97"), encoding="utf-8")
+    assert any("damaged, or edited" in note for note in read_shown_summary(run.folder).notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"label": "maybe"}, "line 2: label must be right or wrong, not 'maybe'"),
+        ({"question_id": "c9\x1b/q0"}, "line 2: the run has no scored answer to 'c9\\x1b/q0'"),
+        ({"question_id": "c0/q0"}, "line 2: 'c0/q0' is labelled above"),
+        ({"answer_id": "0" * 16}, "line 2: the run has another answer to 'c1/q0' by now"),
+        ({"label": ""}, "is half done: 1 of 3 rows have no label"),
+        ({"run": "0123", "verdict": "right"}, "mixes labels of run"),
+        ({"repeat": "x"}, "line 2: repeat must be a number from 0"),
+    ],
+)
+def test_a_file_that_does_not_fit(
+    home: Path, command: Command, change: dict[str, str], line: str
+) -> None:
+    run = independent(home, "110")
+    rows = [
+        {"run": run.key, "question_id": f"c{number}/q0", "label": "right"} for number in range(3)
+    ]
+    rows[1] |= change
+    file = home / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    status, _, err = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 2 and line in err and "Traceback" not in err
+    assert not (run.folder / CALIBRATION_FILE).exists()
+
+
+def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> None:
+    run = independent(home, "1101")
+    file = own_labels(home / "labels.jsonl", run, ["y", "n", ""])
+    status, out, _ = command("judge", "calibrate", run.key, "--labels", file, "--partial")
+    assert status == 0 and "2 labels of labels.jsonl (1 rows have none)" in out
+
+
+def test_labels_that_correct_another_judge_are_refused(home: Path, command: Command) -> None:
+    run = independent(home, "1101", params={"judge": "contains"})
+    file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
+    status, _, err = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 2 and "line 1: judged by keyword, the run by contains" in err
+
+
+def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -> None:
+    other = independent(home, "1100", name="other")
+    run = independent(home, "110")
+    file = own_labels(home / "labels.jsonl", other, ["right", "wrong", "wrong", "right"])
+    status, out, _ = command("judge", "calibrate", run.key, "--labels", file, "--json")
+    result = json.loads(out)
+    assert status == 0 and result["method"] == "range"
+    assert (result["right_kept"], result["right_labels"]) == (1, 2)
+    assert (result["kinds"][0]["caught"], result["kinds"][0]["labels"]) == (1, 2)
+
+
+def test_labelling_is_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
+    scores = {f"c{number % 3}/q{number}": [float(number % 2)] for number in range(30)}
+    hostile = {"hypothesis": '=1+1 \x1b[31m, "x"\n[link](http://a.b)'}
+    run = made_run(home / "outputs" / "runs", "own", scores, of_records=hostile)
+    path = home / "outputs" / "labels" / f"{run.key}.csv"
+    assert command("label", run.key, "--n", 10)[0] == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    assert len(rows) == 10 and "verdict" not in rows[0] and {row["label"] for row in rows} == {""}
+    assert rows[0]["answer"].startswith("'=1+1 \\x1b[31m")
+
+    # The second label is on disk when the third answer is interrupted.
+    typed = iter(["y\n", "x\n", "n\n"])
+
+    def read_line() -> str:
+        line = next(typed, None)
+        if line is None:
+            raise KeyboardInterrupt
+        return line
+
+    monkeypatch.setattr("sys.stdin.readline", read_line, raising=False)
+    status, out, _ = command("label", run.key, "--terminal")
+    assert status == 130 and "type y, n, s or q" in out and "\x1b" not in out
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    assert [row["label"] for row in rows] == ["right", "wrong", *[""] * 8]
+
+    assert command("label", run.key, "--n", 20)[0] == 0
+    again = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    given = {row["question_id"]: row["label"] for row in again if row["label"]}
+    assert len(again) >= 20
+    assert given == {rows[0]["question_id"]: "right", rows[1]["question_id"]: "wrong"}
+
+    filled = path.read_text(encoding="utf-8").replace(",\n", ",right\n")
+    path.write_text(filled, encoding="utf-8")
+    status, out, err = command("judge", "calibrate", run.key, "--labels", path)
+    assert status == 0, err
+
+    other = made_run(home / "outputs" / "runs", "other", scores)
+    status, _, err = command("label", other.key, "--out", path)
+    assert status == 2 and f"about run '{run.key}', not {other.key}" in err
+
+
+def test_a_sample_is_stratified_and_the_same_again(home: Path) -> None:
+    scores = {f"c{number % 4}/q{number}": [1.0] for number in range(40)}
+    answers = scored_answers(made_run(home / "runs", "own", scores))
+    sample = draw_sample(answers, 10, by="category", seed=1, run_key="k")
+    assert sample == draw_sample(answers, 10, by="category", seed=1, run_key="k")
+    assert sample != draw_sample(answers, 10, by="category", seed=2, run_key="k")
+    categories = [answer.category for answer in sample]
+    assert categories.count("temporal") == categories.count("multi_hop") == 5
+    assert allocate({"a": 282, "b": 321, "c": 96, "d": 841}, 100) == {
+        "a": 18,
+        "b": 21,
+        "c": 6,
+        "d": 55,
+    }
+
+
+def test_judges_that_agree_but_once(home: Path, command: Command) -> None:
+    columns = zip([1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 1], strict=True)
+    keys = []
+    for number, column in enumerate(columns):
+        digits = "".join(map(str, column))
+        judge = {"judge": ["keyword", "contains", "recorded"][number]}
+        keys.append(independent(home, digits, name=f"j{number}", params=judge).key)
+
+    status, out, _ = command("judge", "agree", *keys, "--json")
+    result = json.loads(out)
+    assert status == 0 and result["alpha"] == pytest.approx(1 - 132 / 420)
+    status, out, _ = command("judge", "agree", *keys, "--list")
+    assert "Krippendorff's α: 0.686" in out and "c3/q0: wrong, wrong, right" in out
+    row = next(line.split() for line in out.split("\n") if line.startswith("1 and 3"))
+    assert row[3:8] == ["4", "2", "0", "1", "1"]
+
+
+def test_judges_that_always_differ(home: Path, command: Command) -> None:
+    first = independent(home, "0011", name="a")
+    second = independent(home, "1100", name="b", params={"judge": "contains"})
+    status, out, _ = command("judge", "agree", first.key, second.key, "--json")
+    result = json.loads(out)
+    assert status == 0 and result["alpha"] == pytest.approx(-0.75)
+    (pair,) = result["pairs"]
+    assert (pair["first_alone"], pair["second_alone"], pair["count"]) == (2, 2, 4)
+
+
+def test_answers_that_are_not_shared_are_refused(home: Path, command: Command) -> None:
+    first = independent(home, "0011", name="a")
+    second = independent(home, "1100", name="b", of_records={"hypothesis": "9 May"})
+    status, _, err = command("judge", "agree", first.key, second.key)
+    assert status == 2 and "share no answer" in err
+    other = independent(home, "1", name="c", dataset="demo")
+    status, _, err = command("judge", "agree", first.key, other.key)
+    assert status == 2 and "different data" in err
+    status, _, err = command("judge", "agree", first.key)
+    assert status == 2 and "two runs" in err
+
+
+def test_the_shipped_items() -> None:
+    items = read_items(shipped_file())
+    demo = Locomo(shipped_file().parent / "demo.json", info=DEMO)
+    gold = {
+        question.question_id: question.gold
+        for case in demo.cases()
+        for question in case.questions
+        if question.answerable
+    }
+    kinds = {kind: [item for item in items if item.kind == kind] for kind in ("right", "specific")}
+    assert len(items) >= 60 and {item.kind for item in items} == {"right", "specific", "vague"}
+    assert all(item.question_id in gold for item in items)
+    assert not any(item.answer in gold[item.question_id] for item in items)
+    assert {item.question_id for item in kinds["right"]} == {
+        item.question_id for item in kinds["specific"]
+    }

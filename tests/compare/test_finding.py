@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from made_runs import example, made_run
+
+from memeval.compare import FinishedRun
+from memeval.compare.finding import earliest, finished_runs, named_run, parse_filters
+from memeval.errors import UserError
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> list[FinishedRun]:
+    """Three runs, the oldest first."""
+    days = {"bm25": "2026-11-01", "rag": "2026-11-02", "mem0": "2026-11-03"}
+    for number, (system, day) in enumerate(days.items()):
+        made_run(
+            tmp_path,
+            system,
+            example("A"),
+            run_key=f"abc{number}" + "0" * 12,
+            finished_at=f"{day}T10:00:00+00:00",
+            sweep="curve" if system != "rag" else None,
+        )
+
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.json").write_text("{", encoding="utf-8")
+    return finished_runs(tmp_path)
+
+
+def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[FinishedRun]) -> None:
+    run = known[1]
+    (run.folder / "tracked.json").write_text(json.dumps({"sqlite:///x": "f00d" * 8}))
+    for word in (run.key, run.key[:4], run.name, "f00d" * 8, str(run.folder)):
+        assert named_run(word, known).key == run.key
+
+
+def test_what_no_run_or_several_are_named(known: list[FinishedRun]) -> None:
+    with pytest.raises(UserError, match="3 runs are named 'abc'"):
+        named_run("abc", known)
+    with pytest.raises(UserError, match=r"unknown run 'bm52'. Did you mean: abc0000000000000 \(bm"):
+        named_run("bm52", known)
+    with pytest.raises(UserError, match=r"unknown run ''\.$"):
+        named_run("", known)
+
+
+@pytest.mark.parametrize(
+    ("words", "systems"),
+    [
+        ([], ["bm25", "rag", "mem0"]),
+        (["sweep=curve"], ["bm25", "mem0"]),
+        (["dataset=locomo", "system=rag"], ["rag"]),
+        (["dataset=demo"], []),
+        (["since=1m"], []),
+    ],
+)
+def test_filters(known: list[FinishedRun], words: list[str], systems: list[str]) -> None:
+    rule = parse_filters(words, known)
+    found = [run.summary.params["system"] for run in known if rule.match(run)]
+    assert found == systems
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("systm=rag", "unknown filter 'systm'. Did you mean: system"),
+        ("sweep=", "'sweep=' is not a filter"),
+        ("since=tomorrow", "since='tomorrow' is not a span of time"),
+    ],
+)
+def test_filters_that_mean_nothing(known: list[FinishedRun], word: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_filters([word], known)
+
+
+def test_spans_of_time() -> None:
+    now = datetime.now().astimezone()
+    week = earliest("1w")
+    assert week is not None and abs(now - week - timedelta(days=7)) < timedelta(minutes=1)
+    assert earliest(None) is None
+    assert earliest(datetime(2026, 1, 1)) is not None
+    assert earliest("999999w") is not None
+
+
+def test_a_home_without_runs(tmp_path: Path) -> None:
+    assert finished_runs(tmp_path / "none") == []

@@ -1,0 +1,277 @@
+"""Run folders with records and texts, made up from a seed, for tests of the page."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.records import Label, Role, Status, Usage, Verdict
+from memeval.results import (
+    RECORDS_FILE,
+    CategoryResult,
+    Record,
+    RepeatResult,
+    RetrievedChunk,
+    RunSummary,
+    StepTimes,
+    TextStore,
+    json_line,
+    texts_file,
+)
+
+WORDS = (
+    "harbour lantern violin orchard ticket bakery river garden letter camera winter sister bicycle "
+    "museum recipe station blanket teacher painting weekend picnic mountain doctor kitten market"
+).split()
+CATEGORIES = (("1", "multi_hop"), ("2", "temporal"), ("3", "open_domain"), ("4", "single_hop"))
+SYSTEMS = ("bm25", "rag", "dense", "hybrid", "mem0", "letta", "graph", "summary", "window", "none")
+SKILL = (0.42, 0.5, 0.44, 0.53, 0.4, 0.46, 0.38, 0.35, 0.3, 0.05)
+SHOWN = 10
+"""Chunks that each reader is shown."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much there is in the made-up runs."""
+
+    cells: int = 2
+    cases: int = 3
+    questions: int = 20
+    """For each conversation."""
+    turns: int = 60
+    repeats: int = 1
+    words: int = 24
+    """Of each turn, answer and reason of a judge."""
+
+
+def write_runs(root: Path, size: Size) -> list[Path]:
+    """Writes run folders below `root`, as several systems on the same questions leave them."""
+    return [_write_run(root, size, cell) for cell in range(size.cells)]
+
+
+def _write_run(root: Path, size: Size, cell: int) -> Path:
+    system, rng = SYSTEMS[cell], random.Random(cell)
+    folder, answers = root / "runs" / f"run-{cell:02d}-{system}", root / "answers"
+    folder.mkdir(parents=True)
+    answers.mkdir(exist_ok=True)
+
+    rows: list[Record] = []
+    keys = []
+    for repeat in range(size.repeats):
+        key = f"{cell:04d}{repeat:012d}"
+        keys.append({"seed": repeat, "prepare": key, "answer": key, "judge": key})
+        with TextStore(texts_file(answers / f"{key}.jsonl")) as texts:
+            for case in range(size.cases):
+                turns = turns_of(size, case)
+                for number in range(size.questions):
+                    rows.append(_record(size, rng, cell, case, number, repeat=repeat, turns=turns))
+                    rows[-1] = _with_texts(rows[-1], turns, texts)
+
+    (folder / RECORDS_FILE).write_text(
+        "".join(json_line(row.to_json()) for row in rows), encoding="utf-8"
+    )
+    _summary(folder.name, cell, rows, size, keys).write(folder)
+
+    return folder
+
+
+def turns_of(size: Size, case: int) -> dict[str, str]:
+    """The turns of a conversation, by id; the same for every cell."""
+    rng = random.Random(f"case {case}")
+    return {
+        f"D{number // 20 + 1}:{number % 20 + 1}": (
+            f"[1:56 pm on {number % 28 + 1} May 2023] Ana: {_words(rng, size.words)}."
+        )
+        for number in range(size.turns)
+    }
+
+
+def _words(rng: random.Random, count: int) -> str:
+    return " ".join(rng.choice(WORDS) for _ in range(count))
+
+
+def _record(
+    size: Size,
+    rng: random.Random,
+    cell: int,
+    case: int,
+    number: int,
+    *,
+    repeat: int,
+    turns: dict[str, str],
+) -> Record:
+    of_question = random.Random(f"{case}/{number}")
+    category, name = CATEGORIES[of_question.choices(range(4), (18, 21, 6, 55))[0]]
+    evidence = tuple(of_question.sample(list(turns), of_question.choice((1, 1, 1, 2, 3))))
+    hard = of_question.uniform(-0.3, 0.3)
+    draw = rng.random()
+    is_right = draw < SKILL[cell] + hard
+    shown = rng.sample(list(turns), SHOWN)
+    if is_right:
+        shown[0] = evidence[0]
+
+    status = Status.ANSWER_FAILED if number % 97 == 96 and cell == 1 else Status.OK
+    label = Label.CORRECT if is_right else Label.ABSTAINED if draw > 0.93 else Label.WRONG
+    ranks = tuple(shown.index(turn) + 1 if turn in shown else None for turn in evidence)
+    judged = Verdict("llm", label, float(is_right), reason=_words(rng, size.words).capitalize())
+
+    return Record(
+        question_id=f"conv-{26 + case}/q{number}",
+        case_id=f"conv-{26 + case}",
+        category=category,
+        category_name=name,
+        repeat=repeat,
+        seed=repeat,
+        question=f"When did Ana take the {_words(of_question, 4)} to the museum?",
+        gold=(f"{of_question.randint(1, 28)} May 2023",),
+        answerable=True,
+        status=status,
+        asked_at=datetime(2023, 6, 1, 9, 30),
+        evidence=evidence,
+        hypothesis=None if status is not Status.OK else _words(rng, size.words).capitalize() + ".",
+        error=None if status is Status.OK else "ReadTimeout: no reply after 60 s",
+        verdict=judged if status is Status.OK else None,
+        retrieved=tuple(
+            RetrievedChunk((turn,), score=round(12 - place + rng.random(), 6))
+            for place, turn in enumerate(shown)
+        ),
+        evidence_ranks=ranks,
+        context_tokens=200 + 90 * cell,
+        usage=(Usage(Role.ANSWER, "gpt-4o-mini", "openai", 320 + 90 * cell, 24),),
+        times=StepTimes(answer_ms=round(400 + 60 * cell + 200 * rng.random(), 3), judge_ms=310.5),
+    )
+
+
+def _with_texts(record: Record, turns: dict[str, str], texts: TextStore) -> Record:
+    """The record with the references of its chunks and its context."""
+    chunks = record.retrieved or ()
+    shown = [turns[chunk.turn_ids[0]] for chunk in chunks]
+    return replace(
+        record,
+        retrieved=tuple(
+            replace(chunk, text=texts.put(text)) for chunk, text in zip(chunks, shown, strict=True)
+        ),
+        context=texts.put_joined(shown, "\n"),
+    )
+
+
+def _summary(
+    run_key: str, cell: int, rows: list[Record], size: Size, keys: list[dict[str, object]]
+) -> RunSummary:
+    system = SYSTEMS[cell]
+    scores = [row.score for row in rows if row.score is not None]
+    accuracy = sum(scores) / len(scores)
+    return RunSummary(
+        run_key=run_key,
+        name=f"{system} turn k=10 llm short gpt-4o-mini",
+        dataset="locomo",
+        sweep=None,
+        command=f"python -m memeval system={system} dataset=locomo llm=openai",
+        params={"dataset": "locomo", "system": system, "top_k": 10, "judge": "llm"},
+        tags={"protocol": "locomo 79fa87e9 labels=original judge=llm", "data_sha256": "79fa87e9"},
+        metrics={
+            "accuracy": accuracy,
+            "accuracy_std": 0.004 if size.repeats > 1 else None,
+            "accuracy_ci95_low": accuracy - 0.031,
+            "accuracy_ci95_high": accuracy + 0.031,
+            "token_f1": accuracy * 0.8,
+            "recall_at_10": 0.3 + accuracy / 2,
+            "n_questions": float(size.cases * size.questions),
+            "coverage": len(scores) / len(rows),
+            "context_tokens": 200.0 + 90 * cell,
+            "tokens/total": 900_000.0,
+            "cost_usd/total": 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
+            "cost_usd_uncached/total": 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
+            "latency_ms/answer/p50": 500.0 + 60 * cell,
+        },
+        categories=tuple(_category(key, name, rows) for key, name in CATEGORIES),
+        repeats=tuple(RepeatResult(number, number, {}) for number in range(size.repeats)),
+        notes=("The reader is a stand-in.",),
+        valid=True,
+        started_at="2026-11-21T20:00:00+01:00",
+        finished_at="2026-11-21T20:00:17.300+01:00",
+        statuses={
+            status: count
+            for status in ("ok", "answer_failed")
+            if (count := sum(row.status == status for row in rows))
+        },
+        identity={"keys": keys},
+    )
+
+
+def _category(key: str, name: str, rows: list[Record]) -> CategoryResult:
+    own = [row for row in rows if row.category == key]
+    scores = [row.score for row in own if row.score is not None]
+    share = sum(scores) / len(scores) if scores else None
+    return CategoryResult(
+        category=key,
+        name=name,
+        n=len(own),
+        scored=len(scores),
+        asked=len(own),
+        headline=True,
+        accuracy=share,
+        accuracy_std=None,
+        ci95_low=None if share is None else max(0.0, share - 0.06),
+        ci95_high=None if share is None else min(1.0, share + 0.06),
+        token_f1=share,
+    )
+
+
+def comparison_json(folders: list[Path]) -> dict[str, Any]:
+    """What `Comparison.to_json()` holds, as far as the page reads it, of runs against the first."""
+    runs = [RunSummary.read(folder) for folder in folders]
+    first = runs[0].metrics["accuracy"] or 0.0
+    differences = []
+    for run in runs[1:]:
+        mean = (run.metrics["accuracy"] or 0.0) - first
+        is_shown = abs(mean) > 0.05
+        p = 0.00195 if is_shown else 0.21
+        differences.append(
+            {
+                "first": run.run_key,
+                "second": runs[0].run_key,
+                "result": {
+                    "mean": mean,
+                    "count": 1540,
+                    "groups": 10,
+                    "low": mean - 0.03,
+                    "high": mean + 0.03,
+                    "mde": 0.042,
+                },
+                "p": p,
+                "adjusted_p": 4 * p,
+                "is_shown": is_shown,
+            }
+        )
+
+    return {
+        "metric": "accuracy",
+        "unit": "points",
+        "scale": 100.0,
+        "baseline": runs[0].run_key,
+        "forced": [],
+        "runs": [
+            {"key": run.run_key, "label": str(run.params["system"]), "letters": "a"} for run in runs
+        ],
+        "differences": differences,
+        "refusals": [],
+    }
+
+
+def sentences_of(comparison: dict[str, Any]) -> list[str]:
+    """A sentence for each difference."""
+    labels = {run["key"]: run["label"] for run in comparison["runs"]}
+    made = []
+    for row in comparison["differences"]:
+        first, second, mean = labels[row["first"]], labels[row["second"]], row["result"]["mean"]
+        direction = "higher" if mean > 0 else "lower"
+        points = f"{100 * abs(mean):.1f} ± 3.0 points"
+        told_apart = f"{first} is {direction} than {second} by {points} (p .002, adjusted .008)."
+        alike = f"{first} and {second} can't be told apart; this data could have shown 4.2."
+        made.append(told_apart if row["is_shown"] else alike)
+
+    return made

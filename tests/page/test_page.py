@@ -1,0 +1,294 @@
+"""What is in the page: figures, marks, texts once each, and nothing that a text could end."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import re
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_pages import SHOWN, Size, comparison_json, sentences_of, write_runs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from sample_records import record, verdict
+
+from memeval.page import write_comparison_page, write_page
+from memeval.page.charts import Axis, shade, undominated
+from memeval.page.compared import comparison_data
+from memeval.page.questions import end_of, mark, question_data, shown
+from memeval.page.runs import PageRun, questions_of
+from memeval.page.write import difference, p_value
+from memeval.records import Label, Status
+from memeval.results import RECORDS_FILE, Record, RetrievedChunk, read_records
+
+SIZE = Size(cells=2, cases=3, questions=110)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_runs(tmp_path_factory.mktemp("outputs"), SIZE)
+
+
+@pytest.fixture(scope="module")
+def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    target = tmp_path_factory.mktemp("page") / "report.html"
+    write_page(folders, target)
+    return target.read_text(encoding="utf-8")
+
+
+def index_of(page: str) -> dict[str, Any]:
+    (text,) = re.findall(r'<script type="application/json" id="index">(.*?)</script>', page)
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def blocks_of(page: str) -> list[dict[str, Any]]:
+    texts = re.findall(r'<script type="text/plain" class="block">(.*?)</script>', page)
+    return [json.loads(gzip.decompress(base64.b64decode(text))) for text in texts]
+
+
+def test_the_index_holds_every_question_with_how_each_cell_answered(
+    page: str, folders: list[Path]
+) -> None:
+    index = index_of(page)
+    assert len(index["ids"]) == SIZE.cases * SIZE.questions
+    assert index["cells"] == ["bm25", "rag"]
+
+    for marks, folder in zip(index["marks"], folders, strict=True):
+        rows = list(read_records(folder / RECORDS_FILE))
+        assert marks == "".join(map(end_of, rows))
+        assert marks.count("r") == sum(row.score == 1.0 for row in rows) > 0
+
+
+def test_a_block_holds_the_texts_of_its_questions_once(page: str, folders: list[Path]) -> None:
+    index, blocks = index_of(page), blocks_of(page)
+    assert len(blocks) > 1 and index["block"] == sorted(index["block"])
+
+    rows = {row.question_id: row for row in read_records(folders[1] / RECORDS_FILE)}
+    for name, number in zip(index["ids"], index["block"], strict=True):
+        block = blocks[number]
+        (answer,) = block["questions"][name]["answers"][1]
+        assert answer["answer"] == rows[name].hypothesis
+        turns = [block["chunks"][chunk][1] for chunk in answer["chunks"]]
+        assert turns == [list(chunk.turn_ids) for chunk in rows[name].retrieved or ()]
+
+        context = block["texts"][answer["context"]]
+        assert len(context["of"]) == SHOWN
+        assert [block["texts"][part] for part in context["of"]] == [
+            block["texts"][block["chunks"][chunk][0]] for chunk in answer["chunks"]
+        ]
+
+    for block in blocks:
+        whole = [text for text in block["texts"] if isinstance(text, str)]
+        assert len(whole) == len(set(whole)) <= SIZE.cases * SIZE.turns
+
+
+def test_texts_that_are_not_on_this_machine(folders: list[Path], tmp_path: Path) -> None:
+    moved = tmp_path / "runs" / folders[0].name
+    shutil.copytree(folders[0], moved)
+    write_page([moved], tmp_path / "page.html")
+
+    for block in blocks_of((tmp_path / "page.html").read_text(encoding="utf-8")):
+        assert block["texts"] == [] and all(text is None for text, _ in block["chunks"])
+        (answer,) = next(iter(block["questions"].values()))["answers"][0]
+        assert answer["context"] is None and answer["answer"]
+
+
+HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>\u202e<!--"
+
+
+def hostile_run(folders: list[Path], root: Path) -> Path:
+    """A run whose texts and names would be markup, if anything let them."""
+    folder = root / "runs" / folders[0].name
+    shutil.copytree(folders[0], folder)
+    rows = [
+        replace(
+            row,
+            question=HOSTILE,
+            gold=(HOSTILE,),
+            hypothesis=HOSTILE,
+            case_id=HOSTILE,
+            category_name=HOSTILE,
+            facets={HOSTILE: HOSTILE},
+            verdict=verdict(reason=HOSTILE),
+        )
+        for row in list(read_records(folder / RECORDS_FILE))[:3]
+    ]
+    lines = "".join(json.dumps(row.to_json()) + "\n" for row in rows)
+    (folder / RECORDS_FILE).write_text(lines, encoding="utf-8")
+
+    summary = PageRun.read(folder).summary
+    evil = [replace(row, name=HOSTILE) for row in summary.categories]
+    replace(
+        summary,
+        name=HOSTILE,
+        dataset=HOSTILE,
+        notes=(HOSTILE,),
+        command=HOSTILE,
+        categories=tuple(evil),
+        params={**summary.params, HOSTILE: HOSTILE},
+    ).write(folder)
+
+    return folder
+
+
+def test_nothing_in_a_text_ends_the_element_that_holds_it(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    write_page([hostile_run(folders, tmp_path)], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert page.count("<script") == page.count("</script>") == 2 + len(blocks_of(page))
+    assert "<img" not in page and "\u202e" not in page
+    assert index_of(page)["text"] == [HOSTILE] * 3
+    assert html.escape(HOSTILE, quote=False).replace("\u202e", "\\u202e")[:40] in page
+
+
+def test_the_policy_allows_this_script_and_this_style_and_no_address(page: str) -> None:
+    (policy,) = re.findall(r'Content-Security-Policy" content="(.*?)"', page)
+    assert html.unescape(policy).startswith("default-src 'none'; script-src 'sha256-")
+    assert not re.search(r"(?:src|href)=[\"'](?!#)", page)
+    assert "style=" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([record()], "r"),
+        ([record(verdict=verdict(Label.WRONG))], "w"),
+        ([record(verdict=verdict(Label.ABSTAINED))], "a"),
+        ([record(verdict=verdict(Label.UNSCORED))], "u"),
+        ([record(status=Status.UNPARSED)], "u"),
+        ([record(status=Status.ANSWER_FAILED, verdict=None)], "f"),
+        ([record(), record(repeat=1, verdict=verdict(Label.WRONG))], "m"),
+        ([record(), record(repeat=1)], "r"),
+        ([], "-"),
+    ],
+)
+def test_marks(rows: list[Record], expected: str) -> None:
+    assert mark(rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"), [(("D1", "D2"), "a"), (("D1", "D9"), "s"), (("D9",), "n")]
+)
+def test_how_much_of_the_evidence_the_reader_was_shown(
+    turns: tuple[str, ...], expected: str
+) -> None:
+    row = record(evidence=("D1", "D2"), retrieved=(RetrievedChunk(turns),))
+    assert shown([row]) == expected
+    assert shown([replace(row, retrieved=None)]) == shown([replace(row, evidence=())]) == "-"
+
+
+def made_run(folders: list[Path], *rows: Record) -> PageRun:
+    by_question: dict[str, list[Record]] = {}
+    for row in rows:
+        by_question.setdefault(row.question_id, []).append(row)
+
+    return replace(PageRun.read(folders[0]), records=by_question)
+
+
+def test_verdicts_that_disagree_on_one_answer(folders: list[Path]) -> None:
+    wrong = verdict(Label.WRONG)
+    first = made_run(folders, record(question_id="a"), record(question_id="b"))
+    second = made_run(
+        folders,
+        record(question_id="a", hypothesis=" 7  May", verdict=wrong),
+        record(question_id="b", hypothesis="8 May", verdict=wrong),
+        record(question_id="c", verdict=verdict(votes=(Label.CORRECT, Label.WRONG))),
+    )
+    index = question_data([first, second]).index
+    assert dict(zip(index["ids"], index["disagree"], strict=True)) == {"a": 1, "b": 0, "c": 1}
+    assert index["marks"] == ["rr-", "wwr"]
+
+
+def test_questions_of_one_conversation_stand_together(folders: list[Path]) -> None:
+    first = made_run(folders, record(question_id="a1", case_id="a"), record(case_id="b"))
+    second = made_run(folders, record(question_id="a2", case_id="a"))
+    assert list(questions_of([first, second])) == ["a1", "a2", "q"]
+
+
+def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) -> None:
+    comparison = comparison_json(folders)
+    (sentence,) = sentences_of(comparison)
+    write_comparison_page(folders, tmp_path / "page.html", comparison, [sentence])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert f'<p class="lead">{html.escape(sentence)}' in page
+    assert "Difference from bm25" in page and "by more than chance is not tested" not in page
+    mean = comparison["differences"][0]["result"]["mean"]
+    assert f'{difference(mean, 100, signed=True)} <span class="half">±3.0</span>' in page
+
+
+def test_several_differences_are_counted() -> None:
+    result = {"mean": 0.1, "low": None, "high": None, "mde": 0.1, "count": 5}
+    row = {"first": "b", "second": "a", "result": result, "p": 0.01, "adjusted_p": 0.02}
+    comparison = {
+        "metric": "accuracy",
+        "unit": "points",
+        "scale": 100,
+        "baseline": "a",
+        "forced": ["another judge"],
+        "runs": [{"key": key, "label": key.upper()} for key in "ab"],
+        "differences": [{**row, "is_shown": True}, {**row, "is_shown": False}],
+        "refusals": [{"first": "a", "second": "b", "reasons": ["another data set"]}],
+    }
+    read = comparison_data(comparison, ["one", "two"])
+    assert read.sentences == (
+        "Of 2 cells, 1 is higher than A, 0 are lower, and 1 can’t be told apart from it.",
+    )
+    assert read.remarks == (
+        "Forced, not comparable: another judge.",
+        "Not compared: A with B: another data set.",
+    )
+    none = comparison_data({**comparison, "differences": [{**row, "is_shown": False}] * 2}, "ab")
+    assert none.sentences == ("None of 2 cells can be told apart from A.",)
+    pairs = comparison_data({**comparison, "baseline": None}, ["one", "two"])
+    assert [row.label for row in pairs.differences] == ["B − A", "B − A"]
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "expected"),
+    [
+        (0.041, 100.0, "+4.1"),
+        (-0.006, 100.0, "−0.6"),
+        (-0.0001, 100.0, "0.0"),
+        (0.0012, 1.0, "+0.0012"),
+        (None, 100.0, "–"),
+    ],
+)
+def test_differences_as_shown(value: float | None, scale: float, expected: str) -> None:
+    assert difference(value, scale, signed=True) == expected
+
+
+@pytest.mark.parametrize(("p", "expected"), [(0.0004, "< .001"), (0.0625, ".062"), (1.0, "1")])
+def test_p_as_shown(p: float, expected: str) -> None:
+    assert p_value(p) == expected
+
+
+def test_the_frontier_holds_what_nothing_dominates() -> None:
+    points = [(0.2, 51.0), (26.9, 58.6), (108.3, 74.9), (177.2, 69.9), (26.9, 50.0)]
+    assert undominated(points) == {(0.2, 51.0), (26.9, 58.6), (108.3, 74.9)}
+
+
+def test_an_axis_keeps_its_marks_inside() -> None:
+    axis = Axis(-0.34, 0.11)
+    assert [round(tick, 2) for tick in axis.ticks()] == [-0.3, -0.2, -0.1, 0.0, 0.1]
+    assert (axis.at(-0.34), axis.at(0.11)) == (4.0, 96.0)
+    assert Axis(1, 200, logarithmic=True).ticks() == [1.0, 10.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.3, "plus3"), (0.11, "plus2"), (-0.04, "minus1"), (0.001, "none"), (None, "none")],
+)
+def test_shades(value: float | None, expected: str) -> None:
+    assert shade(value, 0.3) == expected

@@ -1,0 +1,323 @@
+"""The page in a real browser: offline, by keyboard, dark and light, on a phone, hostile text."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sample_pages import SKILL, Size, comparison_json, sentences_of, write_runs
+from test_page import hostile_run
+
+from memeval.page import write_comparison_page, write_page
+from memeval.page.runs import PageRun
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+AXE = os.environ.get("MEMEVAL_AXE", "")
+"""Path of axe-core's `axe.min.js`, which is not ours to ship: `npm pack axe-core`."""
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+SIZE = Size(cells=3, cases=3, questions=30, repeats=2)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_runs(tmp_path_factory.mktemp("outputs"), SIZE)
+
+
+@pytest.fixture(scope="module")
+def address(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    target = tmp_path_factory.mktemp("page") / "report.html"
+    comparison = comparison_json(folders)
+    write_comparison_page(folders, target, comparison, sentences_of(comparison))
+    return target.as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield started
+        started.close()
+
+
+class Seen:
+    """A page, with what it asked for and complained of."""
+
+    def __init__(self, chromium: Browser, **options: Any) -> None:
+        self.page: Page = chromium.new_page(
+            **{"viewport": {"width": 1280, "height": 800}, **options}
+        )
+        self.page.set_default_timeout(10_000)
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def shows(self, question_id: str) -> None:
+        """Waits until the question is shown."""
+        link = self.page.locator("#question .facts a")
+        link.get_by_text(question_id, exact=True).wait_for()
+
+
+@pytest.fixture
+def seen(chromium: Browser) -> Iterator[Seen]:
+    made = Seen(chromium)
+    yield made
+    made.page.close()
+
+
+def test_it_opens_from_disk_and_asks_for_nothing(seen: Seen, address: str) -> None:
+    seen.page.goto(address)
+    assert "bm25" in (seen.page.locator(".lead").text_content() or "")
+    seen.page.locator("[data-view=questions]").click()
+    seen.shows("conv-26/q0")
+    for summary in seen.page.locator("#question details details > summary").all():
+        summary.click()
+
+    assert seen.requests == [address] and seen.complaints == []
+
+
+def test_a_question_has_an_address(seen: Seen, address: str, folders: list[Path]) -> None:
+    seen.page.goto(f"{address}#q=conv-27/q12")
+    seen.shows("conv-27/q12")
+    (row, _) = PageRun.read(folders[0]).records["conv-27/q12"]
+    pane = seen.page.locator("#question")
+    assert pane.locator("h2").text_content() == row.question
+    assert pane.locator(".gold .value").text_content() == row.gold[0]
+    assert "asked at 9:30 am on 1 June 2023" in (pane.locator(".facts").text_content() or "")
+    assert pane.locator(".answer .text").first.text_content() == row.hypothesis
+
+    assert "aria-current" in seen.page.locator("#list a", has_text="conv-27/q12").first.evaluate(
+        "row => row.outerHTML"
+    )
+    seen.page.evaluate("location.hash = '#q=conv-28/q3'")
+    seen.shows("conv-28/q3")
+
+
+def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
+    seen: Seen, address: str, folders: list[Path]
+) -> None:
+    run = PageRun.read(folders[0])
+    name, rows = next(
+        (name, rows) for name, rows in run.records.items() if rows[0].evidence_ranks == (1,)
+    )
+    seen.page.goto(f"{address}#q={name}")
+    seen.shows(name)
+    answer = seen.page.locator("#question .answer").first
+    answer.get_by_text("10 chunks retrieved").click()
+    assert answer.locator(".chunk").count() == 10
+    marked = answer.locator(".chunk.evidence")
+    assert (marked.locator(".rank").text_content(), marked.count()) == ("1", 1)
+    assert "Ana:" in (marked.locator(".text").text_content() or "")
+
+    answer.get_by_text("Context that the reader saw").click()
+    whole = answer.locator(".whole").text_content() or ""
+    assert whole.count("\n") == 9 and "Ana:" in whole
+
+    seen.page.get_by_role("button", name="repeat 2").first.click()
+    answers = seen.page.locator("#question .answer").first.locator(".text")
+    assert answers.first.text_content() == rows[1].hypothesis
+
+
+def test_filters_count_what_they_should(seen: Seen, address: str, folders: list[Path]) -> None:
+    runs = [PageRun.read(folder) for folder in folders]
+
+    def outcomes(cell: int, name: str) -> set[float | None]:
+        return {row.score for row in runs[cell].records[name]}
+
+    names = list(runs[0].records)
+    expected = [n for n in names if outcomes(0, n) == {1.0} and 1.0 not in outcomes(1, n)]
+    seen.page.goto(f"{address}#questions")
+    form = seen.page.locator("#filters")
+    form.locator("[name=is]").select_option("r")
+    form.locator("[name=and]").select_option("w")
+    tally = seen.page.locator("#tally span")
+    wrong = [n for n in expected if mark_in_page(seen.page, 1, n) == "w"]
+    assert tally.text_content() == f"{len(wrong)} of {len(names)} questions" and wrong
+
+    seen.page.get_by_role("button", name="Clear").click()
+    form.locator("[name=conversation]").select_option("conv-27")
+    form.locator("[name=category]").select_option("temporal")
+    chosen = [
+        name
+        for name, rows in runs[0].records.items()
+        if rows[0].case_id == "conv-27" and rows[0].category_name == "temporal"
+    ]
+    assert tally.text_content() == f"{len(chosen)} of {len(names)} questions" and chosen
+
+    seen.page.get_by_role("button", name="Clear").click()
+    word = (runs[2].records[names[40]][0].hypothesis or "").split()[3]
+    form.locator("[name=text]").fill(f"{word} conv-27/q10")
+    seen.page.get_by_text("1 of 90 questions").wait_for()
+    seen.shows("conv-27/q10")
+
+
+def mark_in_page(page: Page, cell: int, name: str) -> str:
+    script = """([cell, name]) => {
+      const index = JSON.parse(document.getElementById("index").textContent);
+      return index.marks[cell][index.ids.indexOf(name)];
+    }"""
+    found: str = page.evaluate(script, [cell, name])
+    return found
+
+
+def test_keys(seen: Seen, address: str) -> None:
+    seen.page.goto(f"{address}#q=conv-26/q0")
+    seen.shows("conv-26/q0")
+    seen.page.keyboard.press("j")
+    seen.shows("conv-26/q1")
+    seen.page.keyboard.press("k")
+    seen.shows("conv-26/q0")
+
+    names = [f"conv-26/q{number}" for number in range(1, 30)]
+    failure = next(name for name in names if mark_in_page(seen.page, 0, name) != "r")
+    seen.page.keyboard.press("f")
+    seen.shows(failure)
+    assert seen.page.evaluate("location.hash") == f"#q={failure}"
+
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("jkf")
+    assert seen.page.locator("#filters input").input_value() == "jkf"
+
+
+def test_tables_sort(seen: Seen, address: str) -> None:
+    seen.page.goto(address)
+    cells = seen.page.locator("table.cells")
+    cells.get_by_role("button", name="accuracy").click()
+    order = cells.locator("tbody tr td:first-child").all_text_contents()
+    best = sorted(range(3), key=lambda cell: -SKILL[cell])
+    assert order == [str(cell + 1) for cell in best]
+    cells.get_by_role("button", name="accuracy").click()
+    assert cells.locator("tbody tr td:first-child").all_text_contents() == order[::-1]
+
+
+def test_light_and_dark(seen: Seen, address: str) -> None:
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    seen.page.goto(address)
+    light = seen.page.evaluate(background)
+    seen.page.emulate_media(color_scheme="dark")
+    dark = seen.page.evaluate(background)
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(20, 23, 26)")
+    seen.page.locator("#theme").click()
+    assert seen.page.evaluate(background) == light
+
+
+@pytest.mark.parametrize("place", ["", "#questions", "#q=conv-26/q3"])
+def test_a_phone_shows_it_without_scrolling_sideways(
+    chromium: Browser, address: str, place: str
+) -> None:
+    seen = Seen(chromium, viewport={"width": 380, "height": 760})
+    seen.page.goto(f"{address}{place}")
+    seen.page.wait_for_timeout(100)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 380
+    if place == "#questions":
+        seen.page.locator("#list a").nth(2).click()
+        seen.shows("conv-26/q2")
+        seen.page.get_by_role("button", name="List").click()
+        seen.page.locator("#list a").nth(2).wait_for()
+
+    seen.page.close()
+
+
+def test_it_prints_what_is_looked_at_without_controls(seen: Seen, address: str) -> None:
+    seen.page.goto(f"{address}#q=conv-26/q3")
+    seen.shows("conv-26/q3")
+    seen.page.emulate_media(media="print")
+    assert seen.page.locator("#question h2").is_visible()
+    assert not seen.page.locator("#filters").is_visible()
+    assert not seen.page.locator(".top nav").is_visible()
+    assert seen.page.pdf().startswith(b"%PDF")
+
+
+def test_text_of_models_stays_text(seen: Seen, folders: list[Path], tmp_path: Path) -> None:
+    target = tmp_path / "hostile.html"
+    write_page([hostile_run(folders, tmp_path)], target)
+    seen.page.goto(f"{target.as_uri()}#questions")
+    seen.page.locator("#question .answer .text").wait_for()
+    answer = seen.page.locator("#question .answer .text").text_content() or ""
+    assert answer.startswith("</script><script>window.hit = 1</script><img src=x")
+    assert "\\u202e" in answer and "\u202e" not in answer
+
+    assert seen.page.evaluate("window.hit") is None
+    assert seen.page.locator("img").count() == 0
+    assert seen.requests == [target.as_uri()] and seen.complaints == []
+
+
+@pytest.mark.parametrize("how", ["blob", "srcdoc"])
+def test_it_works_in_the_closed_frame_of_another_page(
+    seen: Seen, address: str, tmp_path: Path, how: str
+) -> None:
+    """As MLflow shows an artifact: scripts run, storage and addresses are out of reach."""
+    outer = tmp_path / "outer.html"
+    outer.write_text("<!doctype html><title>outer</title><body></body>", encoding="utf-8")
+    text = Path(address.removeprefix("file://")).read_text(encoding="utf-8")
+    seen.page.goto(outer.as_uri())
+    seen.page.evaluate(
+        """([text, how]) => {
+          const frame = document.createElement("iframe");
+          frame.setAttribute("sandbox", "allow-scripts");
+          frame.width = 1200; frame.height = 700;
+          const blob = new Blob([text], {type: "text/html"});
+          if (how === "blob") frame.src = URL.createObjectURL(blob);
+          else frame.srcdoc = text;
+          document.body.append(frame);
+        }""",
+        [text, how],
+    )
+    frame = seen.page.frame_locator("iframe")
+    frame.locator("[data-view=questions]").click()
+    frame.locator("#list a").nth(2).click()
+    frame.locator("#question .facts a").get_by_text("conv-26/q2", exact=True).wait_for()
+    frame.locator("[data-view=overview]").click()
+    frame.locator("table.strip thead a").nth(1).click()
+    frame.locator("#question .facts a").get_by_text("conv-27/q0", exact=True).wait_for()
+    assert seen.complaints == []
+
+
+@pytest.mark.skipif(not Path(AXE).is_file(), reason="MEMEVAL_AXE names no axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["", "#q=conv-26/q3"])
+def test_axe_finds_nothing_serious(seen: Seen, address: str, scheme: Any, place: str) -> None:
+    seen.page.emulate_media(color_scheme=scheme)
+    seen.page.goto(f"{address}{place}")
+    if place:
+        seen.shows("conv-26/q3")
+
+    seen.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+    found = seen.page.evaluate("axe.run().then((result) => result.violations)")
+    serious = [
+        (violation["id"], [node["html"] for node in violation["nodes"]][:3])
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+@pytest.mark.slow
+def test_ten_cells_of_1540_questions_open_quickly(seen: Seen, tmp_path: Path) -> None:
+    folders = write_runs(tmp_path, Size(cells=10, cases=10, questions=154, turns=590))
+    target, comparison = tmp_path / "report.html", comparison_json(folders)
+    write_comparison_page(folders, target, comparison, sentences_of(comparison))
+    assert target.stat().st_size < 15e6
+
+    started = time.perf_counter()
+    seen.page.goto(f"{target.as_uri()}#q=conv-30/q100")
+    seen.shows("conv-30/q100")
+    assert time.perf_counter() - started < 2.0

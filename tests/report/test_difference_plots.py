@@ -1,0 +1,121 @@
+"""Pictures of differences: all rows are there, ranked, in both forms, the same bytes each time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sample_runs import CONTEXT, summary
+
+from memeval.report import sweep_plot
+from memeval.report.difference_plots import (
+    DifferenceRow,
+    forest_plot,
+    rank,
+    row_canvas,
+    strip_plot,
+    write_figures,
+)
+from memeval.report.frontier import area_words, draw_frontier
+from memeval.report.plots import canvas
+from memeval.report.ranked_plot import category_names, draw_row, ranked_plot
+
+
+def rows(count: int) -> list[DifferenceRow]:
+    return [
+        DifferenceRow(
+            name=f"rag k={index}",
+            delta=index - 3.0,
+            low=index - 5.0,
+            high=index - 1.0,
+            is_shown=index > 5,
+            cases=(index - 4.0, index - 2.0),
+        )
+        for index in range(count)
+    ]
+
+
+def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
+    for draw in (forest_plot, strip_plot):
+        first = [path.read_bytes() for path in draw(rows(3), "a title", "points", tmp_path / "a")]
+        again = [path.read_bytes() for path in draw(rows(3), "a title", "points", tmp_path / "b")]
+        assert first == again
+        assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
+
+
+def test_thirty_four_rows_have_room_for_their_names() -> None:
+    figure, axes = row_canvas(rank(rows(34)), "a title")
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert len(boxes) == 34
+    for below, above in pairwise(boxes):
+        assert below.y1 <= above.y0
+
+
+def test_the_highest_difference_is_on_top_with_its_figure() -> None:
+    ranked = rank(rows(4))
+    _, axes = row_canvas(ranked, "a title")
+    write_figures(axes, ranked)
+    assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
+    assert [text.get_text() for text in axes.texts] == [
+        "−3.0 ± 2.0",
+        "−2.0 ± 2.0",
+        "−1.0 ± 2.0",
+        "+0.0 ± 2.0",
+    ]
+
+
+def test_names_from_outside_are_text(tmp_path: Path) -> None:
+    hostile = DifferenceRow("<script>$x^2$\x1b[31m", 1.0, None, None, is_shown=False)
+    _, svg = forest_plot([hostile], "<b>&", "points", tmp_path / "a")
+    assert "<script" not in svg.read_text(encoding="utf-8")
+
+
+def test_the_frontier_goes_through_the_cells_that_none_beats() -> None:
+    _, axes = canvas(4, 3)
+    points = [(10.0, 20.0), (100.0, 15.0), (100.0, 40.0), (1000.0, 40.0)]
+    words = draw_frontier(axes, points)
+    (line,) = axes.lines
+    assert list(line.get_xdata()) == [10.0, 100.0, 1000.0]
+    assert list(line.get_ydata()) == [20.0, 40.0, 40.0]
+    # Half of the logarithmic range at 20, half at 40.
+    assert words == "dashed: frontier, 30.0 % on average over 10 to 1,000 tokens"
+
+
+@pytest.mark.parametrize("points", [[], [(5.0, 1.0)], [(0.0, 1.0), (7.0, 2.0)]])
+def test_without_a_range_of_budgets_there_is_no_area(points: list[tuple[float, float]]) -> None:
+    assert area_words(points) == ""
+
+
+def test_a_sweep_has_its_frontier(tmp_path: Path) -> None:
+    sweep_plot([summary(system) for system in CONTEXT], tmp_path / "sweep.png")
+    assert (tmp_path / "sweep.png").stat().st_size > 10_000
+
+
+def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
+    cells = [summary(system, top_k=k) for system in CONTEXT for k in (5, 10)]
+    unmeasured = replace(cells[0], metrics={"accuracy": None})
+    paths = [tmp_path / name for name in ("a.png", "b.png")]
+    ranked_plot([*cells, unmeasured], paths[0])
+    ranked_plot(cells[::-1], paths[1])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert category_names(cells)[0] == "multi_hop" and len(category_names(cells)) == 5
+
+
+def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:
+    ranked_plot([], tmp_path / "none.png")
+    assert (tmp_path / "none.png").is_file()
+
+
+def test_form_and_fill_say_what_a_cell_is() -> None:
+    _, axes = canvas(4, 3)
+    control = summary("oracle", params={"system": "oracle"})
+    invalid = summary("rag", params={"system": "rag"}, valid=False)
+    for place, cell in enumerate((control, invalid)):
+        draw_row(axes, place, cell, 0.5, (None, None))
+
+    draw_row(axes, 2, control, None, (None, None))
+    assert [line.get_marker() for line in axes.lines] == ["s", "o"]
+    assert [line.get_markerfacecolor() == "white" for line in axes.lines] == [False, True]
