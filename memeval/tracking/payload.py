@@ -9,22 +9,36 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from memeval.config.identity import field_stages
+from memeval.config.schema import RUNTIME, RunConfig
 from memeval.names import digest_name
 from memeval.redaction import redacted, without_known_in
-from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
+from memeval.results import RECORDS_FILE, RunSummary
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."
+RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
+    PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin")
+)
+"""Tags of a logged cell: which run it is, what was logged, and for whom."""
+SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
+    PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
+)
+"""Tags of the invocations with `-m` that asked for a cell, of the one whose run is
+its parent, of the user's own note, and the first
+part of those of runtime settings.
+"""
 TABLE_FILE = "records_table.json"
-VIEW = "memeval"
-"""Key of the shared view, as in the page's address: `?viewStateShareKey=memeval`."""
-
-COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm")
+PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
+"""Runtime fields that name what a run was made of, and so are params all the same."""
+Cell = str | int | float | None
+"""A value in the table of records."""
 CUT = " … (cut)"
 DESCRIBED = (
     "run_key",
@@ -59,11 +73,48 @@ def experiment_name(dataset: str) -> str:
 
 
 def params(summary: RunSummary) -> dict[str, str]:
-    """The resolved settings as YAML writes them."""
+    """The resolved settings as YAML writes them, but for those that change no result."""
+    stages = stages_of(summary)
     return {
         legal(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
         for key, value in summary.params.items()
+        if not is_runtime(key, stages)
     }
+
+
+def runtime_tags(summary: RunSummary) -> dict[str, str]:
+    """The settings that change no result: names of key variables, time limits.
+
+    As params they would fill the columns in which runs are compared.
+    """
+    stages = stages_of(summary)
+    return {
+        RUNTIME_TAG + key: as_yaml(value)
+        for key, value in summary.params.items()
+        if is_runtime(key, stages)
+    }
+
+
+def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
+    """Whether a setting changes no result, by the stages of its run's settings."""
+    if path in PRESENTABLE:
+        return False
+
+    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
+    while path and path not in stages:
+        path = path.rpartition(".")[0]
+
+    return stages.get(path) == RUNTIME
+
+
+def stages_of(summary: RunSummary) -> dict[str, Any]:
+    """The stage of each field that a run may have, by dotted path."""
+    stages: dict[str, Any] = dict(field_stages(RunConfig))
+    inputs = summary.identity.get("inputs")
+    if isinstance(inputs, dict) and isinstance(inputs.get("stages"), dict):
+        stages |= inputs["stages"]
+
+    return stages
 
 
 def as_yaml(value: str | int | float | bool | None) -> str:
@@ -85,7 +136,7 @@ def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
     }
 
 
-def tags(summary: RunSummary, report: str) -> dict[str, str]:
+def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]:
     """The run's tags, ours under `memeval.`.
 
     Also those that MLflow's page shows: description, source, commit.
@@ -97,10 +148,12 @@ def tags(summary: RunSummary, report: str) -> dict[str, str]:
     ours |= {
         f"{PREFIX}command": summary.command,
         f"{PREFIX}valid": "true" if summary.valid else "false",
+        **runtime_tags(summary),
+        **rounded_figures(summary),
     }
 
     shown = {
-        "mlflow.note.content": note(report),
+        "mlflow.note.content": description(summary, report, own_note),
         "mlflow.source.name": summary.command,
         "mlflow.source.type": "LOCAL",
     }
@@ -110,8 +163,50 @@ def tags(summary: RunSummary, report: str) -> dict[str, str]:
     return {legal(key): cut(redacted(value), TAG_LIMIT) for key, value in {**ours, **shown}.items()}
 
 
+def rounded_figures(summary: RunSummary) -> dict[str, str]:
+    """The figures of the first columns as a person reads them, beside the exact metrics."""
+    figures = summary.metrics
+    accuracy, low, high = (
+        figures.get(name) for name in ("accuracy", "accuracy_ci95_low", "accuracy_ci95_high")
+    )
+    shown = {}
+    if accuracy is not None:
+        shown["accuracy"] = f"{100 * accuracy:.1f} %"
+    if accuracy is not None and low is not None and high is not None:
+        shown["accuracy"] += f" [{100 * low:.1f}, {100 * high:.1f}]"
+
+    tokens, cost = figures.get("tokens/total"), figures.get("cost_usd/total")
+    if tokens is not None:
+        shown["tokens"] = f"{tokens:,.0f}"
+    if cost is not None:
+        shown["cost"] = f"${cost:.4f}" if 0 < cost < 0.1 else f"${cost:,.2f}"
+
+    return {f"{PREFIX}rounded.{name}": value for name, value in shown.items()}
+
+
+def description(summary: RunSummary, report: str, own_note: str = "") -> str:
+    """What the page shows above all: the user's own note, the cell in a sentence, its report."""
+    # The page shows the run's name already.
+    without_title = report.partition("\n")[2] if report.startswith("# ") else report
+    return note("\n\n".join(filter(None, [own_note, sentence(summary), without_title.strip("\n")])))
+
+
+def sentence(summary: RunSummary) -> str:
+    """A cell's accuracy in a sentence; empty where it was not measured."""
+    rounded = rounded_figures(summary).get(f"{PREFIX}rounded.accuracy")
+    questions, low = summary.metrics.get("n_questions"), summary.metrics.get("accuracy_ci95_low")
+    if rounded is None or questions is None:
+        return ""
+
+    share, _, interval = rounded.partition(" [")
+    certainty = f" (95 % interval {interval.rstrip(']')})" if low is not None else ""
+    warning = "" if summary.valid else " **Invalid: too few answers were scored.**"
+
+    return f"**{share}** of {questions:,.0f} questions are answered right{certainty}.{warning}"
+
+
 def note(report: str) -> str:
-    """The report as the page's description, cut at a line where it is too long.
+    """A report as the page's description, cut at a line where it is too long.
 
     Without its plots, whose paths mean nothing there.
     """
@@ -135,82 +230,61 @@ def fingerprint(summary: RunSummary) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def page(summary: RunSummary) -> dict[str, str]:
-    """Tags of an experiment that make MLflow's page useful.
-
-    What kind it is, and a shared view of the cells (without their repeats) by accuracy.
-    """
-    settings = [key for group in COMPARED if (key := setting_of(group, summary))]
-    rows = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
-    names = [
-        "accuracy",
-        "accuracy_ci95_low",
-        "accuracy_ci95_high",
-        "accuracy_std",
-        *rows,
-        "token_f1",
-        "recall_at_10",
-    ]
-    names += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
-    columns = [
-        *(f"params.`{key}`" for key in settings),
-        *(f"metrics.`{name}`" for name in names),
-    ]
-    cells = f"tags.`{PREFIX}run_key` LIKE '%'"
-    view = {
-        "selectedColumns": columns,
-        "orderByKey": "metrics.`accuracy`",
-        "orderByAsc": False,
-        "searchFilter": cells,
-    }
-    return {
-        "mlflow.experimentKind": "custom_model_development",
-        "mlflow.experiment.primaryMetric.name": "accuracy",
-        f"mlflow.sharedViewState.{VIEW}": json.dumps(view),
-    }
-
-
-def setting_of(group: str, summary: RunSummary) -> str | None:
-    """The setting that says which option of a group was chosen; None where there is none."""
-    candidates = (f"{group}.name", group, f"{group}.{group}")
-    return next((key for key in candidates if key in summary.params), None)
-
-
 def records_table(folder: Path) -> str:
     """The records as a table that MLflow's page opens.
 
     In pandas' `split` layout, one row per question and repeat.
     """
-    rows = [row(record) for record in read_records(folder / RECORDS_FILE)]
+    rows = list(table_rows(folder / RECORDS_FILE))
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     data = [list(map(cells.get, columns)) for cells in rows]
 
     return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
 
 
-def row(record: Record) -> dict[str, str | float | None]:
-    """What of a record is worth a column.
+def table_rows(path: Path) -> Iterator[dict[str, Cell]]:
+    """A row for each record of a file.
 
-    The page compares runs by the first column, and shows the second one side by side.
+    Raises `OSError` if it can't be read, and `ValueError` naming file and line for a line that
+    is not a record.
     """
-    verdict = record.verdict
-    return {
-        "question_id": record.question_id,
-        "hypothesis": record.hypothesis,
-        "question": record.question,
-        "gold": "; ".join(record.gold),
-        "label": verdict.label.value if verdict else None,
-        "score": verdict.score if verdict else None,
-        "reason": verdict.reason if verdict else None,
-        "category": record.category_name or str(record.category),
-        "repeat": record.repeat,
-        "status": record.status.value,
-        "error": record.error,
-        "token_f1": record.metrics.get("token_f1"),
-        "recall_at_10": record.metrics.get("recall_at_10"),
-        "context_tokens": record.context_tokens,
-        "answer_ms": record.times.answer_ms,
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield row(json.loads(line))
+            except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+                raise ValueError(f"{path}, line {number}: not a record: {error}") from error
+
+
+def row(record: Mapping[str, Any]) -> dict[str, Cell]:
+    """What of a record, a line of `records.jsonl`, is worth a column.
+
+    The page compares runs by the first column, and shows the second one side by side. A
+    `Record` would be made of ten times as much: most of a line is what was retrieved.
+    """
+    verdict, metrics, times = (record.get(name) or {} for name in ("verdict", "metrics", "times"))
+    cells = {
+        "question_id": record["question_id"],
+        "hypothesis": record.get("hypothesis"),
+        "question": record.get("question") or "",
+        "gold": "; ".join(record.get("gold") or []),
+        "label": verdict.get("label"),
+        "score": verdict.get("score"),
+        "reason": verdict.get("reason"),
+        "category": record.get("category_name") or str(record.get("category") or ""),
+        "repeat": record.get("repeat") or 0,
+        "status": record.get("status") or "ok",
+        "error": record.get("error"),
+        "token_f1": metrics.get("token_f1"),
+        "recall_at_10": metrics.get("recall_at_10"),
+        "context_tokens": record.get("context_tokens"),
+        "answer_ms": times.get("answer_ms"),
     }
+    for name, value in cells.items():
+        if not isinstance(value, str | int | float | None):
+            raise TypeError(f"{name} is not a string or a number")
+
+    return cells
 
 
 def cut(value: str, limit: int) -> str:

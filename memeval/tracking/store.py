@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -23,6 +23,9 @@ WORKFLOW = "workflowType=machine_learning"
 
 Without it the page shows traces, which memeval does not log, and hides metrics and descriptions.
 """
+
+DEFAULT_DATABASE = "mlflow.db"
+"""MLflow's default store, in the working directory."""
 
 LOCK_WAIT_S = 120.0
 """How long one process waits for another that is making the store or logging the same run."""
@@ -44,7 +47,7 @@ class Store:
 
     uri: str
     artifacts: str | None
-    """Where new experiments put their artifacts; None where the server decides."""
+    """Where new experiments put their artifacts; None if the server decides."""
 
     own: bool = field(default=False, compare=False)
     """Whether it is the home's own store, which no other home is meant to log to."""
@@ -83,7 +86,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
     another name, under a lock, and the finished file is renamed.
 
-    Raises `UserError` for an address that can't be a store, `WorldError` where it can't be made.
+    Raises `UserError` for an address that can't be a store, `WorldError` if it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
@@ -95,11 +98,26 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
         with faults(store):
             refuse_foreign(store, tables_on_server(store.uri))
 
+    if store.own and store.database is not None:
+        link_default(root, store.database)
+
     return store
 
 
+def link_default(root: Path, database: Path) -> None:
+    """Makes `mlflow.db`, where MLflow looks by default, a link to the home's own store.
+
+    So `mlflow.search_runs()` finds the runs without an address. A file that is there stays, and so
+    does a home on a file system without links.
+    """
+    link = root / DEFAULT_DATABASE
+    if not link.is_symlink() and not link.exists():
+        with suppress(OSError):
+            link.symlink_to(database.relative_to(root))
+
+
 def check_store(store: Store) -> None:
-    """Raises `UserError` where an SQLite file is another program's.
+    """Raises `UserError` if an SQLite file is another program's.
 
     Called before MLflow puts its tables into it. Loads nothing heavy.
     """
@@ -114,14 +132,14 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
         raise UserError(
             f"tracking.uri: {store.name} is another program's database: it holds tables "
             f"({named}), but not MLflow's",
-            "use a database of its own:  tracking.uri=sqlite:///runs/mlflow.db",
+            "use another database:  tracking.uri=sqlite:///runs/mlflow.db",
         )
 
 
 def tables_in(database: Path) -> set[str]:
     """Names of the tables in an SQLite file, which is only read.
 
-    Empty where it can't be read as one.
+    Empty if it can't be read as one.
     """
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -191,7 +209,7 @@ def sqlite_uri(database: Path) -> str:
 
 
 def create(database: Path, artifacts: str | None) -> None:
-    """Makes an SQLite store where there is none.
+    """Makes an SQLite store if it is missing.
 
     MLflow's migrations damage a file for good where they are interrupted. So they run on a file
     that no other process sees.
@@ -208,7 +226,8 @@ def create(database: Path, artifacts: str | None) -> None:
         unfinished = database.with_name(f".{database.name}.new")
         unfinished.unlink(missing_ok=True)
         unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
-        sql_store = SqlAlchemyStore(sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
+        uri = sqlite_uri(unfinished)
+        sql_store = SqlAlchemyStore(uri, artifacts)  # type: ignore[no-untyped-call]
         sql_store.engine.dispose()
         unfinished.chmod(FILE_MODE)
         unfinished.replace(database)

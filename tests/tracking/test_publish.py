@@ -31,11 +31,13 @@ def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
     assert all(
         (folder / "report.md").exists() and (folder / "tracked.json").exists() for folder in folders
     )
+    logged = MlflowClient(store.uri).list_artifacts(results[1].run_id)
+    assert (folders[1] / "report.html").exists() and "report.html" in {file.path for file in logged}
     assert (
         MlflowClient(store.uri)
         .get_run(results[1].run_id)
         .data.tags["mlflow.note.content"]
-        .startswith("# rag")
+        .startswith("**")
     )
 
 

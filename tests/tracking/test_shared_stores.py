@@ -21,7 +21,8 @@ from sample_runs import summary, write_folder
 
 from memeval.errors import UserError
 from memeval.results import RunSummary
-from memeval.tracking.log import HOME_FILE, home_id, log_run
+from memeval.tracking.home import HOME_FILE, home_id
+from memeval.tracking.log import log_run
 from memeval.tracking.store import Store, check_store, locate, prepare_store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
@@ -106,7 +107,7 @@ def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) ->
 def test_two_homes_log_the_same_cell_through_the_command_line(
     shared: Store, tmp_path: Path
 ) -> None:
-    for name in ("one", "two", "one"):
+    for name in ("one", "two"):
         completed(tmp_path / name, *CELL, f"tracking.uri={shared.uri}")
     assert len(runs(shared)) == 2
     assert len({run.data.tags["memeval.origin"] for run in runs(shared)}) == 2

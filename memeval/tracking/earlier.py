@@ -1,0 +1,90 @@
+"""The runs of a cell that were logged before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mlflow import MlflowClient
+from mlflow.entities import Run, ViewType
+from mlflow.exceptions import MlflowException
+
+from memeval.results import RunSummary
+from memeval.tracking import payload
+from memeval.tracking.home import home_id, read_tracked
+from memeval.tracking.known import same_metrics
+from memeval.tracking.payload import COMPLETE, CONTENT, ORIGIN, RUN_KEY
+from memeval.tracking.store import Store
+
+
+def find_earlier(client: MlflowClient, store: Store, folder: Path, run_key: str) -> list[Run]:
+    """The cell's runs in the store, in whatever experiment, that this home logged and that are not
+    deleted. The latest comes last.
+
+    Other homes may log the same cell to the same store. Runs of memeval 0.1 name their folder, not
+    their home. In the home's own store those of this folder count as well.
+    """
+    home, key = home_id(folder), f"tags.`{RUN_KEY}` = '{run_key}'"
+    query = key if store.own else f"{key} and tags.`{ORIGIN}` = '{home}'"
+    runs = {run.info.run_id: run for run in search_everywhere(client, query)}
+
+    remembered = read_tracked(folder).get(store.name)
+    if remembered is not None and remembered not in runs:
+        run = active_run(client, remembered)
+        if run is not None and run.data.tags.get(RUN_KEY) == run_key:
+            runs[remembered] = run
+
+    ours = [run for run in runs.values() if is_ours(run, folder, home, in_own_store=store.own)]
+    return sorted(ours, key=lambda run: int(run.info.start_time or 0))
+
+
+def search_everywhere(client: MlflowClient, query: str) -> Iterator[Run]:
+    """The active runs of all active experiments that a query finds."""
+    token = None
+    while True:
+        page = client.search_experiments(ViewType.ACTIVE_ONLY, page_token=token)
+        ids = [experiment.experiment_id for experiment in page]
+        if ids:
+            yield from client.search_runs(ids, query, ViewType.ACTIVE_ONLY)
+
+        token = page.token
+        if not token:
+            return
+
+
+def active_run(client: MlflowClient, run_id: str) -> Run | None:
+    """A run by its id; None if it is unknown or was deleted."""
+    try:
+        run = client.get_run(run_id)
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise
+
+        return None
+
+    return run if run.info.lifecycle_stage == "active" else None
+
+
+def is_ours(run: Run, folder: Path, home: str, *, in_own_store: bool) -> bool:
+    """Whether this home logged a run, and may replace it."""
+    logged_by = run.data.tags.get(ORIGIN)
+    if logged_by == home:
+        return True
+
+    # Version 0.1 tagged its runs with host and folder, or not at all.
+    of_this_folder = logged_by is None or logged_by.endswith(
+        f":{folder.resolve()}".replace("'", "_")
+    )
+
+    return in_own_store and of_this_folder
+
+
+def is_as_logged(run: Run, summary: RunSummary, content: str) -> bool:
+    """Whether a run is complete and still has the results of `summary`.
+
+    A store may be damaged or edited.
+    """
+    if COMPLETE not in run.data.tags or run.data.tags.get(CONTENT) != content:
+        return False
+
+    return same_metrics(payload.metrics(summary.metrics), run.data.metrics)

@@ -1,0 +1,98 @@
+"""Which home a run folder belongs to, and where MLflow keeps its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from tempfile import mkstemp
+from uuid import uuid4
+
+from filelock import FileLock
+
+from memeval.results import (
+    TRACKED_FILE,
+    write_atomically,
+)
+from memeval.tracking.store import LOCK_WAIT_S, Store
+
+HOME_FILE = ".home-id"
+
+HOME_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def read_tracked(folder: Path) -> dict[str, str]:
+    """The run of this folder in each store that it was logged to.
+
+    A damaged file counts as missing.
+    """
+    try:
+        known = json.loads((folder / TRACKED_FILE).read_bytes())
+        return {store: run_id for store, run_id in known.items() if isinstance(run_id, str)}
+    except (FileNotFoundError, ValueError, AttributeError, RecursionError):
+        return {}
+
+
+def remember(folder: Path, store: Store, run_id: str) -> None:
+    """Writes into the folder where it was logged."""
+    known = read_tracked(folder)
+    if known.get(store.name) == run_id:
+        return
+
+    text = json.dumps({**known, store.name: run_id}, indent=1)
+    write_atomically(folder / TRACKED_FILE, text + "\n")
+
+
+def home_id(folder: Path) -> str:
+    """The random id of the home that a run folder belongs to.
+
+    In a shared store it distinguishes the runs of homes. Its file is beside the run folders, and
+    holds its own inode number as well: so a copy of a home is another home.
+    """
+    file = folder.resolve().parent.parent / HOME_FILE
+    for _ in range(2):
+        known = read_home_id(file)
+        if known:
+            return known
+
+        make_home_id(file)
+
+    return read_home_id(file) or uuid4().hex
+
+
+def read_home_id(file: Path) -> str | None:
+    """The id in a home's file; None if the file is missing or a copy."""
+    try:
+        with file.open(encoding="utf-8") as opened:
+            content = json.load(opened)
+            # Of the open file: its name may belong to another file by now.
+            inode = os.fstat(opened.fileno()).st_ino
+    except (OSError, ValueError, RecursionError):
+        return None
+
+    if not isinstance(content, dict) or content.get("inode") != inode:
+        return None
+
+    known = content.get("id")
+    return known if isinstance(known, str) and HOME_ID.fullmatch(known) else None
+
+
+def make_home_id(file: Path) -> None:
+    """Writes a new id. If several processes do so at once, the id of the first one stays.
+
+    Raises `OSError` if the disk can't be written.
+    """
+    with FileLock(file.with_name(f"{file.name}.lock"), timeout=LOCK_WAIT_S):
+        if read_home_id(file):
+            return
+
+        descriptor, name = mkstemp(prefix=f"{file.name}.", dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as written:
+                json.dump({"id": uuid4().hex, "inode": os.fstat(descriptor).st_ino}, written)
+
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,120 @@
+"""What is logged already is told without MLflow, and only where nothing is left to log."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_runs import summary, write_folder
+
+from memeval.config.filing import Filing
+from memeval.report import write_report
+from memeval.report.stamp import has_report, stamp_report
+from memeval.results import RunSummary
+from memeval.tracking.known import logged_before
+from memeval.tracking.log import log_run
+from memeval.tracking.store import Store
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = write_folder(tmp_path / "outputs" / "runs", summary("rag"))
+    write_report(made, plots=False)
+    return made
+
+
+def execute(store: Store, statement: str) -> None:
+    assert store.database is not None
+    with closing(sqlite3.connect(store.database)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_what_is_logged_is_known_by_its_address(store: Store, folder: Path) -> None:
+    assert logged_before({folder: Filing()}, store) == {}
+    tracked = log_run(folder, store)
+    assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
+    assert not log_run(folder, store).created
+
+
+CHANGES: dict[str, Callable[[Store, Path], object]] = {
+    "a metric was edited": lambda store, folder: execute(
+        store, "UPDATE latest_metrics SET value = value + 1 WHERE key = 'accuracy'"
+    ),
+    "it was deleted on the page": lambda store, folder: execute(
+        store, "UPDATE runs SET lifecycle_stage = 'deleted'"
+    ),
+    "its experiment was deleted": lambda store, folder: execute(
+        store, "UPDATE experiments SET lifecycle_stage = 'deleted'"
+    ),
+    "it was left half-logged": lambda store, folder: execute(
+        store, "DELETE FROM tags WHERE key = 'memeval.complete'"
+    ),
+    "its results are others": lambda store, folder: replace(
+        RunSummary.read(folder), notes=("another",)
+    ).write(folder),
+    "another sweep asks for it": lambda store, folder: replace(
+        RunSummary.read(folder), sweep="another"
+    ).write(folder),
+    "the folder does not know": lambda store, folder: (folder / "tracked.json").unlink(),
+    "the home was copied": lambda store, folder: (folder.parent.parent / ".home-id").write_text(
+        "{}"
+    ),
+    "the store is damaged": lambda store, folder: execute(store, "DROP TABLE latest_metrics"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_left_to_log_is_not_known(store: Store, folder: Path, change: str) -> None:
+    log_run(folder, store)
+    CHANGES[change](store, folder)
+    assert logged_before({folder: Filing()}, store) == {}
+
+
+def test_another_store_knows_nothing(store: Store, folder: Path, tmp_path: Path) -> None:
+    log_run(folder, store)
+    assert store.database is not None
+    copy = tmp_path / "copy.db"
+    shutil.copy(store.database, copy)
+    assert logged_before({folder: Filing()}, Store(f"sqlite:///{copy}", None)) == {}
+    assert logged_before({folder: Filing()}, Store("http://127.0.0.1:9", None)) == {}
+
+
+def test_it_loads_no_mlflow() -> None:
+    code = "import sys, memeval.tracking.known; assert 'mlflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_report_is_known_until_something_of_it_changes(folder: Path) -> None:
+    assert not has_report(folder, plots=False)
+    stamp_report(folder, plots=False)
+    assert has_report(folder, plots=False)
+    assert not has_report(folder, plots=True)
+    (folder / "report.md").write_text("edited", encoding="utf-8")
+    assert not has_report(folder, plots=False)
+
+
+@pytest.mark.parametrize(
+    "filing",
+    [
+        Filing(experiment="paper"),
+        Filing(tags={"paper": "table2"}),
+        Filing(note="mine"),
+        Filing(sweep_id="curve-1"),
+        Filing(sweep_id="curve-1", group_by_sweep=True),
+    ],
+)
+def test_what_is_to_be_filed_otherwise_is_not_known_until_it_is(
+    store: Store, folder: Path, filing: Filing
+) -> None:
+    log_run(folder, store)
+    assert logged_before({folder: filing}, store) == {}
+    tracked = log_run(folder, store, filing)
+    assert logged_before({folder: filing}, store) == {folder: tracked.url}
+    assert logged_before({folder: Filing()}, store) == {folder: tracked.url}
