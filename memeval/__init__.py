@@ -28,10 +28,10 @@ _HOME = {
     "Judge": "memeval.judges.contract",
     "MemorySystem": "memeval.systems.base",
     "RecallSystem": "memeval.systems.base",
-    "Run": "memeval.api",
+    "Run": "memeval.api.finished",
     "arun": "memeval.api",
-    "load_run": "memeval.api",
-    "load_runs": "memeval.api",
+    "load_run": "memeval.api.selection",
+    "load_runs": "memeval.api.selection",
     "run": "memeval.api",
 }
 """Where each public name is defined."""

@@ -32,6 +32,10 @@ class StorageError(WorldError):
     """What was measured can't be written: the run stops, and what is written stays."""
 
 
+class BudgetError(WorldError):
+    """The next call might exceed the budget: the run stops, and what is finished stays."""
+
+
 class ModelError(WorldError):
     """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
 

@@ -1,5 +1,5 @@
-"""Folders that a process makes for a while are named after it, so that what a killed one left can
-be told and cleaned.
+"""Temporary folders are named after their process, so that the folders of a killed process can be
+recognised and removed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 SUFFIX = ".tmp"
 OLD_S = 24 * 3600.0
-"""A folder without a readable name of its owner is left alone for so long."""
+"""A folder without a readable name of its owner is left alone for this long."""
 GONE = "gone"
-"""Stands where a process began when there is none."""
+"""Replaces the start time of a process that no longer runs."""
 _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
 _TEMPORARY = "memeval-"
 _OWNED = re.compile(rf"{_TEMPORARY}[a-z0-9]+-(\d{{1,10}}-\d+)-")
@@ -65,10 +65,15 @@ def sweep(folder: Path) -> None:
 
     _CHECKED.add(folder)
     for path in [*folder.glob(f"*/.*{SUFFIX}"), *folder.glob(f"*/*/.*{SUFFIX}")]:
-        parts = path.name.removesuffix(SUFFIX).split(".")
-        names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
-        if is_left(names[0] if names else "", path):
+        if is_leftover(path):
             remove(path)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether the process that made a temporary file or folder is gone."""
+    parts = path.name.removesuffix(SUFFIX).split(".")
+    names = [part for part in parts[-2:] if _OWNER.fullmatch(part)]
+    return is_left(names[0] if names else "", path)
 
 
 def remove(path: Path) -> None:
@@ -93,7 +98,7 @@ def is_left(name: str, path: Path) -> bool:
 def _start_time(process: int) -> str:
     """When a process began, in ticks since the machine did.
 
-    `gone` where it runs no more, `0` where that can't be told.
+    `gone` if it no longer runs, `0` if its start is unknown.
     """
     try:
         os.kill(process, 0)
@@ -103,6 +108,8 @@ def _start_time(process: int) -> str:
         pass
 
     try:
+        # Field 22 is the start time. Field 2, the name, may hold spaces and brackets: count behind
+        # it.
         return (
             Path(f"/proc/{process}/stat")
             .read_text(encoding="utf-8", errors="replace")

@@ -119,6 +119,8 @@ class EvalQuestion:
     """
     whole_answer: bool = False
     """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
+    weight: float = 1.0
+    """How many questions of its category it stands for, in a sample."""
 
     @property
     def answer_form(self) -> AnswerForm:
@@ -137,10 +139,7 @@ class EvalCase:
     sessions: tuple[Session, ...]
     questions: tuple[EvalQuestion, ...]
     speakers: tuple[str, ...] = ()
-    """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b).
-
-    Empty where it has none.
-    """
+    """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b); empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +160,8 @@ class MemoryChunk:
         return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
 
     def indexed(self, *, date: bool = False) -> str:
-        """What it is searched by.
-
-        Without the date, what is said twice has one vector, whenever and in whichever case it
-        was said.
-        """
+        """The text that it is searched by."""
+        # Without the date, a sentence that is said twice has one vector, in whichever case.
         return self.text if date else self.content
 
 
@@ -254,7 +250,7 @@ class Answer:
     text: str
     """The final answer: what the judge sees."""
     retrieved: tuple[Retrieved, ...] | None = None
-    """What was put before the reader, best first.
+    """The chunks that the reader was shown, best first.
 
     At most `top_k` chunks, beside those of a compression window. None where the system can't
     show it.
@@ -269,17 +265,17 @@ class Answer:
     context_tokens: int | None = None
     """Tokens of the context that the reader saw, counted offline."""
     notes: Mapping[str, Any] = field(default_factory=dict)
-    """Anything a report should show: a context that was cut, a part that was off."""
+    """Remarks for reports, such as a context that was cut, or a part that was switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestHealth:
-    """What became of the chunks that a memory was given."""
+    """How many of a memory's chunks were stored and lost."""
 
     asked: int
     """Chunks that went in."""
     stored: int
-    """Chunks that were stored whole, whether or not there was anything in them to keep."""
+    """Chunks that were stored whole, also those without anything worth keeping."""
     lost: int
     """Chunks of which something was lost.
 
@@ -300,7 +296,7 @@ class IngestHealth:
 
 
 class Label(StrEnum):
-    """Outcome of one judgement."""
+    """Outcome of one judging."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -347,6 +343,8 @@ class Status(StrEnum):
     """The provider's filter withheld the reply, or a part of it."""
     JUDGE_FAILED = "judge_failed"
     UNPARSED = "unparsed"
+    RETRIEVED = "retrieved"
+    """Under `stages=retrieve`: nothing was to be answered, and nothing failed."""
 
 
 def format_time(time: datetime) -> str:

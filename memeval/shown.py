@@ -28,6 +28,7 @@ def one_line(value: object, limit: int = 200) -> str:
     """A value from outside as a message may quote it: without secrets, printable, on one line, at
     most `limit` characters.
     """
+    # Cut before it is cleaned, as a value may be megabytes long.
     text = str(value)[: 4 * limit + 4096]
     line = printable(" ".join(redacted(text).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"

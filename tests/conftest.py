@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no fault of the code: only what is found counts, not how long it took.
@@ -26,3 +29,23 @@ def data_dir() -> Path:
             "MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json"
         )
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store of MLflow, to be copied: its migrations take seconds, and run once for all
+    workers.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    code = (
+        "import sys; from pathlib import Path; from memeval.tracking.store import prepare_store; "
+        "prepare_store(Path(sys.argv[1]), 'sqlite:///empty.db')"
+    )
+    with FileLock(root / "empty.lock"):
+        if not (root / "empty.db").exists():
+            subprocess.run([sys.executable, "-c", code, str(root)], check=True)
+
+    return root / "empty.db"

@@ -25,8 +25,8 @@ from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
 from memeval.retrieval.bm25 import terms
 from memeval.systems.chat.summarization import shorten
-from memeval.systems.cogcanvas.extraction import read_reply
-from memeval.systems.cogcanvas.quotes import nearest, verbatim
+from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
+from memeval.systems.cogcanvas.reply import read_reply
 
 LENGTH = 200_000
 SHORT = 20_000
@@ -79,8 +79,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "read_form": lambda text: read_form(FORM, text),
     "count_tokens": count_tokens,
     "read_reply of cogcanvas": read_reply,
-    "quote": lambda text: (verbatim(text, UNIT), nearest(text, UNIT)),
-    "unit of a quote": lambda text: nearest("I like dogs", unit(text)),
+    "quote": lambda text: (find_verbatim(text, UNIT), find_nearest(text, UNIT)),
+    "unit of a quote": lambda text: find_nearest("I like dogs", unit(text)),
     "moments": lambda text: moments(text, None),
     "shortened summary": lambda text: shorten(text, 50),
     "ranking of causes": lambda text: ranking(text, ["node_a", "db"]),
@@ -227,7 +227,7 @@ def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, 
 
 def test_a_reply_of_brackets_is_unreadable() -> None:
     assert read_reply("[" * LENGTH) is None
-    assert read_reply('[{"unit": 1}, ' + "[" * LENGTH) is not None
+    assert read_reply('[{"chunk": 1}, ' + "[" * LENGTH) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 from memeval import redaction
 from memeval.names import digest_name
-from memeval.redaction import REDACTED, keep_secret, redacted
+from memeval.redaction import keep_secret, redacted
+from memeval.secret_shapes import REDACTED
 from memeval.shown import one_line, printable
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
-from memeval.cli.session import DoneCell, describe_publication, note_done, start_publisher
+from memeval.cli.session import (
+    DoneCell,
+    describe_publication,
+    filing_of,
+    note_done,
+    start_publisher,
+)
+from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
@@ -21,6 +28,7 @@ from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, Finished
 from memeval.pipeline.summary import Earlier, earlier, finish
 from memeval.results import RunSummary
+from memeval.store.opening import open_memories, open_store
 
 Finish = Callable[[Finished], RunSummary]
 Runner = Callable[[Cell, Progress, Finish], RunSummary]
@@ -73,6 +81,9 @@ def complete_cell(
     reused = summary is not None
     if not reused:
         check_keys(cell.config)
+        # A store that can't be reached is the user's mistake now, and a fault of the world later.
+        open_store(cell.config.store, cache_dir(), None)
+        open_memories(cell.config.store)
 
     publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
@@ -89,10 +100,17 @@ def complete_cell(
             progress.say(
                 f"  finished before: {sum(summary.statuses.values())} records reused, no call made"
             )
-            summary = _of_this_sweep(cell, summary)
+            summary = tag_with_sweep(cell, summary)
 
     with _PUBLISHING:
-        return Completed(summary, reused, publisher.publish(cell.folder))
+        return Completed(summary, reused, publisher.publish(cell.folder, filing_of(cell.config)))
+
+
+def publish_cell(cell: Cell) -> PublishResult:
+    """Writes a finished cell's report and logs it."""
+    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
+    with _PUBLISHING:
+        return publisher.publish(cell.folder, filing_of(cell.config))
 
 
 def check_keys(config: RunConfig) -> None:
@@ -111,7 +129,7 @@ def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:
     return run_loop(CellRun(cell, progress).run(finished))
 
 
-def _of_this_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
+def tag_with_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
     """A finished cell that another sweep asks for is tagged with that sweep as well."""
     if cell.config.sweep_name in (None, summary.sweep):
         return summary

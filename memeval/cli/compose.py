@@ -21,6 +21,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     from hydra import compose, initialize_config_dir
 
     from memeval.cli.hydra_errors import explain, is_about_configs
+    from memeval.cli.only import name_questions
     from memeval.config.checks import check_overrides
     from memeval.config.integers import as_hydra_words, register
     from memeval.config.paths import conf_dir
@@ -44,7 +45,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     check_choices(config, overrides)
 
-    return config
+    return name_questions(config)
 
 
 def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:

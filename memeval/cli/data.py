@@ -16,9 +16,10 @@ from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
 from memeval.config.renamed import current_name
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.fetch import FetchLimits, fetch, verify
+from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
+from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError
 
 
@@ -35,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 def data(arguments: Sequence[str]) -> int:
     """Shows, downloads, checks, counts or writes data sets.
 
-    Exit status 1 where a file is not what it should be.
+    Exit status 1 if a file is not what it should be.
     """
     chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":

@@ -64,7 +64,7 @@ def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
 def _whole_file(path: Path) -> Iterator[IO[str]]:
     """A file to write, which appears under its name once it is whole.
 
-    Raises `UserError` where one is there already, or it can't be written.
+    Raises `UserError` if one is there already, or it can't be written.
     """
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")

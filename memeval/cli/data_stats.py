@@ -15,13 +15,13 @@ from memeval.redaction import redacted
 from memeval.shown import printable
 
 MOST_CASES = 40
-"""Up to so many cases have a row each; of more, and of cases of one question, each category has
-one.
+"""Up to this many cases have a row each. With more cases, or with one question per case, each
+category has a row.
 """
 PIPED = 300
-"""Columns where there is no terminal."""
+"""Width of the table, in columns, if the output is not a terminal."""
 MOST_VALUES = 12
-"""Values of a facet that are listed."""
+"""Values of a facet that are listed at most."""
 
 
 def show_stats(name: str, words: Sequence[str]) -> int:
@@ -63,9 +63,10 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         console.print(table)
         return
 
-    plain = Console(width=PIPED, file=io.StringIO())
-    plain.print(table)
-    print("\n".join(line.rstrip() for line in plain.file.getvalue().splitlines() if line.strip()))  # type: ignore[attr-defined]
+    written = io.StringIO()
+    Console(width=PIPED, file=written).print(table)
+    rows = [row.rstrip() for row in written.getvalue().splitlines()]
+    print("\n".join(row for row in rows if row))
 
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:

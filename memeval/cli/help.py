@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from memeval.config.paths import conf_dir, sweeps_dir
@@ -11,11 +12,21 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval [group=option] [field=value]             one run
   python -m memeval -m system=rag,bm25,mem0 dataset=locomo   every combination, compared
   python -m memeval -m +sweep=baselines dataset=locomo       a named sweep
+  python -m memeval plan -m ...                              calls, cost and time of a sweep
   python -m memeval prepare dataset=... system=...           build and save memories only
   python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge another program's answers
   python -m memeval data list | fetch NAME | verify NAME     list, download, verify data sets
   python -m memeval data stats NAME | make NAME FILE         describe one; write one to a file
+  python -m memeval list [FILTER ...]                        find finished runs
+  python -m memeval show RUN [QUESTION]                      read a run, or one of its questions
+  python -m memeval compare RUN RUN ... | sweep=NAME         compare finished runs
+  python -m memeval gate --baseline FILE [RUN | field=value] fail where a run is worse than FILE
+  python -m memeval claims [RUN ...]                         published figures beside a run
+  python -m memeval lint RUN ...                             look for leaks in finished runs
+  python -m memeval judge probe | calibrate | agree          how far a judge can be trusted
+  python -m memeval label RUN                                label answers of a run by hand
   python -m memeval verify [RUN ...]                         verify finished runs
+  python -m memeval store info | clean | verify              show, clean, verify what is stored
   python -m memeval ui                                       open MLflow's page of the runs
 """
 INTEGERS = ("top_k", "compression_turn")
@@ -40,7 +51,7 @@ def print_help() -> None:
                 print(f"       {folder.name}.{field}")
 
     print("\nFields (field=value):\n")
-    for field in _fields(conf_dir() / "config.yaml"):
+    for field in [*_fields(conf_dir() / "config.yaml"), *_fields_within("store")]:
         print(f"    {field}")
 
     print("\nSweeps (-m +sweep=name):\n")
@@ -72,6 +83,14 @@ def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
         if line.split(":")[0] not in (*skip, "name", "class", "defaults", "hydra")
     ]
     return [field for field in fields if "=" in field]
+
+
+def _fields_within(member: str) -> list[str]:
+    """The fields of a member of the top-level config that is not a group."""
+    lines = _lines(conf_dir() / "config.yaml")
+    start = lines.index(f"{member}:") + 1
+    fields = itertools.takewhile(lambda line: line.startswith("  "), lines[start:])
+    return [f"{member}.{line.strip().replace(': ', '=', 1)}" for line in fields]
 
 
 def _defaults() -> dict[str, str]:

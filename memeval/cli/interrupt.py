@@ -24,6 +24,8 @@ from memeval.shown import one_line
 
 T = TypeVar("T")
 
+KEYS_THREAD = "memeval-keys"
+"""Name of the thread that waits for Ctrl-C; it holds no lock."""
 INTERRUPTED = 130
 """Exit status after a Ctrl-C."""
 WIND_UP_S = 1.0
@@ -98,7 +100,7 @@ def listening() -> Iterator[None]:
     os.set_blocking(writer, False)
     before = signal.signal(signal.SIGINT, _keys.handle)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_keys.watch, args=(reader,), name="memeval-keys", daemon=True).start()
+    threading.Thread(target=_keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
 
     try:
         yield

@@ -15,13 +15,36 @@ from memeval.private import private_umask
 
 COMMANDS = {
     "run": "memeval.cli.run:run",
+    "plan": "memeval.cli.plan:plan",
     "prepare": "memeval.cli.prepare:prepare",
     "evaluate": "memeval.cli.evaluate:evaluate",
     "data": "memeval.cli.data:data",
+    "compare": "memeval.cli.compare:compare",
+    "gate": "memeval.cli.gate:gate",
+    "claims": "memeval.cli.claims:claims",
+    "lint": "memeval.cli.lint:lint",
+    "list": "memeval.cli.list:list_runs",
+    "show": "memeval.cli.show:show",
+    "judge": "memeval.cli.judge:judge",
+    "label": "memeval.cli.label:label",
     "verify": "memeval.cli.verify:verify",
+    "store": "memeval.cli.store:store",
     "ui": "memeval.cli.ui:ui",
 }
-OWN_HELP = ("data", "ui", "verify")
+OWN_HELP = (
+    "claims",
+    "compare",
+    "data",
+    "gate",
+    "judge",
+    "label",
+    "lint",
+    "list",
+    "show",
+    "store",
+    "ui",
+    "verify",
+)
 """Commands that describe their own arguments."""
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -68,6 +91,8 @@ def run_command(arguments: list[str]) -> int:
         )
         return 130
     except BrokenPipeError:
+        # The reader of a pipe is gone, as with `| head`: at exit, Python would flush and fail
+        # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

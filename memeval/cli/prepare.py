@@ -11,6 +11,7 @@ from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.run import check_writable
+from memeval.cli.spending import refuse_limits
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 
@@ -18,7 +19,7 @@ from memeval.llm.prices import total_cost_usd
 def prepare(arguments: Sequence[str]) -> int:
     """Prepares the memories of one configuration.
 
-    Exit status 1 where a case failed; the same command tries it again.
+    Exit status 1 if a case failed; the same command tries it again.
     """
     from memeval.pipeline.cell import open_cell
     from memeval.pipeline.prepare import prepare as prepare_cell
@@ -31,6 +32,7 @@ def prepare(arguments: Sequence[str]) -> int:
 
     check_writable()
     cell = open_cell(compose_config(arguments), "")
+    refuse_limits(cell, "prepare")
     with progress_for(f"prepare {cell.name}") as progress:
         done = run_loop(prepare_cell(cell, progress))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.cli.terminal import drawn
+from memeval.records import Usage
 from memeval.redaction import redacted
 from memeval.shown import printable
 
@@ -70,6 +72,9 @@ class Lines:
             rate = max(count.done - count.reused, 1) / (now - count.began)
             left = (count.total - count.done) / rate
             self.say(f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, about {left:.0f} s left")
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """A report says what a single cell took."""
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -140,6 +145,9 @@ class Bars:
         self._bars.update(
             task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=reused_text
         )
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """A report says what a single cell took."""
 
     def say(self, message: str) -> None:
         assert self._bars is not None

@@ -29,6 +29,7 @@ from typing import IO, Any, Self
 
 import memeval
 from memeval.cli.terminal import guard
+from memeval.config.filing import Filing
 from memeval.errors import MemevalError
 from memeval.shown import one_line
 
@@ -40,6 +41,9 @@ CLOSING_S = 0.2
 left to itself.
 """
 
+
+UNFILED = Filing()
+"""The experiment of the data set, and no labels."""
 
 LONGEST_ERROR = 1000
 """Characters of an error that are reported."""
@@ -98,12 +102,12 @@ class Publisher:
             with suppress(OSError):
                 self.send({"warm": True})
 
-    def publish(self, folder: Path) -> PublishResult:
+    def publish(self, folder: Path, filing: Filing = UNFILED) -> PublishResult:
         """Writes the folder's report and logs it.
 
         Returns when that is done, or has failed for good.
         """
-        return self.ask({"folder": str(folder.resolve())})
+        return self.ask({"folder": str(folder.resolve()), "filing": filing.as_request()})
 
     def compare(self, folders: Sequence[Path], plot: Path) -> PublishResult:
         """Draws the run folders' cells into one plot."""
@@ -273,9 +277,14 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         if "plot" in request:
             return compare(request)
 
+        from memeval.page import PAGE_FILE, write_page
         from memeval.report import write_report
+        from memeval.report.stamp import stamp_report
 
-        write_report(folder, plots=request.get("plots", True))
+        plots = request.get("plots", True)
+        write_report(folder, plots=plots)
+        write_page([folder], folder / PAGE_FILE)
+        stamp_report(folder, plots=plots)
         return {"ok": True, **(log(folder, request) if request["track"] else {})}
     except OSError as error:
         path = error.filename or folder
@@ -296,11 +305,13 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
     """Draws the comparison of several cells, and beside it what their haystacks show."""
     from memeval.report import sweep_plot
+    from memeval.report.ranked_plot import ranked_plot
     from memeval.report.scale import scale_plots
     from memeval.results import RunSummary
 
     cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
     sweep_plot(cells, plot)
+    ranked_plot(cells, plot.with_name(f"{plot.stem}_ranked.png"))
     scale_plots(cells, plot.parent)
 
     return {"ok": True}
@@ -313,7 +324,7 @@ def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     store = prepare_store(Path(request["root"]), request.get("uri"))
     from memeval.tracking.log import log_run
 
-    tracked = log_run(folder, store)
+    tracked = log_run(folder, store, Filing(**request.get("filing", {})))
 
     return {"run_id": tracked.run_id, "url": tracked.url, "created": tracked.created}
 

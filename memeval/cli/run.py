@@ -8,31 +8,29 @@ import os
 import re
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memeval.cli.comparison import read_summaries, show_comparison
 from memeval.cli.errors import report_error
+from memeval.cli.only import name_questions
 from memeval.cli.session import (
     FailedCell,
-    any_publisher,
-    done_cells,
     failed_cells,
+    name_sweep,
     note_failed,
     session_folder,
 )
-from memeval.cli.terminal import drawn, guard
+from memeval.cli.terminal import guard
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.config.schema import PREPARE
-from memeval.errors import StorageError, UserError, WorldError, unknown
-from memeval.names import file_name
+from memeval.errors import BudgetError, UserError, WorldError, unknown
 from memeval.redaction import redacted
-from memeval.results import RunSummary
-from memeval.shown import printable
 
 if TYPE_CHECKING:
-    from memeval.pipeline.cell import Cell
+    from memeval.cli.refused import RefusedError
+    from memeval.pipeline.cell import Cell, OpenedData
 
 VALUED = frozenset(
     """
@@ -43,33 +41,26 @@ VALUED = frozenset(
 FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
 )
+KEEP_GOING = "--keep-going"
 """Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
-    import hydra
-
     from memeval.cli.hydra_errors import explain, is_about_configs
-    from memeval.config.checks import check_overrides
-    from memeval.config.integers import as_hydra_words, register
+    from memeval.cli.refused import RefusedError
 
     arguments = reorder_arguments(arguments)
-    check_overrides(arguments)
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     check_writable()
-    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
-    register()
-    sys.argv = ["memeval", *as_hydra_words(arguments)]
-    main = hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(
-        run_job
-    )
+    main = hydra_application(arguments)
     interrupted = False
 
     try:
         main()
     except UserError:
         raise
+    except RefusedError as refusal:
+        return report_refusal(refusal)
     except Exception as error:
         if is_about_configs(error):
             raise explain(error) from error
@@ -94,15 +85,58 @@ def run(arguments: Sequence[str]) -> int:
     return 1 if any(cell.metrics["coverage"] == 0 for cell in read_summaries()) else 0
 
 
-def run_job(composed: Any) -> None:
+def hydra_application(arguments: list[str]) -> Callable[[], Any]:
+    """Hydra's application for these words, which composes their cells and runs them."""
+    import hydra
+
+    from memeval.cli import launcher
+    from memeval.config.checks import check_overrides
+    from memeval.config.integers import as_hydra_words, register
+
+    check_overrides(arguments)
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
+    name_sweep([word for word in arguments if is_repeated(word)])
+    register()
+    launcher.register()
+    sys.argv = ["memeval", *as_hydra_words(arguments)]
+    main: Callable[[], Any] = hydra.main(
+        config_path=str(conf_dir()), config_name="config", version_base="1.3"
+    )(run_job)
+
+    return main
+
+
+def hint_after(error: WorldError) -> str:
+    """How to go on after a fault of the world."""
+    if isinstance(error, BudgetError):
+        return "finished work is kept; the same command with a larger budget goes on"
+
+    return "finished work is kept; the same command continues it"
+
+
+def report_refusal(refusal: RefusedError) -> int:
+    """Prints each mistake once, and that nothing was run; returns the exit status."""
+    for error in {(error.message, *error.hints): error for error in refusal.errors}.values():
+        report_error(error)
+
+    print(f"  nothing was run: {refusal}; {KEEP_GOING} runs the others", file=sys.stderr)
+    return 2
+
+
+def run_job(composed: Any) -> float | None:
     """One job of Hydra: a cell, from its composition to its publication.
 
-    What stops it is noted, and the other cells go on.
+    Returns its metric that `objective` names. What stops it is noted, and the other cells go on.
     """
     from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     from memeval.cli.cell import run_cell
+    from memeval.cli.spending import check_single, confirm_cost
+    from memeval.pipeline.summary import earlier
+    from memeval.sweep.plan import Plan, PlannedCell
 
     guard()  # a worker's process began elsewhere
     job = HydraConfig.get()
@@ -110,25 +144,31 @@ def run_job(composed: Any) -> None:
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
     try:
-        run_cell(open_job(composed, task), number)
+        cell = open_job(composed, task)
+        check_single(cell, is_sweep=job.mode is RunMode.MULTIRUN)
+        if cell.config.confirm_above_usd is not None:
+            confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
+
+        return run_cell(cell, number).metrics.get(cell.config.objective)
     except UserError as error:
         note_failed(
             FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
         )
     except WorldError as error:
-        hint = "finished work is kept; the same command continues it"
-        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint]))
+        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint_after(error)]))
+
+    return None
 
 
-def open_job(composed: Any, overrides: Sequence[str]) -> Cell:
-    """The cell that a composition describes."""
+def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
+    """The cell that a composition describes; `opened` are the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.cell import open_cell
 
     config = resolve(composed)
     check_choices(config, overrides)
 
-    return open_cell(config, repeating_command(overrides, config_dirs()))
+    return open_cell(name_questions(config), repeating_command(overrides, config_dirs()), opened)
 
 
 def config_dirs() -> list[str]:
@@ -145,8 +185,8 @@ def config_dirs() -> list[str]:
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
     """The one command that repeats a cell; `folders` hold configs of the user's own.
 
-    Where runs are logged changes no result, and its address is nobody else's business: `tracking`
-    is left out.
+    Where runs are filed and kept changes no result, and the addresses are nobody else's business:
+    `tracking`, `store`, `tags`, `note` and `objective` are left out.
     """
     from memeval.config.integers import unquote_integer
     from memeval.config.renamed import current_override
@@ -159,7 +199,11 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
 
 def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
-    return re.match(r"[+~]*(?:tracking\b|fresh=|plots=)", override) is None
+    filing = (
+        r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
+        r"|confirm_above_usd=)"
+    )
+    return re.match(filing, override) is None
 
 
 def reorder_arguments(arguments: Sequence[str]) -> list[str]:
@@ -176,10 +220,14 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
             options.append(word)
         elif word == "--fresh" or word.startswith("--fresh="):
             overrides.append(f"fresh={word.partition('=')[2] or PREPARE}")
+        elif word == KEEP_GOING:
+            overrides.append("hydra.launcher.keep_going=true")
         elif word.startswith("-"):
             options.append(word)
             if word.split("=", 1)[0] not in VALUED | FLAGS:
-                raise unknown("option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh"})
+                raise unknown(
+                    "option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh", KEEP_GOING}
+                )
         else:
             overrides.append(word)
 
@@ -215,81 +263,3 @@ def clean_copies(folder: Path) -> None:
                 path.write_text(clean, encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             path.unlink(missing_ok=True)
-
-
-def read_summaries() -> list[RunSummary]:
-    """Summaries of this invocation's cells, in the sweep's order."""
-    return [RunSummary.read(Path(cell.folder)) for cell in done_cells()]
-
-
-def show_comparison(*, plots: bool = True) -> None:
-    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as
-    Markdown, CSV and plots.
-    """
-    cells = done_cells()
-    if not cells:
-        return
-
-    from rich.console import Console
-    from rich.text import Text
-
-    from memeval.report.comparison import (
-        by_dataset,
-        comparison_csv,
-        comparison_markdown,
-        comparison_table,
-    )
-
-    output = drawn(sys.stdout)
-    summaries, console = read_summaries(), Console(file=output)
-    if not console.is_terminal:
-        console = Console(file=output, width=max(console.width, 200))
-
-    groups = by_dataset(summaries)
-    plots = plots and any(cell.plots for cell in cells)
-    for name, group in groups.items():
-        if len(groups) > 1:
-            console.print(Text(f"\n{printable(name)}", style="bold"))
-
-        console.print(comparison_table(group))
-
-    folder = session_folder()
-    try:
-        (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
-        (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror}") from error
-
-    for name, group in groups.items():
-        if plots and len(group) > 1:
-            plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
-            any_publisher().compare(
-                [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
-            )
-
-    for summary in summaries:
-        if not summary.valid:
-            print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
-                f"{_worst(summary)}"
-            )
-
-    published = [cell.published for cell in cells]
-    for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
-        print(f"{line}; the same command logs it later", file=sys.stderr)
-
-    print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
-    if any(line and not line.startswith("not logged") for line in published):
-        print("compare: python -m memeval ui")
-
-    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
-        print(
-            f"note: {note}"
-            + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
-        )
-
-
-def _worst(summary: RunSummary) -> str:
-    return ", ".join(
-        f"{count} {status}" for status, count in summary.statuses.items() if status != "ok"
-    )

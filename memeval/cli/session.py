@@ -7,14 +7,17 @@ from __future__ import annotations
 import atexit
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from memeval.cli.publish import Publisher, PublishResult
+from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.paths import outputs_dir, project_root
-from memeval.config.schema import TrackingConfig
+from memeval.config.schema import RunConfig, TrackingConfig
 from memeval.errors import StorageError
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
@@ -22,6 +25,8 @@ from memeval.tracking.store import check_store, locate
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""
+SWEEP_VARIABLE = "MEMEVAL_SWEEP"
+"""Environment variable that holds the digest of the invocation's words."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,25 @@ def session_folder() -> Path:
         os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / f"{stamp}_{os.getpid()}")
 
     return Path(os.environ[VARIABLE])
+
+
+def name_sweep(arguments: Sequence[str]) -> None:
+    """Gives the invocation its name, a digest of its words; workers inherit it.
+
+    The same words are the same sweep: one that was stopped goes on under its name.
+    """
+    words = sorted(word for word in arguments if not word.startswith(("-", "hydra")))
+    os.environ[SWEEP_VARIABLE] = sha256("\0".join(words).encode()).hexdigest()[:8]
+
+
+def filing_of(config: RunConfig) -> Filing:
+    """How a cell's run is filed."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    # The Python API composes without Hydra's own config.
+    in_sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    return read_filing(config, os.environ.get(SWEEP_VARIABLE) if in_sweep else None)
 
 
 @dataclass(frozen=True)
@@ -109,6 +133,7 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
     key = (tracking.name, tracking.uri, plots)
     if key not in _publishers:
         if tracking.name == "mlflow":
+            read_experiment(tracking)
             check_store(
                 locate(project_root(), tracking.uri or os.environ.get("MLFLOW_TRACKING_URI"))
             )

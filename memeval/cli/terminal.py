@@ -14,7 +14,7 @@ from memeval.shown import printable
 
 
 class Guarded:
-    """A text stream before which texts are cleaned. Everything else about the stream is its own."""
+    """A text stream that is cleaned before it is written. Everything else is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unguarded = stream
@@ -70,7 +70,7 @@ def drawn(stream: Any) -> Any:
 def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = CleanRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[0] is not None:
-        # A formatter uses a text that it finds, and makes one only where it finds none.
+        # A formatter makes this string only if it is not set.
         record.exc_text = printable(
             redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         )

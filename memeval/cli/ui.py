@@ -14,15 +14,22 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from memeval.errors import UserError, WorldError
 from memeval.private import make_folder, open_private
 from memeval.redaction import redacted
 from memeval.shown import one_line
+
+if TYPE_CHECKING:
+    from memeval.tracking.store import Store
+
+CHARTS = "compareRunsMode=CHART"
+"""Part of an address: the experiment's charts instead of its table."""
 
 STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
@@ -52,6 +59,7 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         )
         return 0
 
+    # Before the store is prepared: that takes seconds, in vain where the port is taken.
     claim(options.host, options.port)
     if not is_loopback(options.host):
         print(
@@ -63,22 +71,30 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
 
     print("MLflow's page is starting …", flush=True)
     store = prepare_store(root, options.uri)
+    # Ended by SIGTERM, memeval stops the server as it does after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return serve(options.host, options.port, store, root, opens=not options.no_open)
+
+
+def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int:
+    """Runs MLflow's server until Ctrl-C; its output goes to `mlruns/server.log`.
+
+    `opens` says whether the latest experiment is opened in the user's browser.
+    """
     log = root / "mlruns" / "server.log"
     make_folder(log.parent)
 
     with os.fdopen(
         open_private(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
     ) as output:
-        command, variables = (
-            server(options.host, options.port),
-            surroundings(store.uri, store.artifacts or ""),
-        )
+        command = server(host, port)
+        variables = surroundings(store.uri, store.artifacts or "")
         pipes: Any = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
         }
+        # In a process group of its own, Ctrl-C reaches memeval only, which then stops the server.
         process = subprocess.Popen(command, **pipes, process_group=0, env=variables)
         writer = threading.Thread(
             target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True
@@ -86,17 +102,21 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         writer.start()
 
         try:
-            page = f"http://{options.host}:{options.port}"
+            page = f"http://{host}:{port}"
             wait_for(page, process, log)
             print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
-            for line in experiments(page):
-                print(line)
+            tables = experiments(page)
+            for name, address in tables:
+                print(f"  {name:14}  {address}")
 
             print(
-                "To compare runs: tick them in the table and press Compare; parallel coordinates "
-                "shows the settings that differ.",
+                "To compare runs: tick them in the table and press Compare. Charts of all runs: "
+                f"the address of a table, and &{CHARTS} after it.",
                 flush=True,
             )
+            if opens and has_browser():
+                webbrowser.open(tables[0][1] if tables else page)
+
             code = process.wait()
             raise WorldError(f"MLflow's server stopped with status {code}; see its log: {log}")
         except KeyboardInterrupt:
@@ -116,6 +136,9 @@ def parser() -> argparse.ArgumentParser:
         "--host", default="127.0.0.1", help="address to listen on (default: this machine alone)"
     )
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
+    options.add_argument(
+        "--no-open", action="store_true", help="print the address, and open no browser"
+    )
     options.add_argument(
         "--uri",
         help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else "
@@ -219,10 +242,18 @@ def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
     )
 
 
-def experiments(page: str) -> list[str]:
-    """A line for each data set with runs: the address of its table, with columns that fit."""
-    from memeval.tracking.payload import VIEW
+def has_browser() -> bool:
+    """Whether there is a person with a graphical browser in front of this command."""
+    graphical = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return sys.stdout.isatty() and graphical
+
+
+def experiments(page: str) -> list[tuple[str, str]]:
+    """The name of each experiment with runs, the latest first, and the address of its table with
+    columns that fit.
+    """
     from memeval.tracking.store import WORKFLOW
+    from memeval.tracking.view import VIEW
 
     query, headers = b'{"max_results": 100}', {"Content-Type": "application/json"}
     with urllib.request.urlopen(
@@ -234,7 +265,7 @@ def experiments(page: str) -> list[str]:
     table = f"runs?{WORKFLOW}&viewStateShareKey={VIEW}"
 
     return [
-        f"  {row['name']:14}  {page}/#/experiments/{row['experiment_id']}/{table}"
+        (one_line(row["name"], 60), f"{page}/#/experiments/{row['experiment_id']}/{table}")
         for row in rows
         if row["name"] != "Default"
     ]

@@ -18,7 +18,7 @@ _KEY = re.compile(r"[0-9a-f]{1,64}")
 def verify(arguments: Sequence[str]) -> int:
     """Says of each run what does not fit.
 
-    Exit status 0 where all fits, 1 where something does not.
+    Exit status 0 if all fits, 1 if something does not.
     """
     options = parser().parse_args(list(arguments))
     folders = [named_run(word) for word in options.runs] or all_runs()
@@ -68,7 +68,7 @@ def all_runs() -> list[Path]:
 def named_run(word: str) -> Path:
     """The run folder that a word names.
 
-    Raises `UserError` where there is none, or more than one.
+    Raises `UserError` if none or several match.
     """
     known = [path for path in all_runs() if _KEY.fullmatch(word) and path.name.startswith(word)]
     exact = [path for path in known if path.name == word]

@@ -27,11 +27,16 @@ _ADDRESS_SETTING = re.compile(r"(?:^|[._])(?:url|uri|host|address|endpoint)$")
 _OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.DOTALL)
 _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
+_CALLED = ("llm.", "embedder.", "reranker.")
+"""Settings of what is called at an endpoint."""
+
 BY_HEADER = (
     "for a gateway's key, name its environment variable:  "
-    "llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers)"
+    "llm.headers={api-key: MY_GATEWAY_KEY} (or embedder.headers, reranker.headers)"
 )
 BY_VARIABLE = "for example:  export OPENAI_API_KEY=...  and {option}=OPENAI_API_KEY"
+BY_LIBPQ = "user and password:  export PGUSER=... PGPASSWORD=...  or ~/.pgpass"
+BY_ENVIRONMENT = "keys and endpoints:  the variables of the file system, as AWS_ACCESS_KEY_ID"
 BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracking.uri out"
 
 
@@ -87,6 +92,42 @@ def check_tracking(option: str, address: str) -> None:
     """Raises `UserError` where the address of a store holds a user, a password or a query."""
     if "://" in address and not address.startswith(("sqlite:", "file:")):
         check_plain(option, address, BY_TRACKING)
+
+
+def check_store(url: str | None, memories: str | None) -> None:
+    """Raises `UserError` where an address of the store is not one."""
+    if url is not None:
+        _check_database(url)
+    if memories is not None:
+        _check_memories(memories)
+
+
+def _check_database(address: str) -> None:
+    """Raises `UserError` unless this is the address of a PostgreSQL database."""
+    way = "for example:  store.url=postgresql://localhost:5432/memeval"
+    check_plain("store.url", address, BY_LIBPQ)
+    if not address.startswith("postgresql://"):
+        raise UserError("store.url must be an address that begins with postgresql://", way)
+
+    try:
+        parts = urlsplit(address)
+        sound = bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
+    except ValueError:
+        sound = False
+
+    if not sound or not address.isascii() or not address.isprintable() or " " in address:
+        raise UserError("store.url must name a host and a database", way)
+
+
+def _check_memories(address: str) -> None:
+    """Raises `UserError` unless this is an address as fsspec takes them."""
+    check_plain("store.memories", address, BY_ENVIRONMENT)
+    protocol, mark, place = address.partition("://")
+    if not (mark and place and protocol.isalnum() and address.isascii() and address.isprintable()):
+        raise UserError(
+            "store.memories must be an address such as file:///shared/memories or "
+            "s3://bucket/memories"
+        )
 
 
 def check_variable(option: str, name: Any) -> None:
@@ -147,19 +188,19 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
             check_headers(path, {} if value is None else value)
         elif path == "tracking.uri":
             check_tracking(path, str(value or ""))
+        elif path == "store.url":
+            check_plain(path, str(value or ""), BY_LIBPQ)
+        elif path == "store.memories":
+            check_plain(path, str(value or ""), BY_ENVIRONMENT)
         else:
             for text in _texts(value):
                 _check_text(path, text)
 
 
 def _check_text(path: str, text: str) -> None:
-    hints = (
-        [BY_HEADER]
-        if path.startswith(("llm.", "embedder."))
-        else ["put secrets into environment variables"]
-    )
+    hints = [BY_HEADER] if path.startswith(_CALLED) else ["put secrets into environment variables"]
     if _SECRET_SETTING.search(path) and (
-        len(text) >= SHORTEST or path.startswith(("llm.", "embedder.", "tracking."))
+        len(text) >= SHORTEST or path.startswith((*_CALLED, "tracking."))
     ):
         keep_secret(text)
         raise UserError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.config.renamed import current_setting
 
 CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
 
@@ -47,7 +49,8 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
 def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The overrides of each cell, grid by grid."""
     for grid in grids:
-        yield from product(*map(_choices, shlex.split(grid)))
+        words = [current_setting(word) for word in shlex.split(grid)]
+        yield from product(*map(_choices, words))
 
 
 def _choices(override: str) -> list[str]:
@@ -60,12 +63,13 @@ def _choices(override: str) -> list[str]:
 
 def counted_cells() -> dict[str, int]:
     """How many cells each sweep has that is a union of grids."""
-    grids_of = {path.stem: _grids(path.stem) for path in sorted(sweeps_dir().glob("*.yaml"))}
-    return {sweep: len(list(cells(grids))) for sweep, grids in grids_of.items() if grids}
+    sweeps = [path.stem for path in sorted(sweeps_dir().glob("*.yaml"))]
+    counts = {sweep: len(_cells_of(read_sweep(sweep))) for sweep in sweeps}
+    return {sweep: count for sweep, count in counts.items() if count}
 
 
-def _grids(sweep: str) -> Sequence[str]:
-    return OmegaConf.select(OmegaConf.create(read_sweep(sweep)), "grids") or ()
+def _grids_in(text: str) -> Sequence[str]:
+    return OmegaConf.select(OmegaConf.create(text), "grids") or ()
 
 
 def cell_config(sweep: str, number: int) -> DictConfig | None:
@@ -73,10 +77,17 @@ def cell_config(sweep: str, number: int) -> DictConfig | None:
 
     None where there is no such cell.
     """
-    overrides = dict(enumerate(cells(_grids(sweep) if is_sweep(sweep) else ()), start=1)).get(
-        number
-    )
-    return None if overrides is None else _config(overrides)
+    if not is_sweep(sweep):
+        return None
+
+    overrides = _cells_of(read_sweep(sweep))
+    return _config(overrides[number - 1]) if 0 < number <= len(overrides) else None
+
+
+@cache
+def _cells_of(text: str) -> Sequence[tuple[str, ...]]:
+    """The overrides of all cells of a sweep's text: read once, not once per cell."""
+    return tuple(cells(_grids_in(text)))
 
 
 def _config(overrides: Sequence[str]) -> DictConfig:
@@ -84,7 +95,7 @@ def _config(overrides: Sequence[str]) -> DictConfig:
     fields = OmegaConf.create({})
 
     for override in overrides:
-        name, _, value = override.partition("=")
+        name, _, value = override.lstrip("+").partition("=")
         if (conf_dir() / name).is_dir():
             options.append({f"override /{name}": value.strip("'\"")})
         else:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memeval.config.leaves import flatten
 from memeval.config.roles import with_roles_filled
 from memeval.config.schema import (
     ANSWER,
@@ -110,8 +111,6 @@ def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
 
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, Any]]:
     """The config's leaves, sorted into the stages in whose keys they count."""
-    from memeval.config.resolve import flatten
-
     fields = field_metadata(RunConfig)
     # Naming the answers' model in another role changes nothing: keys hold what a role comes to.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))

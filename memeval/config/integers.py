@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.config.renamed import current_name, renamed_to
+from memeval.config.renamed import current_name, current_setting, renamed_to
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -115,7 +115,8 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, before the sweeper reads them.
+    """Quotes the integers in a sweep's own parameters, and gives settings their new names, before
+    the sweeper reads them.
 
     It raises nothing, for Hydra would swallow it.
     """
@@ -126,8 +127,11 @@ class QuoteIntegers(Callback):
             return
 
         with read_write(config), open_dict(config):
-            for key, value in params.items():
-                params[key] = quote_integers([f"{key}={value}"])[0].split("=", 1)[1]
+            for key, value in list(params.items()):
+                word = quote_integers([current_setting(f"{key}={value}")])[0]
+                del params[key]
+                current, _, choices = word.partition("=")
+                params[current] = choices
 
 
 def register() -> None:
@@ -146,10 +150,10 @@ def as_hydra_words(words: Sequence[str]) -> list[str]:
     """A user's overrides as Hydra takes them.
 
     `+system.class=…`, which added the field in version 0.1, replaces it now that each option has a
-    class.
+    class. Settings under an old name get their new one.
     """
     words = [f"+{word}" if _ADDED_CLASS.match(word) else word for word in words]
-    return quote_integers(words)
+    return quote_integers([current_setting(word) for word in words])
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:

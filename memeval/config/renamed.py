@@ -1,16 +1,23 @@
-"""Options that have a new name. The old name works for a while, with a warning.
+"""Options and settings that have a new name. The old name works for a while, with a warning.
 
 Hydra loads an option by its name, wherever a user writes that name: on the command line, in the
 lists of a sweep, in a defaults list. So our config source serves the old names (`integers.py`).
 Code that takes a name without Hydra, such as `data fetch NAME`, calls `current_name`.
+
+A setting is renamed where an override enters (the command line, the parameters and the grids of a
+sweep: `current_setting`), and in what config files say (`rename_settings`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
+from memeval.config.options import options
 from memeval.config.paths import conf_dir
+from memeval.errors import UserError
+from memeval.shown import one_line
 
 RENAMED: dict[str, dict[str, str]] = {
     "system": {"embedding_only": "dense"},
@@ -19,6 +26,23 @@ RENAMED: dict[str, dict[str, str]] = {
     "granularity": {"exchange": "round"},
 }
 """Old name -> new name, by group."""
+
+RENAMED_SETTINGS = {
+    "system.rerank": "reranker",
+    "system.rerank_url": "reranker.base_url",
+    "system.rerank_model": "reranker.model",
+    "system.rerank_key_env": "reranker.api_key_env",
+}
+"""Old path -> new path, of overrides."""
+
+ASKED_SETTINGS = ("sample", "sample_seed", "question_ids", "only")
+"""Settings of any data set, also of one whose option does not list them. They work without the
+prefix `dataset.` too.
+"""
+
+OWN_RERANKER = "system.reranker"
+"""What a system reranks by under `reranker=default`; it takes any reranker by name or class path.
+"""
 
 UNTIL = "0.3"
 """The release that no longer knows the old names."""
@@ -47,10 +71,38 @@ def current_name(group: str, name: str) -> str:
 
 
 def current_override(word: str) -> str:
-    """A word of the command line with the new name of its option. Other words stay as they are."""
+    """A word of the command line with the new names of its option and setting.
+
+    Other words stay as they are.
+    """
+    word = current_setting(word, warn=False)
     key, equals, value = word.partition("=")
     new = renamed_to(key.lstrip("+"), value.strip("'\""))
     return word if new is None else f"{key}{equals}{new}"
+
+
+def current_setting(word: str, *, warn: bool = True) -> str:
+    """An override under the new name of its setting. Warns once per setting, on stderr.
+
+    Other words stay as they are.
+    """
+    key, equals, value = word.partition("=")
+    old = key.lstrip("+")
+    if equals and old.removeprefix("dataset.") in ASKED_SETTINGS:
+        return f"++dataset.{old.removeprefix('dataset.')}={value}"
+
+    new = RENAMED_SETTINGS.get(old)
+    if new is None or not equals:
+        return word
+
+    if warn:
+        warn_renamed(old, new)
+    if old != "system.rerank":
+        return f"++{new}={value}"  # the option that is chosen may not have the field
+
+    # A reranker without an option in conf/ has no place in the group.
+    names = {name.strip(" '\"") for name in value.split(",")}
+    return f"{new}={value}" if names <= set(options("reranker")) else f"{OWN_RERANKER}={value}"
 
 
 def warn_renamed(old: str, new: str) -> None:
@@ -61,3 +113,60 @@ def warn_renamed(old: str, new: str) -> None:
 
     os.environ[_WARNED] = " ".join([*warned, old])
     sys.stderr.write(f"memeval: {old} is now called {new}; the old name works until {UNTIL}\n")
+
+
+def rename_settings(container: dict[Any, Any], *, warn: bool = True) -> None:
+    """Gives what a config file says under an old name its new one. The container is changed."""
+    _rename_options(container)
+    _move_judge_model(container.get("llm"))
+    _move_rerank(container, warn=warn)
+
+
+def _rename_options(container: dict[Any, Any]) -> None:
+    """A config file of the user's own may say `name:` with an old name."""
+    for group in RENAMED:
+        values = container.get(group)
+        if isinstance(values, dict) and isinstance(values.get("name"), str):
+            values["name"] = current_name(group, values["name"])
+
+
+def _move_judge_model(llm: Any) -> None:
+    """`llm.judge_model` is the old name of `llm.judge.model`."""
+    if not isinstance(llm, dict) or llm.get("judge_model") is None:
+        return
+
+    model = llm.pop("judge_model")
+    judge = llm.setdefault("judge", {})
+    if not isinstance(judge, dict):
+        return  # refused where it is typed
+    if judge.get("model") not in (None, model):
+        raise UserError(
+            f"llm.judge_model={one_line(model)} is the old name of "
+            f"llm.judge.model={one_line(judge['model'])}, and both are set",
+            "leave llm.judge_model out",
+        )
+
+    warn_renamed("llm.judge_model", "llm.judge.model")
+    judge["model"] = model
+
+
+def _move_rerank(container: dict[Any, Any], *, warn: bool) -> None:
+    """A system's file says under `reranker` what it said under `rerank`; how an endpoint is reached
+    is in the group.
+    """
+    system, reranker = container.get("system"), container.setdefault("reranker", {})
+    if not isinstance(system, dict) or not isinstance(reranker, dict):
+        return
+
+    for old, new in RENAMED_SETTINGS.items():
+        name = old.removeprefix("system.")
+        if name not in system:
+            continue
+
+        value = system.pop(name)
+        if warn:
+            warn_renamed(old, OWN_RERANKER if name == "rerank" else new)
+        if name == "rerank":
+            system.setdefault("reranker", value)
+        elif value is not None:
+            reranker.setdefault(new.removeprefix("reranker."), value)

@@ -1,14 +1,17 @@
-"""The roles of models: what a role leaves open is as the answers' model has it."""
+"""The roles of models: what a role leaves open is as the answers' model has it, and all roles at
+one address under one key have one limit.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 from urllib.parse import urlsplit
 
-from memeval.config.schema import LlmConfig
+from memeval.config.schema import EmbedderConfig, LlmConfig, RerankerConfig, RunConfig
 from memeval.errors import UserError
 
 ANSWERS, INGEST, JUDGE = "llm", "llm.ingest", "llm.judge"
@@ -38,6 +41,8 @@ OF_BODY = {
     "stream": "memeval reads whole replies",
 }
 """Parameters of a request that `extra_body` must not hold, and what to use instead."""
+EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
+"""Requests at once at an address that no other role calls."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -92,27 +97,64 @@ def check_roles(llm: LlmConfig) -> None:
                 f"name the key:  {role}.api_key_env=MY_KEY, the environment variable that holds it",
             )
 
-    for one, other in _sharing(llm):
-        limits = [_own_limit(llm, role) for role in (one, other)]
-        if None not in limits and limits[0] != limits[1]:
-            raise UserError(
-                f"{one}.max_concurrency={limits[0]} and {other}.max_concurrency={limits[1]} "
-                "limit the same address under the same key, which has one limit",
-                f"use:  {one}.max_concurrency={limits[0]} alone, or another key for {other}",
-            )
+
+def share_limits(config: RunConfig) -> None:
+    """Gives embedder and reranker the limit of their address and key where they name none.
+
+    Raises `UserError` where two roles set different limits of one. Addresses must be resolved.
+    """
+    callers = list(_callers(config))
+    for one, other in combinations(callers, 2):
+        if one.reach != other.reach or None in (one.limit, other.limit) or one.limit == other.limit:
+            continue
+
+        raise UserError(
+            f"{one.role}.max_concurrency={one.limit} and {other.role}.max_concurrency="
+            f"{other.limit} limit the same address under the same key, which has one limit",
+            f"use:  {one.role}.max_concurrency={one.limit} alone, or another key for {other.role}",
+        )
+
+    for settings, default in (
+        (config.embedder, EMBEDDER_LIMIT),
+        (config.reranker, RERANKER_LIMIT),
+    ):
+        if settings.base_url is None:
+            continue
+
+        limits = [caller.limit for caller in callers if caller.reach == _reach(settings)]
+        settings.max_concurrency = next(filter(None, limits), default)
 
 
-def _sharing(llm: LlmConfig) -> Iterator[tuple[str, str]]:
-    """Pairs of roles that call one address under one key."""
-    for one, other in combinations(ROLES, 2):
-        first, second = settings_of_role(llm, one), settings_of_role(llm, other)
-        fields = ("base_url", "api_key_env", "headers")
-        if all(getattr(first, name) == getattr(second, name) for name in fields):
-            yield one, other
+@dataclass(frozen=True)
+class _Caller:
+    """A role that calls an endpoint."""
+
+    role: str
+    reach: tuple[Any, ...]
+    """Address, key and headers: what one limit holds for."""
+    limit: int | None
+    """Requests at once, where the role says so itself."""
+
+
+def _callers(config: RunConfig) -> Iterator[_Caller]:
+    """The roles that call an endpoint, the answers' model first."""
+    if config.llm.name == "openai":
+        for role in ROLES:
+            settings = settings_of_role(config.llm, role)
+            yield _Caller(role=role, reach=_reach(settings), limit=_own_limit(config.llm, role))
+
+    for role, other in (("embedder", config.embedder), ("reranker", config.reranker)):
+        if other.base_url is not None:
+            yield _Caller(role=role, reach=_reach(other), limit=other.max_concurrency)
+
+
+def _reach(settings: LlmConfig | EmbedderConfig | RerankerConfig) -> tuple[Any, ...]:
+    headers = tuple(sorted((settings.headers or {}).items()))
+    return settings.base_url, settings.api_key_env, headers
 
 
 def _own_limit(llm: LlmConfig, role: str) -> int | None:
-    """The limit that a role sets itself."""
+    """The limit that a role of the model sets itself."""
     if role == ANSWERS:
         return llm.max_concurrency
 

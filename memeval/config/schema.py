@@ -178,10 +178,32 @@ class EmbedderConfig:
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     headers: dict[str, str] | None = at(RUNTIME)
     """As those of the model."""
-    max_concurrency: int = at(RUNTIME, 8)
+    max_concurrency: int | None = at(RUNTIME)
+    """None takes the limit of the model behind the same address and key, else 8."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0)
     max_retries: int | None = at(RUNTIME)
+
+
+@dataclass
+class RerankerConfig:
+    """What scores a system's best chunks again."""
+
+    name: str = at(ANSWER, "default")
+    """`default` is the system's own; a run is named after what it comes to."""
+    class_: str | None = at(ANSWER)
+    """`reranker.class`: `package.module:Class` of a reranker of one's own."""
+    model: str | None = at(ANSWER)
+    """The cross-encoder at the endpoint."""
+    base_url: str | None = at(ANSWER)
+    """Address whose `/rerank` is called, for example https://api.jina.ai/v1."""
+    api_key_env: str = at(RUNTIME, "RERANK_API_KEY")
+    headers: dict[str, str] | None = at(RUNTIME)
+    """As those of the model."""
+    max_concurrency: int | None = at(RUNTIME)
+    """None takes the limit of whoever else calls this address under this key, else 16."""
+    timeout_s: float = at(RUNTIME, 60.0)
+    patience_s: float = at(RUNTIME, 300.0)
 
 
 @dataclass
@@ -191,6 +213,37 @@ class TrackingConfig:
     name: str = at(RUNTIME, "mlflow")
     uri: str | None = at(RUNTIME)
     """MLflow's address; None takes MLFLOW_TRACKING_URI, else the project's own store."""
+    experiment: str | None = at(RUNTIME)
+    """None takes MLFLOW_EXPERIMENT_NAME, else where the run is filed already, else the data set's
+    name.
+    """
+    group: str | None = at(RUNTIME)
+    """`sweep` makes each sweep a run, whose children its cells are."""
+
+
+@dataclass
+class StoreConfig:
+    """Where rows, replies and locks are kept."""
+
+    url: str | None = at(RUNTIME)
+    """`postgresql://host/database`; None keeps them in the files of the home."""
+    memories: str | None = at(RUNTIME)
+    """Address of the saved memories, such as `file:///shared/memories` or `s3://bucket/memories`;
+    None keeps them in the home.
+    """
+    patience_s: float = at(RUNTIME, 300.0)
+    """How long a database or an object store that is away is waited for."""
+
+
+@dataclass
+class BudgetConfig:
+    """What one command may spend at endpoints; None is without a limit."""
+
+    usd: float | None = at(RUNTIME)
+    tokens: int | None = at(RUNTIME)
+    """Sent and received, embedded ones included."""
+    calls: int | None = at(RUNTIME)
+    """Requests, those that failed included."""
 
 
 @dataclass
@@ -208,14 +261,20 @@ class RunConfig:
     compression_turn: int | str = at(PREPARE, "never")
     """`never`, `middle`, `rolling`, or after how many turn pairs or chunks."""
     compression_unit: str = at(PREPARE, "pairs")
-    """What `compression_turn` counts: `pairs` of turns, whatever the granularity, or `chunks`."""
+    """What `compression_turn` and `retain_recent` count: `pairs` of turns, whatever the
+    granularity, or `chunks`.
+    """
     retain_recent: int = at(PREPARE, 5)
-    """Chunks that the window keeps at a compression."""
+    """Latest turn pairs, or chunks, that the window keeps at a compression."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
     llm: LlmConfig = field(default_factory=LlmConfig)
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    reranker: RerankerConfig = field(default_factory=RerankerConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    stages: str = at(ANSWER, "all")
+    """`retrieve` ends each question after its retrieval: no answer, no judge, no model."""
     num_runs: int = at(RUN, 1)
     """Repeats, each from end to end under its own seed."""
     seed: int = at(RUN, 0)
@@ -231,5 +290,14 @@ class RunConfig:
     """
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
+    objective: str = at(RUNTIME, "accuracy")
+    """Metric that a sweeper which optimises gets of the cell."""
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    confirm_above_usd: float | None = at(RUNTIME)
+    """Estimated cost above which the command line asks before it starts."""
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""
+    tags: dict[str, Any] | None = at(RUNTIME)
+    """Tags of the user's own, in MLflow."""
+    note: str | None = at(RUNTIME)
+    """A sentence of the user's own, above the run's description in MLflow."""

@@ -20,7 +20,7 @@ from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.builder import wait_from_thread
-from memeval.pipeline.memory import called, ingest
+from memeval.pipeline.ingest import call_method, ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved, format_time
@@ -66,7 +66,7 @@ class MemorySystemContract:
             run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
         )
 
-    async def filled(
+    async def fill_system(
         self,
         model: ScriptedModel | None = None,
         case: EvalCase | None = None,
@@ -85,7 +85,7 @@ class MemorySystemContract:
         query = (
             OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
         )
-        answer: Answer = await called(system, system.answer, query)
+        answer: Answer = await call_method(system, system.answer, query)
         return answer
 
     async def ask_all(self, system: MemorySystem) -> list[Answer]:
@@ -95,16 +95,16 @@ class MemorySystemContract:
 
     def test_it_answers_with_text(self) -> None:
         async def play() -> list[Answer]:
-            return await self.ask_all(await self.filled())
+            return await self.ask_all(await self.fill_system())
 
         assert all(isinstance(answer, Answer) and answer.text.strip() for answer in run(play))
 
     def test_reset_isolates_cases(self) -> None:
         async def play() -> tuple[list[Answer], list[Answer]]:
             second = sample_case("second", ("s3",))
-            used = await self.filled(case=sample_case("first", ("s1", "s2")))
+            used = await self.fill_system(case=sample_case("first", ("s1", "s2")))
             await ingest(used, sample_chunks(second), (), 2)
-            return await self.ask_all(used), await self.ask_all(await self.filled(case=second))
+            return await self.ask_all(used), await self.ask_all(await self.fill_system(case=second))
 
         used, fresh = run(play)
         assert [seen(answer) for answer in used] == [seen(answer) for answer in fresh]
@@ -114,14 +114,16 @@ class MemorySystemContract:
 
     def test_the_same_input_gives_the_same_output(self) -> None:
         async def play() -> tuple[list[Answer], list[Answer]]:
-            return await self.ask_all(await self.filled()), await self.ask_all(await self.filled())
+            return await self.ask_all(await self.fill_system()), await self.ask_all(
+                await self.fill_system()
+            )
 
         first, second = run(play)
         assert [seen(answer) for answer in first] == [seen(answer) for answer in second]
 
     def test_questions_do_not_change_memory(self) -> None:
         async def play() -> tuple[list[Answer], list[Answer]]:
-            system = await self.filled()
+            system = await self.fill_system()
             return await self.ask_all(system), await self.ask_all(system)
 
         first, second = run(play)
@@ -130,7 +132,7 @@ class MemorySystemContract:
     def test_dates_that_go_in_come_out(self) -> None:
         async def play() -> tuple[list[Answer], ScriptedModel]:
             model = self.model()
-            return await self.ask_all(await self.filled(model)), model
+            return await self.ask_all(await self.fill_system(model)), model
 
         answers, model = run(play)
         known = {
@@ -150,12 +152,12 @@ class MemorySystemContract:
 
     def test_turn_ids_are_true(self) -> None:
         async def play() -> list[Answer]:
-            return await self.ask_all(await self.filled())
+            return await self.ask_all(await self.fill_system())
 
         said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
         for chunk in retrieved_in(run(play)):
             for turn in chunk.turn_ids:
-                assert turn in said, f"there is no turn {turn}"
+                assert turn in said, f"turn {turn} is missing"
                 assert any(words in chunk.text for words in runs_of_words(said[turn])), (
                     f"{chunk.text!r} holds nothing of {turn}"
                 )
@@ -163,7 +165,7 @@ class MemorySystemContract:
     @pytest.mark.parametrize("top_k", [1, 3])
     def test_top_k_is_obeyed(self, top_k: int) -> None:
         async def play() -> list[Answer]:
-            return await self.ask_all(await self.filled(top_k=top_k))
+            return await self.ask_all(await self.fill_system(top_k=top_k))
 
         if not self.bound_by_top_k:
             pytest.skip("shows all it has, whatever top_k is")
@@ -172,7 +174,7 @@ class MemorySystemContract:
 
     def test_what_was_retrieved_heads_the_ranking(self) -> None:
         async def play() -> list[Answer]:
-            return await self.ask_all(await self.filled())
+            return await self.ask_all(await self.fill_system())
 
         for answer in run(play):
             if answer.ranking is not None:
@@ -182,7 +184,7 @@ class MemorySystemContract:
     def test_compression_keeps_the_window(self) -> None:
         async def play() -> tuple[list[Answer], ScriptedModel]:
             model = self.model()
-            return await self.ask_all(await self.filled(model, compress_after=(4, 8))), model
+            return await self.ask_all(await self.fill_system(model, compress_after=(4, 8))), model
 
         answers, model = run(play)
         assert all(answer.text.strip() for answer in answers)
@@ -194,15 +196,15 @@ class MemorySystemContract:
 
     def test_save_and_load_round_trip_to_identical_answers(self, tmp_path: Path) -> None:
         async def play() -> tuple[list[Answer], list[Answer], int]:
-            system = await self.filled(compress_after=(6,))
+            system = await self.fill_system(compress_after=(6,))
             try:
-                await called(system, system.save, tmp_path)
+                await call_method(system, system.save, tmp_path)
             except NotImplementedError:
                 pytest.skip("can't be saved: its memory is built again")
 
             model = self.model()
             other = self.build(self.parts(model))
-            await called(other, other.load, tmp_path)
+            await call_method(other, other.load, tmp_path)
             calls = len(model.prompts)
             return await self.ask_all(system), await self.ask_all(other), calls
 
@@ -212,15 +214,15 @@ class MemorySystemContract:
 
     def test_what_it_dumps_is_plain_and_the_same_after_a_load(self, tmp_path: Path) -> None:
         async def play() -> tuple[list[DumpItem], list[DumpItem] | None]:
-            system = await self.filled(compress_after=(6,))
+            system = await self.fill_system(compress_after=(6,))
             dumped = await self.dump(system)
             try:
-                await called(system, system.save, tmp_path)
+                await call_method(system, system.save, tmp_path)
             except NotImplementedError:
                 return dumped, None
 
             other = self.build(self.parts(self.model()))
-            await called(other, other.load, tmp_path)
+            await call_method(other, other.load, tmp_path)
             return dumped, await self.dump(other)
 
         dumped, loaded = run(play)
@@ -234,15 +236,15 @@ class MemorySystemContract:
         assert loaded in (None, dumped)
 
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
-        """What the system extracted or wrote; nothing where it says None."""
-        items: Iterable[DumpItem] | None = await called(system, system.dump)
+        """What the system extracted or wrote; nothing if it says None."""
+        items: Iterable[DumpItem] | None = await call_method(system, system.dump)
         return [dict(item) for item in items or ()]
 
     def test_a_truncated_memory_is_refused_or_answers_alike(self, tmp_path: Path) -> None:
         async def play() -> None:
-            system = await self.filled()
+            system = await self.fill_system()
             try:
-                await called(system, system.save, tmp_path)
+                await call_method(system, system.save, tmp_path)
             except NotImplementedError:
                 pytest.skip("can't be saved: its memory is built again")
 
@@ -256,8 +258,9 @@ class MemorySystemContract:
                 path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
             other = self.build(self.parts(self.model()))
-            with pytest.raises(Exception):  # noqa: B017 - any error tells the engine to build the memory again
-                await called(other, other.load, tmp_path)
+            # Any error tells the engine to build the memory again.
+            with pytest.raises(Exception):  # noqa: B017
+                await call_method(other, other.load, tmp_path)
 
         run(play)
 
@@ -265,7 +268,7 @@ class MemorySystemContract:
         async def play() -> tuple[Ledger, ScriptedModel]:
             model = self.model()
             with metered(Ledger()) as ledger:
-                await self.ask_all(await self.filled(model, compress_after=(6,)))
+                await self.ask_all(await self.fill_system(model, compress_after=(6,)))
 
             return ledger, model
 
@@ -278,7 +281,7 @@ class MemorySystemContract:
         async def play() -> None:
             broken = ScriptedModel(fails=True)
             with pytest.raises(ModelError):
-                await self.ask_all(await self.filled(broken, compress_after=(6,)))
+                await self.ask_all(await self.fill_system(broken, compress_after=(6,)))
 
         if self.silent():
             pytest.skip("asks no model")
@@ -287,7 +290,7 @@ class MemorySystemContract:
 
 
 def run(play: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Plays on an event loop of its own."""
+    """Runs it on a new event loop."""
     return asyncio.run(play())
 
 
@@ -307,6 +310,6 @@ def retrieved_in(answers: Iterable[Answer]) -> Iterator[Retrieved]:
 
 
 def runs_of_words(text: str, length: int = 3) -> list[str]:
-    """Every run of `length` words of a text; the whole text where it is shorter."""
+    """Every run of `length` words in a string; the whole string if it is shorter."""
     words = text.split()
     return [" ".join(words[at : at + length]) for at in range(max(1, len(words) - length + 1))]

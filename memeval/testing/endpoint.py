@@ -1,12 +1,12 @@
 """A scripted OpenAI-compatible endpoint on loopback, with seeded faults.
 
-For tests and benchmarks of one's own:
+For your own tests and benchmarks:
 
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         subprocess.run([..., f"llm.base_url={endpoint.base_url}"])
     assert endpoint.count("/chat/completions") == 60
 
-`python -m memeval.testing.endpoint --latency 0.2` serves it from a process of its own and prints
+`python -m memeval.testing.endpoint --latency 0.2` serves it from a separate process and prints
 its address; its counts are at `/stats`. With `-- COMMAND ...` it serves while that command runs.
 """
 
@@ -19,111 +19,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from memeval.testing.faults import HTML_PAGE, REFUSALS, VECTOR_FAULTS, Faults
 from memeval.testing.http import LoopbackServer, Request, reply_head, send
 from memeval.testing.replies import scripted_reply
 
-PASSING = (
-    "rate_limit",
-    "server_error",
-    "timeout",
-    "drop",
-    "truncate",
-    "malformed",
-    "html",
-    "no_choices",
-    "empty",
-    "null",
-    "dripping",
-    "no_body",
-)
-"""Kinds of fault that may be gone when the request is tried again."""
-LASTING = ("bad_request", "unauthorised", "not_found", "quota")
-"""Kinds of fault that a request gets each time it comes. Waiting does not help."""
-VECTOR_FAULTS = (
-    "zeros",
-    "nan",
-    "huge",
-    "other_width",
-    "ragged",
-    "one_short",
-    "same_index",
-    "no_numbers",
-)
-"""Kinds of fault that only requests for embeddings get.
-
-They may be gone when the request is tried again.
-"""
-REFUSALS = {
-    "server_error": (503, {"message": "server_error", "type": "server_error"}),
-    "bad_request": (400, {"message": "bad_request", "type": "bad_request"}),
-    "unauthorised": (401, {"message": "unauthorised", "type": "unauthorised"}),
-    "not_found": (404, {"message": "not_found", "type": "not_found"}),
-    "quota": (
-        429,
-        {
-            "message": "You exceeded your current quota",
-            "type": "insufficient_quota",
-            "code": "insufficient_quota",
-        },
-    ),
-}
-HTML_PAGE = (
-    b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
-)
 DRIP_S = 0.05
 """Seconds between two bytes of a reply that drips."""
 
 
-@dataclass(frozen=True)
-class Faults:
-    """Which share of requests gets which fault.
-
-    The draw depends on the seed, the request's body and how often it came, not on timing.
-    """
-
-    shares: Mapping[str, float] = field(default_factory=dict)
-    """Share in [0, 1] by kind, see `PASSING`, `LASTING` and `VECTOR_FAULTS`."""
-    seed: int = 0
-    retry_after_s: float = 0.01
-    """Sent with a 429."""
-    hang_s: float = 5.0
-    """How long a `timeout` holds its reply back."""
-    lasting: tuple[str, ...] = LASTING
-    """Kinds that a request gets each time it comes."""
-    outage: tuple[int, int] | None = None
-    """The first request that gets a 503, and the first one after the outage, from 0."""
-
-    def draw(
-        self, body: bytes, attempt: int, number: int = 0, *, vectors: bool = False
-    ) -> str | None:
-        """The fault of a request; None for a sound reply.
-
-        `body` came `attempt` times before; it is request `number` of all, counted from 0.
-        """
-        if self.outage and self.outage[0] <= number < self.outage[1]:
-            return "server_error"
-
-        kinds = (*PASSING, *VECTOR_FAULTS) if vectors else PASSING
-        passing = tuple(kind for kind in kinds if kind not in self.lasting)
-
-        return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
-
-    def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:
-        digest = hashlib.sha256(b"%d/%d/" % (self.seed, salt) + body).digest()
-        point = int.from_bytes(digest[:8], "big") / 2**64
-        for kind in kinds:
-            point -= self.shares.get(kind, 0.0)
-            if point < 0:
-                return kind
-
-        return None
-
-
 class ScriptedEndpoint(LoopbackServer):
-    """Serves `/v1/chat/completions` and `/v1/embeddings` from a thread of its own."""
+    """Serves `/v1/chat/completions` and `/v1/embeddings` from a separate thread."""
 
     def __init__(
         self,

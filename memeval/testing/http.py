@@ -1,4 +1,4 @@
-"""What the doubles of HTTP services share: a server on loopback, in a thread of its own.
+"""What the doubles of HTTP services share: a server on loopback, in a separate thread.
 
 It needs nothing but asyncio.
 """
@@ -36,7 +36,7 @@ class Request:
         return dict(parse_qsl(urlsplit(self.target).query))
 
     def json(self) -> dict[str, Any]:
-        """The body as a JSON object; empty where there is none."""
+        """The body as a JSON object; empty without a body."""
         body: dict[str, Any] = json.loads(self.raw) if self.raw else {}
         return body
 
@@ -133,7 +133,7 @@ class ServiceDouble(LoopbackServer):
         status, payload = self.answer(request)
         if isinstance(payload, Events):
             return await send(
-                writer, status, payload.encoded(), {"Content-Type": "text/event-stream"}
+                writer, status, payload.encode_reply(), {"Content-Type": "text/event-stream"}
             )
 
         return await send_json(writer, status, payload)
@@ -142,7 +142,7 @@ class ServiceDouble(LoopbackServer):
 class Events(list[dict[str, Any]]):
     """Payloads of server-sent events."""
 
-    def encoded(self) -> bytes:
+    def encode_reply(self) -> bytes:
         events = [*map(json.dumps, self), "[DONE]"]
         return "".join(f"data: {event}\n\n" for event in events).encode()
 

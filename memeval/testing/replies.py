@@ -24,7 +24,7 @@ _FIELD = re.compile(r"- [^:\n]+:")
 
 Draw = random.Random
 Form = Callable[[str, Draw], str | None]
-"""Replies to the text of a prompt; None where the prompt asks for another form."""
+"""Replies to the text of a prompt; None if the prompt asks for another form."""
 
 
 def scripted_reply(body: Mapping[str, Any]) -> str:
@@ -90,7 +90,7 @@ def _artifacts(text: str, _: Draw) -> str | None:
     notes = []
     for number, speaker, said in _NUMBERED.findall(turns):
         quote = " ".join(said.split()[:QUOTED_WORDS])
-        note = {"type": "key_fact", "content": quote, "quote": quote, "unit": int(number)}
+        note = {"type": "key_fact", "content": quote, "quote": quote, "chunk": int(number)}
         notes.append({**note, "date": "", "people": [speaker] if speaker else []})
 
     return json.dumps(notes)

@@ -47,7 +47,7 @@ def memeval(home: Path, *arguments: str, **environment: str) -> Ended:
         arguments,
         env=inherited | {"MEMEVAL_HOME": str(home), **environment},
         cwd=place if place.is_dir() else None,
-        timeout=120,
+        timeout=600,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -164,7 +164,12 @@ def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: P
     )
     assert "Traceback" not in done.err
     names = {path.name for path in tmp_path.glob("outputs/sweeps/*/*.png")}
-    assert names == {"comparison.png", "haystack_scale.png", "haystack_depth.png"}
+    assert names == {
+        "comparison.png",
+        "comparison_ranked.png",
+        "haystack_scale.png",
+        "haystack_depth.png",
+    }
     reports = list(tmp_path.glob("outputs/runs/*/report.md"))
     assert len(reports) == 2
     assert all(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -165,7 +166,9 @@ SCENARIOS = [
     ),
     refused("llm.api_key_env in prepare", "prepare", "llm=openai", f"llm.api_key_env={KEY}"),
     refused("embedder.api_key_env", "embedder=openai", f"embedder.api_key_env={KEY}"),
-    refused("system.rerank_key_env", "system=rag", f"system.rerank_key_env={PLAIN}", secret=PLAIN),
+    refused(
+        "reranker.api_key_env", "reranker=endpoint", f"reranker.api_key_env={PLAIN}", secret=PLAIN
+    ),
     refused("system.token_env", "system=letta", f"system.token_env={KEY}"),
     refused(
         "system.api_key_env",
@@ -228,10 +231,11 @@ SCENARIOS = [
         secret=PLAIN,
     ),
     refused(
-        "system.rerank_url",
+        "reranker.base_url",
         "-m",
         "system=rag",
-        f"system.rerank_url=http://127.0.0.1:9/v1?key={PLAIN}",
+        "reranker=endpoint",
+        f"reranker.base_url=http://127.0.0.1:9/v1?key={PLAIN}",
         secret=PLAIN,
     ),
     refused(
@@ -339,9 +343,9 @@ SCENARIOS = [
         "401 of the reranker",
         "401",
         "system=rag",
-        "system.rerank=endpoint",
-        "system.rerank_url={gateway}/v1",
-        "system.rerank_model=m",
+        "reranker=endpoint",
+        "reranker.base_url={gateway}/v1",
+        "reranker.model=m",
         NONE,
         RERANK_API_KEY=KEY,
     ),
@@ -433,7 +437,8 @@ def watched(home: Path, words: list[str], environment: Mapping[str, str]) -> Wat
         for name, value in os.environ.items()
         if name not in (*OF_THE_USER, "LETTA_BASE_URL")
     }
-    place = {**inherited, "MEMEVAL_HOME": str(home), "COLUMNS": "60", **environment}
+    hasty = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+    place = {**inherited, **hasty, "MEMEVAL_HOME": str(home), "COLUMNS": "60", **environment}
     command = [sys.executable, "-m", "memeval", *words]
     lines: set[bytes] = set()
     with subprocess.Popen(
@@ -471,12 +476,17 @@ SAMPLED = [
 
 @pytest.mark.parametrize("scenario", SAMPLED)
 def test_no_secret_leaves_the_process(
-    scenario: Scenario, gateway: Gateway, tally: list[bool], tmp_path: Path
+    scenario: Scenario,
+    gateway: Gateway,
+    tally: list[bool],
+    tmp_path: Path,
+    empty_database: Path,
 ) -> None:
     tally.append(False)
     gateway.way = scenario.way
     home = tmp_path / "home"
-    home.mkdir()
+    (home / "mlruns").mkdir(parents=True)
+    shutil.copy(empty_database, home / "mlruns" / "mlflow.db")
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"question_id": "demo-1/q0", "hypothesis": "a"}\n', encoding="utf-8")
     words = [

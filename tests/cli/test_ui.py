@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -90,8 +91,10 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("served")
+    (root / "mlruns").mkdir()
+    shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
     cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0"), hostile()]
     without = {
         name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"
@@ -165,8 +168,8 @@ class TestPages:
         )
         page.get_by_text("Comparing 2 Runs from 1 Experiment").first.wait_for()
         for text in (
-            "bm25 turn k=10 never keyword short extractive",
-            "rag turn k=10 never keyword short extractive",
+            "bm25 turn k=10 n=1540 keyword extractive",
+            "rag turn k=10 n=1540 x2 keyword extractive",
         ):
             page.get_by_text(text).first.wait_for()
         page.get_by_text("system.name").first.wait_for()
@@ -177,6 +180,16 @@ class TestPages:
         )
         for text in ("View as table", "hypothesis", "conv-26/q0"):
             page.get_by_text(text).first.wait_for()
+
+    def test_the_page_of_a_run_opens_among_its_artifacts(self, served: Served, page: Page) -> None:
+        page.goto(
+            f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/report.html"
+            "?workflowType=machine_learning"
+        )
+        frame = page.frame_locator("iframe[sandbox]")
+        frame.locator("[data-view=questions]").click()
+        frame.locator("#list a").nth(2).click()
+        frame.locator("#question .facts a").get_by_text("conv-26/q2", exact=True).wait_for()
 
     def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
         page.goto(

@@ -16,7 +16,7 @@ STAGES = {
     "system.class": "run",
     "system.timeout_s": "runtime",
     "system.chunk_size": "prepare",
-    "system.rerank": "answer",
+    "system.rrf_k": "answer",
 }
 """Stages of the settings of the data set and of the system below."""
 DIGESTS = {
@@ -32,7 +32,7 @@ def config(**changes: Any) -> RunConfig:
     """
     base = RunConfig()
     base.dataset = {"name": "demo", **asdict(LocomoSettings())}
-    base.system = {"name": "rag", "chunk_size": 512, "rerank": "none"}
+    base.system = {"name": "rag", "chunk_size": 512, "rrf_k": 60}
     base.judge.name = "llm"
     base.llm.name, base.llm.model, base.llm.base_url = (
         "openai",

@@ -31,7 +31,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(variable, "")
         monkeypatch.delenv(variable)
     monkeypatch.setattr(renamed, "RENAMED", TABLE)
-    monkeypatch.setattr("memeval.config.resolve.RENAMED", TABLE)
     return tmp_path
 
 

@@ -14,9 +14,10 @@ from omegaconf import OmegaConf
 
 from memeval.config.identity import field_stages
 from memeval.config.integers import options
+from memeval.config.leaves import flatten
 from memeval.config.names import known_names, unknown_name
 from memeval.config.paths import conf_dir
-from memeval.config.resolve import check_choices, flatten, resolve
+from memeval.config.resolve import check_choices, resolve
 from memeval.config.schema import RunConfig
 from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.datasets.locate import adapter_class

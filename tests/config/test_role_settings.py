@@ -101,6 +101,49 @@ def test_two_roles_at_another_address_share_its_limit_too() -> None:
     assert message.startswith("llm.ingest.max_concurrency=2 and llm.judge.max_concurrency=4")
 
 
+def shared(**groups: Any) -> RunConfig:
+    """A config whose model, embedder and reranker are behind one address and key."""
+    reach = {"base_url": LOCAL, "api_key_env": "MY_KEY"}
+    values: dict[str, Any] = {"llm": {"model": "answers"}, "embedder": {"model": "vectors"}}
+    for group, own in {**values, "reranker": {}, **groups}.items():
+        name = "endpoint" if group == "reranker" else "openai"
+        values[group] = {"name": name, **reach, **values.get(group, {}), **own}
+
+    settings = {"dataset": {"name": "demo"}, "system": {"name": "bm25"}, **values}
+    return resolve(OmegaConf.create(settings))
+
+
+def test_embedder_and_reranker_have_the_limit_of_their_address() -> None:
+    config = shared(llm={"max_concurrency": 3})
+    assert (config.embedder.max_concurrency, config.reranker.max_concurrency) == (3, 3)
+
+    other = {"api_key_env": "OTHER_KEY"}
+    config = shared(embedder=other, reranker={"base_url": REMOTE})
+    assert (config.embedder.max_concurrency, config.reranker.max_concurrency) == (8, 16)
+
+    config = shared(embedder={**other, "max_concurrency": 5}, reranker=other)
+    assert (config.llm.max_concurrency, config.reranker.max_concurrency) == (16, 5)
+
+
+@pytest.mark.parametrize("role", ["embedder", "reranker"])
+def test_one_address_has_one_limit_for_what_embeds_and_reranks_too(role: str) -> None:
+    with pytest.raises(UserError) as caught:
+        shared(**{role: {"max_concurrency": 4}})
+
+    assert caught.value.message == (
+        f"llm.max_concurrency=16 and {role}.max_concurrency=4 limit the same address under the "
+        "same key, which has one limit"
+    )
+    shared(**{role: {"max_concurrency": 16}})
+    shared(**{role: {"max_concurrency": 4, "api_key_env": "OTHER_KEY"}})
+
+
+def test_embedder_and_reranker_cannot_differ_either() -> None:
+    other = {"api_key_env": "OTHER_KEY"}
+    with pytest.raises(UserError, match=r"embedder\.max_concurrency=2 and "):
+        shared(embedder={**other, "max_concurrency": 2}, reranker={**other, "max_concurrency": 4})
+
+
 @pytest.mark.parametrize(
     ("llm", "message"),
     [

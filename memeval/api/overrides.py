@@ -1,0 +1,52 @@
+"""Keyword arguments as overrides of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
+
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./:@+-]+")
+
+
+def as_overrides(settings: Mapping[str, Any]) -> list[str]:
+    """Keyword arguments as overrides.
+
+    Of a dictionary, `name` chooses the option and the other keys set its fields.
+    """
+    overrides = []
+    for name, value in settings.items():
+        if not isinstance(value, Mapping):
+            overrides.append(f"{name}={_value(value)}")
+            continue
+
+        if "name" in value:
+            overrides.append(f"{name}={_value(value['name'])}")
+
+        fields = {field: inner for field, inner in value.items() if field != "name"}
+        overrides += [f"{name}.{field}={_value(inner)}" for field, inner in fields.items()]
+
+    return overrides
+
+
+def _value(value: Any) -> str:
+    """A value as Hydra's override grammar writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_value, value))}]"
+
+    text = str(value)
+    if isinstance(value, int | float) or _PLAIN_VALUE.fullmatch(text):
+        return text
+
+    # Hydra takes a quote after a backslash as escaped: these backslashes are doubled.
+    quoted = re.sub(r"(\\*)'", lambda match: match[1] * 2 + r"\'", text)
+    trailing = len(quoted) - len(quoted.rstrip("\\"))
+
+    return f"'{quoted}{chr(92) * trailing}'"

@@ -1,0 +1,92 @@
+"""Finished runs by key, by sweep, by data set and by time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from memeval.api.finished import Run
+from memeval.compare.finding import earliest
+from memeval.config.paths import outputs_dir
+from memeval.config.renamed import current_name, renamed_to
+from memeval.errors import UserError, unknown
+from memeval.results import RUN_FILE
+from memeval.results.calibration import read_shown_summary
+
+
+def load_run(which: str | Path) -> Run:
+    """A finished run, by its key, the beginning of its key, or its folder.
+
+    Raises `UserError` if none or several match.
+    """
+    folder = Path(which)
+    if not (folder / RUN_FILE).is_file():
+        folder = _folder_of(str(which))
+
+    try:
+        return Run(folder, read_shown_summary(folder))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
+
+
+def _folder_of(key: str) -> Path:
+    folders = {folder.name: folder for folder in _run_folders()}
+    matching = [name for name in folders if key and name.startswith(key)]
+    if len(matching) > 1:
+        raise UserError(
+            f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}"
+        )
+
+    if not matching:
+        raise unknown("run", key, folders)
+
+    return folders[matching[0]]
+
+
+def load_runs(
+    *,
+    sweep: str | None = None,
+    dataset: str | None = None,
+    since: datetime | timedelta | str | None = None,
+) -> list[Run]:
+    """The finished runs of this project, the oldest first.
+
+    Each argument leaves out the runs that don't match it.
+
+    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold
+    no readable run are passed over.
+    """
+    start = earliest(since)
+    runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]
+    if sweep is not None:
+        runs = [run for run in runs if run.summary.sweep == sweep]
+
+    if dataset is not None:
+        name = current_name("dataset", dataset)
+        runs = [run for run in runs if _dataset_name(run) == name]
+
+    if start is not None:
+        runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= start]
+
+    return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+
+
+def _dataset_name(run: Run) -> str:
+    """The name of a run's data set as it is today, which the run may be older than."""
+    name = run.summary.dataset
+    return renamed_to("dataset", name) or name
+
+
+def _run_folders() -> list[Path]:
+    folder = outputs_dir() / "runs"
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _readable(folder: Path) -> Run | None:
+    try:
+        summary = read_shown_summary(folder)
+        datetime.fromisoformat(summary.finished_at)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+    return Run(folder, summary)

@@ -1,0 +1,212 @@
+"""The cells of a sweep: all of them composed, opened and checked before the first call, and then
+run together.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus, setup_globals
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from memeval.cli.cell import check_keys
+from memeval.cli.composed import remember_files
+from memeval.cli.hydra_errors import explain, is_about_configs
+from memeval.cli.interrupt import KEYS_THREAD, run_loop
+from memeval.cli.publishing import Publishing
+from memeval.cli.refused import RefusedError
+from memeval.cli.run import hint_after, open_job
+from memeval.cli.session import FailedCell, note_failed
+from memeval.cli.spending import confirm_cost, shared_budget
+from memeval.cli.sweep_display import SweepDisplay
+from memeval.errors import BudgetError, UserError, WorldError
+from memeval.llm.budget import Budget, Limits
+from memeval.pipeline.cell import Cell, OpenedData
+from memeval.pipeline.summary import Earlier, earlier
+from memeval.sweep.plan import Plan, PlannedCell
+from memeval.sweep.schedule import Outcome, Schedule
+from memeval.sweep.workers import Workers
+
+
+class Batch:
+    """The cells that a sweeper asks for at once."""
+
+    def __init__(
+        self,
+        loader: ConfigLoader,
+        master: DictConfig,
+        *,
+        keep_going: bool = False,
+        budgets: dict[Limits, Budget] | None = None,
+    ) -> None:
+        """`master` is the composition of what all cells have in common.
+
+        `budgets` are those of the command, with what earlier batches have spent.
+
+        With `keep_going` the cells that can be run are run, whatever the others are like.
+        """
+        self._loader, self._master, self._keep_going = loader, master, keep_going
+        self._budgets = {} if budgets is None else budgets
+        self._ends: dict[int, JobReturn] = {}
+        self._opened = OpenedData()
+
+    def run(
+        self, jobs: Sequence[Sequence[str]], first: int, processes: int | None = None
+    ) -> list[JobReturn]:
+        """Runs the jobs, the first of which has the number `first`.
+
+        Raises `RefusedError` where one can't be run, before any is.
+        """
+        plan = self.plan(jobs, first)
+        budget = shared_budget(plan, self._budgets)
+        confirm_cost(plan)
+        workers = start_workers(plan, processes or count_cores())
+        publishing = Publishing()
+        try:
+            with SweepDisplay(plan) as display:
+                watcher = _Watcher(display, publishing, self._ends)
+                schedule = Schedule(plan, watcher, workers, budget)
+                display.connections = schedule.connections
+                publishing.start(plan)
+                self._run_until_spent(schedule, first)
+                publishing.wait()
+        finally:
+            publishing.close()
+            if workers is not None:
+                workers.close()
+
+        return [self._ends.get(first + number, _failed()) for number in range(len(jobs))]
+
+    def _run_until_spent(self, schedule: Schedule, first: int) -> None:
+        try:
+            run_loop(schedule.run())
+        except BudgetError as error:
+            note_failed(FailedCell(first, status=1, message=str(error), hints=[hint_after(error)]))
+
+    def plan(self, jobs: Sequence[Sequence[str]], first: int) -> Plan:
+        """The cells of the jobs, composed, opened and checked.
+
+        Raises `RefusedError` where one can't be run.
+        """
+        setup_globals()
+        errors: list[UserError] = []
+        cells: list[PlannedCell] = []
+        remember_files(self._loader)
+
+        for number, overrides in enumerate(jobs, start=first):
+            try:
+                cell = self._open(overrides, number)
+                before = Earlier() if cell.config.fresh else earlier(cell)
+                if before.summary is None:
+                    check_keys(cell.config)
+
+                cells.append(PlannedCell(number, cell, before))
+            except UserError as error:
+                errors.append(error)
+                note_failed(
+                    FailedCell(number, status=2, message=error.message, hints=list(error.hints))
+                )
+
+        if errors and not self._keep_going:
+            raise RefusedError(errors, len(jobs))
+
+        return Plan(cells)
+
+    def _open(self, overrides: Sequence[str], number: int) -> Cell:
+        """The cell of a job. Raises `UserError` where it can't be composed or opened."""
+        try:
+            config = self._loader.load_sweep_config(self._master, list(overrides))
+            with open_dict(config):
+                config.hydra.job.id = str(number)
+                config.hydra.job.num = number
+
+            HydraConfig.instance().set_config(config)
+            task: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+            with open_dict(config):
+                del config["hydra"]
+        except Exception as error:
+            if is_about_configs(error):
+                raise explain(error) from error
+
+            raise
+
+        return open_job(config, task, self._opened)
+
+
+class _Watcher:
+    """Shows what happens, and has finished cells published."""
+
+    def __init__(
+        self, display: SweepDisplay, publishing: Publishing, ends: dict[int, JobReturn]
+    ) -> None:
+        self._publishing, self._ends = publishing, ends
+        self.progress, self.say = display.progress, display.say
+        self._display = display
+
+    def ended(self, outcome: Outcome) -> None:
+        """Notes a cell's end: its failure at once, its results once they are published."""
+        planned = outcome.planned
+        self._display.ended(outcome)
+        if outcome.summary is not None:
+            metric = outcome.summary.metrics.get(planned.cell.config.objective)
+            self._ends[planned.number] = _returned(JobStatus.COMPLETED, metric)
+            self._publishing.add(outcome)
+            return
+
+        error = outcome.error
+        if isinstance(error, UserError):
+            note_failed(
+                FailedCell(planned.number, status=2, message=error.message, hints=list(error.hints))
+            )
+        elif isinstance(error, WorldError):
+            hint = hint_after(error)
+            note_failed(FailedCell(planned.number, status=1, message=str(error), hints=[hint]))
+        else:
+            self._ends[planned.number] = _returned(JobStatus.FAILED, error)
+
+
+def start_workers(plan: Plan, processes: int) -> Workers | None:
+    """The processes that compute; None where there is nothing for more than one of them."""
+    computed = [planned for planned in plan.open_cells if planned.may_compute_elsewhere]
+    if processes < 2 or not computed or not may_fork():
+        return None
+
+    cells = {planned.number: planned.cell for planned in computed}
+    return Workers(cells, processes, run_loop)
+
+
+def may_fork() -> bool:
+    """Whether this process may be forked: only where no thread could hold a lock meanwhile.
+
+    A program that calls this one, such as a test runner, may have threads of its own. Then this
+    process computes all cells itself.
+    """
+    harmless = {threading.main_thread().ident}
+    harmless |= {thread.ident for thread in threading.enumerate() if thread.name == KEYS_THREAD}
+    # The frames name threads that were started past the module threading, too.
+    return set(sys._current_frames()) <= harmless
+
+
+def count_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+
+    return os.cpu_count() or 1
+
+
+def _returned(status: JobStatus, value: Any) -> JobReturn:
+    returned = JobReturn(status=status)
+    returned.return_value = value
+    return returned
+
+
+def _failed() -> JobReturn:
+    """What a sweeper gets for a cell whose failure is reported already."""
+    return _returned(JobStatus.COMPLETED, None)

@@ -1,0 +1,119 @@
+"""`python -m memeval judge agree RUN RUN ...`: several judges on the same answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+
+from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
+from memeval.cli.compare import check_records
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.compare.tables import aligned
+from memeval.errors import UserError
+from memeval.redaction import redacted_in
+from memeval.report.figures import NONE, percent
+from memeval.shown import one_line
+
+SHOWN = 10
+"""Answers on which judges differ that are listed without `--list`."""
+
+
+def agree_runs(arguments: Sequence[str]) -> int:
+    """Prints how far the judges of runs agree, and where they do not."""
+    options = parser().parse_intermixed_args(list(arguments))
+    runs = select_runs(options.words).chosen if options.words else []
+    if len(runs) < 2:
+        raise UserError(
+            "judge agree needs two runs of the same answers under different judges",
+            "for example:  python -m memeval judge agree 16e712a2 3851904c",
+        )
+
+    for run in runs:
+        check_records(run)
+
+    agreement = agree(runs)
+    if options.json:
+        print(json.dumps(redacted_in(agreement.to_json()), indent=1))
+        return 0
+
+    for line in agreement_lines(agreement, whole=options.list):
+        print(line)
+
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval judge agree",
+        description="how far the judges of runs agree on the answers that the runs share",
+    )
+    options.add_argument(
+        "words", nargs="*", metavar="RUN|FILTER", help="runs, or a filter such as sweep=NAME"
+    )
+    options.add_argument(
+        "--list", action="store_true", help="list all answers on which judges differ"
+    )
+    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    return options
+
+
+def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
+    """α, a matrix per pair, and where judges differ."""
+    for number, (judge, key) in enumerate(
+        zip(agreement.judges, agreement.runs, strict=True), start=1
+    ):
+        yield f"{number}: {judge}  (run {key})"
+
+    text = f"{agreement.answers:,} answers with a verdict of two judges or more"
+    if agreement.unshared:
+        text += f"; {agreement.unshared:,} answers of one judge alone are left out"
+
+    yield text
+    yield f"Krippendorff's α: {alpha_text(agreement.alpha)} (1 is agreement, 0 is chance)"
+    yield ""
+    rows = [["pair", "n", "both right", "1st alone", "2nd alone", "both wrong", "agree %", "α"]]
+    yield from aligned([*rows, *map(pair_row, agreement.pairs)])
+    yield ""
+    yield from differing_lines(agreement.differing, whole=whole)
+
+
+def alpha_text(alpha: float | None) -> str:
+    """α with three digits; in words where it is not defined."""
+    return "not defined: all verdicts are the same" if alpha is None else f"{alpha:.3f}"
+
+
+def pair_row(pair: PairAgreement) -> list[str]:
+    """A pair of judges as a row of the table."""
+    agreeing = pair.both_right + pair.both_wrong
+    return [
+        f"{pair.first + 1} and {pair.second + 1}",
+        f"{pair.count:,}",
+        f"{pair.both_right:,}",
+        f"{pair.first_alone:,}",
+        f"{pair.second_alone:,}",
+        f"{pair.both_wrong:,}",
+        percent(agreeing / pair.count if pair.count else None),
+        NONE if pair.alpha is None else f"{pair.alpha:.3f}",
+    ]
+
+
+def differing_lines(differing: Sequence[Disagreement], *, whole: bool) -> Iterator[str]:
+    """The answers on which judges differ, with the verdict of each."""
+    yield f"judges differ on {len(differing):,} answers"
+    for one in differing if whole else differing[:SHOWN]:
+        verdicts = [_as_word(verdict) for verdict in one.verdicts]
+        repeat = f" repeat {one.repeat}" if one.repeat else ""
+        yield f"  {one_line(one.question_id)}{repeat}: {', '.join(verdicts)}"
+
+    if not whole and len(differing) > SHOWN:
+        yield f"  and {len(differing) - SHOWN:,} more: --list"
+
+
+def _as_word(verdict: bool | None) -> str:
+    if verdict is None:
+        return NONE
+
+    return "right" if verdict else "wrong"

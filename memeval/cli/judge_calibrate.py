@@ -1,0 +1,123 @@
+"""`python -m memeval judge calibrate RUN --labels FILE`: an accuracy that allows for the judge."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memeval.calibration.correcting import calibrate_run
+from memeval.cli.compare import check_records
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.compare.finding import FinishedRun
+from memeval.compare.protocol import judge_identity
+from memeval.errors import StorageError
+from memeval.redaction import redacted_in
+from memeval.report.figures import interval, percent, value_and_bounds
+from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
+from memeval.shown import one_line
+
+
+def calibrate(arguments: Sequence[str]) -> int:
+    """Prints the corrected accuracy, and leaves it beside the run."""
+    options = parser().parse_args(list(arguments))
+    selection = select_runs([options.run])
+    run = selection.chosen[0]
+    check_records(run)
+    calibration = calibrate_run(run, Path(options.labels), selection.known, partial=options.partial)
+    try:
+        calibration.write(run.folder)
+    except OSError as error:
+        raise StorageError(f"{run.folder} can't be written: {error.strerror or error}") from error
+
+    if options.json:
+        print(json.dumps(redacted_in(calibration.to_json()), indent=1))
+        return 0
+
+    for line in calibration_lines(run, calibration):
+        print(line)
+
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval judge calibrate",
+        description="corrects a run's accuracy for its judge's errors, by labels of a person",
+    )
+    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_argument(
+        "--labels",
+        metavar="FILE",
+        required=True,
+        help="what label wrote for this run; or labels of other answers with the judge's verdicts, "
+        "such as judge probe --out writes",
+    )
+    options.add_argument(
+        "--partial", action="store_true", help="use a file in which rows have no label yet"
+    )
+    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    return options
+
+
+def calibration_lines(run: FinishedRun, calibration: Calibration) -> Iterator[str]:
+    """Raw and corrected, how, and what it rests on."""
+    yield f"{one_line(run.name)}  {run.key}"
+    yield f"judge: {one_line(judge_identity(run.summary).shown)}"
+    yield f"accuracy by the judge:  {percent(calibration.raw)}"
+    if calibration.method in (PPI, LABELS):
+        value = value_and_bounds(calibration.accuracy, calibration.low, calibration.high)
+        yield f"corrected:              {value}"
+        yield from own_label_lines(calibration)
+    else:
+        yield f"corrected:              {interval(calibration.low, calibration.high)}"
+        yield from range_lines(calibration)
+
+    yield f"written: {run.folder / CALIBRATION_FILE}"
+    yield "list, show and compare show it from now on; reports and MLflow with the run's command"
+
+
+def own_label_lines(calibration: Calibration) -> Iterator[str]:
+    """How labels of the run's own answers were used."""
+    yield calibration.note
+    if calibration.power is not None:
+        yield (
+            f"λ = {calibration.power:.2f}: how far the judge's other verdicts count, from 0 "
+            "(labels alone) to 1"
+        )
+
+    if calibration.groups is not None:
+        yield f"in brackets: its 95 % interval, clustered by {calibration.groups:,} conversations"
+    elif calibration.low is not None:
+        yield "in brackets: its 95 % interval, which takes the answers for independent"
+
+    if calibration.low is None:
+        yield "no interval: the error comes out as 0, which is no proof of certainty"
+
+
+def range_lines(calibration: Calibration) -> Iterator[str]:
+    """Why labels of other answers give a range, and that of each kind."""
+    yield calibration.note
+    yield (
+        f"The judge kept {calibration.right_kept:,} of {calibration.right_labels:,} right answers. "
+        "What it catches depends on the kind of wrong answer:"
+    )
+    for kind in calibration.kinds:
+        yield f"  {kind_line(kind)}"
+
+    yield (
+        "So this is a range over kinds of wrong answer, never one number (Rogan-Gladen, interval "
+        "of Lee et al.; it takes answers for independent)."
+    )
+
+
+def kind_line(kind: KindRange) -> str:
+    """What the accuracy is if all wrong answers are of one kind."""
+    caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
+    if kind.share is None:
+        return f"{caught}; no better than chance, so it bounds nothing"
+
+    return f"{caught}; if all are so, {percent(kind.share)} ({interval(kind.low, kind.high)})"

@@ -1,0 +1,182 @@
+"""`python -m memeval judge probe [overrides]`: asks a judge about answers that are known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import memeval
+from memeval.calibration.items import ProbeItem, read_items
+from memeval.calibration.probe import KindResult, ProbeResult, probe_judge
+from memeval.cli.compose import compose_config
+from memeval.cli.data import Parser
+from memeval.cli.interrupt import run_loop
+from memeval.cli.progress import progress_for
+from memeval.cli.run import check_writable
+from memeval.compare.tables import aligned
+from memeval.errors import StorageError, UserError
+from memeval.private import make_folder
+from memeval.redaction import redacted_in
+from memeval.report.figures import NONE, count, dollars, interval, percent
+from memeval.results import json_line, write_atomically
+from memeval.shown import one_line
+
+ITEMS_FILE = "data/demo/judge_probe.jsonl"
+SHIPPED = "demo"
+"""The data set that the shipped items are about."""
+
+
+def probe(arguments: Sequence[str]) -> int:
+    """Prints how many answers of each kind a judge accepts.
+
+    Exit status 1 if it gave no verdict at all.
+    """
+    from memeval.pipeline.cell import open_cell
+
+    options = parser().parse_intermixed_args(list(arguments))
+    for word in options.overrides:
+        if "=" not in word:
+            raise UserError(
+                f"judge probe: '{one_line(word)}' is not an override",
+                "for example:  python -m memeval judge probe judge=keyword",
+            )
+
+    out = check_out(options.out)
+    items = chosen_items(options.items)
+    folder = ["--config-dir", options.config_dir] if options.config_dir else []
+    config = compose_config([*folder, *options.overrides])
+    if not options.items and config.dataset["name"] != SHIPPED:
+        raise UserError(
+            f"the shipped items are about dataset={SHIPPED}, not dataset={config.dataset['name']}",
+            "items of your own:  --items FILE",
+        )
+
+    check_writable()
+    cell = open_cell(config, "")
+    with progress_for(f"probe {cell.config.judge.name}") as progress:
+        result = run_loop(probe_judge(cell, items, progress))
+
+    if out is not None:
+        write_labels(result, out)
+
+    if options.json:
+        print(json.dumps(redacted_in(result.to_json()), indent=1))
+    else:
+        for line in probe_lines(result):
+            print(line)
+
+        if out is not None:
+            print(f"labels and verdicts: {one_line(out)}")
+
+    return 0 if any(kind.judged for kind in result.kinds) else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval judge probe",
+        description="asks a judge about right answers and about kinds of wrong ones",
+    )
+    options.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="group=option|field=value",
+        help="which judge: judge=llm llm=openai llm.model=gpt-4o-mini, or judge=keyword",
+    )
+    options.add_argument(
+        "--items",
+        action="append",
+        default=[],
+        metavar="[KIND=]FILE",
+        help="JSON lines {question_id, kind, answer} about the data set that dataset=NAME names; "
+        "KIND is that of rows without one; may be given several times (default: the shipped items)",
+    )
+    options.add_argument(
+        "--out",
+        metavar="FILE",
+        help="also write labels and verdicts (.jsonl), for judge calibrate --labels",
+    )
+    options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
+    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    return options
+
+
+def check_out(word: str | None) -> Path | None:
+    """The file that `--out` names. Raises `UserError` for another ending, before calls are paid."""
+    if word is None:
+        return None
+
+    if not word.endswith(".jsonl"):
+        raise UserError(f"--out {one_line(word)}: the file must end in .jsonl")
+
+    return Path(word)
+
+
+def chosen_items(words: Sequence[str]) -> list[ProbeItem]:
+    """The items of the files that are named, or the shipped ones."""
+    if not words:
+        return read_items(shipped_file())
+
+    items = []
+    for word in words:
+        kind, equals, file = word.partition("=")
+        if equals and not Path(word).exists():
+            items += read_items(Path(file), kind)
+        else:
+            items += read_items(Path(word))
+
+    return items
+
+
+def shipped_file() -> Path:
+    """The items that ship: inside the package where it was installed from a wheel, else the
+    checkout's.
+    """
+    package = Path(memeval.__file__).parent
+    inside = package / ITEMS_FILE
+    return inside if inside.exists() else package.parent / ITEMS_FILE
+
+
+def write_labels(result: ProbeResult, path: Path) -> None:
+    """Writes a row of label and verdict per item. Raises `StorageError`."""
+    try:
+        make_folder(path.parent)
+        write_atomically(path, "".join(map(json_line, result.labels())))
+    except OSError as error:
+        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+
+
+def probe_lines(result: ProbeResult) -> Iterator[str]:
+    """A line per kind, and what it cost."""
+    yield f"judge: {one_line(result.judge)}"
+    yield f"{len(result.items):,} answers to questions of {one_line(result.dataset)}"
+    yield ""
+
+    rows = [["answers", "items", "accepted", "share %", "95 % (Wilson)", "unparsed", "failed"]]
+    yield from aligned([*rows, *map(kind_row, result.kinds)])
+    yield ""
+    yield "A good judge accepts all right answers and no others."
+    failures = [item.row.error for item in result.items if item.row.error]
+    if failures:
+        yield f"first failure: {one_line(failures[0])}"
+
+    if result.calls:
+        yield (
+            f"model calls: {result.calls:,}, {result.cached:,} of them from the cache; "
+            f"cost $ {dollars(result.cost_usd)}"
+        )
+
+
+def kind_row(kind: KindResult) -> list[str]:
+    """A kind of answers as a row of the table."""
+    return [
+        one_line(kind.kind),
+        count(kind.items),
+        f"{kind.accepted:,} of {kind.judged:,}",
+        percent(kind.share),
+        interval(kind.low, kind.high),
+        count(kind.unparsed) if kind.unparsed else NONE,
+        count(kind.failed) if kind.failed else NONE,
+    ]

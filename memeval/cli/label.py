@@ -1,0 +1,185 @@
+"""`python -m memeval label RUN`: answers of a run, drawn at random, for a person to label."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
+from memeval.calibration.sampling import STRATA, draw_sample
+from memeval.calibration.scored import JudgedAnswer, scored_answers
+from memeval.cli.compare import check_records
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.cli.show import wrapped
+from memeval.compare.finding import FinishedRun
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError
+from memeval.shown import one_line
+
+COUNT = 100
+KEYS = {"y": True, "yes": True, "n": False, "no": False}
+SKIP, QUIT = ("s", "skip", ""), ("q", "quit")
+
+
+def label(arguments: Sequence[str]) -> int:
+    """Writes a file of answers to be labelled, or asks for the labels one by one."""
+    options = parser().parse_args(list(arguments))
+    if options.n is not None and options.n < 1:
+        raise UserError(f"--n must be at least 1, not {options.n}")
+
+    run = select_runs([options.run]).chosen[0]
+    check_records(run)
+    path = Path(options.out) if options.out else default_file(run)
+    suffix_of(path)
+    answers = scored_answers(run)
+    sheet = open_sheet(
+        path,
+        run,
+        lambda count: draw_sample(
+            answers, count, by=options.stratify, seed=options.seed, run_key=run.key
+        ),
+        answers=answers,
+        count=options.n,
+        show_verdict=options.verdict,
+    )
+    sheet.write()
+    if options.terminal:
+        sheet = ask_labels(sheet)
+
+    for line in sheet_lines(sheet):
+        print(line)
+
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval label",
+        description="writes a random sample of a run's answers for a person to label; labels that "
+        "the file holds already are kept",
+    )
+    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_argument(
+        "--n",
+        type=int,
+        metavar="N",
+        help=f"how many answers (default: {COUNT}, or those that the file lists already)",
+    )
+    options.add_argument(
+        "--stratify",
+        choices=sorted(STRATA),
+        default="category",
+        help="draw from each category (default) or each case in proportion to its size, or none",
+    )
+    options.add_argument("--seed", type=int, default=0, help="another draw (default: 0)")
+    options.add_argument(
+        "--out",
+        metavar="FILE",
+        help=".csv or .jsonl (default: outputs/labels/<run key>.csv)",
+    )
+    options.add_argument(
+        "--terminal", action="store_true", help="ask for the labels here, one by one"
+    )
+    options.add_argument(
+        "--verdict",
+        action="store_true",
+        help="show the judge's verdict; hidden by default, since it sways whoever labels",
+    )
+    return options
+
+
+def default_file(run: FinishedRun) -> Path:
+    """Where a run's labels are kept."""
+    return outputs_dir() / "labels" / f"{run.key}.csv"
+
+
+def open_sheet(
+    path: Path,
+    run: FinishedRun,
+    draw: Callable[[int], list[JudgedAnswer]],
+    *,
+    answers: Sequence[JudgedAnswer],
+    count: int | None,
+    show_verdict: bool,
+) -> LabelSheet:
+    """The answers to be labelled, with the labels that the file holds already.
+
+    A file that lists answers is continued as it is, unless a `count` asks for another draw. Then
+    answers that have a label stay in it also where the draw does not hold them.
+    """
+    kept = keep_labels(path, run.key, answers)
+    by_key = {answer.key: answer for answer in answers}
+    if kept and count is None:
+        listed = list(kept)
+    else:
+        drawn = [answer.key for answer in draw(count or COUNT)]
+        further = [key for key, own in kept.items() if own is not None and key not in drawn]
+        listed = [*drawn, *further]
+
+    return LabelSheet(
+        path=path,
+        run_key=run.key,
+        answers=tuple(by_key[key] for key in listed),
+        labels={key: own for key, own in kept.items() if own is not None},
+        show_verdict=show_verdict,
+    )
+
+
+def ask_labels(sheet: LabelSheet) -> LabelSheet:
+    """Asks for the missing labels on the terminal. Each is on disk before the next is asked for."""
+    missing = [answer for answer in sheet.answers if answer.key not in sheet.labels]
+    for number, answer in enumerate(missing, start=1):
+        for line in question_lines(sheet, answer, f"{number} of {len(missing)}"):
+            print(line)
+
+        key = read_key()
+        if key is None:
+            break
+        if key in KEYS:
+            sheet = sheet.with_label(answer.key, KEYS[key])
+            sheet.write()
+
+    return sheet
+
+
+def question_lines(sheet: LabelSheet, answer: JudgedAnswer, place: str) -> Iterator[str]:
+    """What a person needs to see. Texts are shown as text, whatever they hold."""
+    yield ""
+    yield f"{place}  {one_line(answer.question_id)}  {one_line(answer.category)}"
+    yield from wrapped("question", answer.question)
+    yield from wrapped("gold", gold_text(answer))
+    yield from wrapped("answer", answer.answer)
+    if sheet.show_verdict:
+        yield f"  the judge says: {'right' if answer.right else 'wrong'}"
+
+
+def read_key() -> str | None:
+    """What was typed: a key of `KEYS` or of `SKIP`; None to stop."""
+    while True:
+        print("  right? y, n, s(kip) or q(uit): ", end="", flush=True)
+        line = sys.stdin.readline()
+        word = line.strip().lower()
+        if not line or word in QUIT:
+            print()
+            return None
+        if word in KEYS or word in SKIP:
+            return word
+
+        print("  type y, n, s or q")
+
+
+def sheet_lines(sheet: LabelSheet) -> Iterator[str]:
+    """How far the file is, and what comes next."""
+    done, count = len(sheet.labels), len(sheet.answers)
+    yield f"{done:,} of {count:,} answers have a label: {sheet.path}"
+    if done < count:
+        yield "label them:  write right or wrong into the column label, or use --terminal"
+
+    yield (
+        f"then:  python -m memeval judge calibrate {sheet.run_key} --labels "
+        f"{one_line(sheet.path, 1000)}"
+    )

@@ -1,0 +1,111 @@
+"""Hydra's door to our own way of running a sweep: `hydra/launcher=memeval`, the default."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from memeval.errors import UserError
+
+if TYPE_CHECKING:
+    from memeval.llm.budget import Budget, Limits
+    from memeval.sweep.plan import Plan
+
+NAMESPACE = "hydra_plugins"
+_on_plan: Callable[[Plan], None] | None = None
+
+
+class SweepLauncher(Launcher):
+    """Composes and checks all cells of a batch, and then runs them as one piece of work."""
+
+    def __init__(self, processes: int | None = None, keep_going: bool = False) -> None:
+        self.processes, self.keep_going = processes, keep_going
+        self._budgets: dict[Limits, Budget] = {}
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        self.loader: ConfigLoader = hydra_context.config_loader
+        self.config = config
+        # The sweeper composes each job to see whether that can be done, and throws it away: it
+        # takes as long as the composition that counts, and the first mistake ends it.
+        hydra_context.config_loader = _Unchecked(self.loader)  # type: ignore[assignment]
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        from memeval.cli.batch import Batch
+
+        batch = Batch(self.loader, self.config, keep_going=self.keep_going, budgets=self._budgets)
+        if _on_plan is not None:
+            _check_sweeper(self.config)
+            _on_plan(batch.plan(job_overrides, initial_job_idx))
+            return []
+
+        return batch.run(job_overrides, initial_job_idx, processes=self.processes)
+
+
+def _check_sweeper(config: DictConfig) -> None:
+    """Raises `UserError` for a sweeper that chooses cells by the results of others."""
+    sweeper = str(config.hydra.sweeper.get("_target_"))
+    if not sweeper.endswith("BasicSweeper"):
+        raise UserError(
+            f"hydra.sweeper {sweeper} chooses its cells by the results of those before: they can't "
+            "be planned",
+            "plan one of its cells:  python -m memeval plan ... hydra/sweeper=basic",
+        )
+
+
+@contextmanager
+def planning(on_plan: Callable[[Plan], None]) -> Iterator[None]:
+    """Sweeps are planned and handed to `on_plan` meanwhile, and not run."""
+    global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and gives it nothing of ours
+    _on_plan = on_plan
+    try:
+        yield
+    finally:
+        _on_plan = None
+
+
+class _Unchecked:
+    """The config loader as the sweeper sees it: jobs are composed by the launcher alone."""
+
+    def __init__(self, loader: ConfigLoader) -> None:
+        self._loader = loader
+
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        return master_config
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+def register() -> None:
+    """Makes the launcher known to Hydra, which takes plug-ins from its own namespace alone.
+
+    A folder of that name would have to be found beside other packages' folders of it, in a wheel,
+    a checkout and an editable install alike: so this module is put there by hand.
+    """
+    try:
+        namespace = importlib.import_module(NAMESPACE)
+    except ImportError:  # no other plug-in is installed
+        namespace = sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        namespace.__path__ = []
+
+    name = f"{NAMESPACE}.memeval"
+    sys.modules[name] = namespace.memeval = sys.modules[__name__]  # type: ignore[attr-defined]
+    SweepLauncher.__module__ = name
+    Plugins.instance().register(SweepLauncher)

@@ -1,0 +1,220 @@
+"""`python -m memeval lint RUN ...`: what would make a run look better than it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from memeval.cli.claims import folded
+from memeval.cli.compare import check_records
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.cli.show import dataset_settings, texts_of
+from memeval.compare.finding import FinishedRun
+from memeval.config.paths import data_dir, prepared_dir
+from memeval.errors import MemevalError, UserError
+from memeval.lint import Finding, Lint, Material, lint_run
+from memeval.lint.records import SentPrompt
+from memeval.names import digest_name
+from memeval.records import EvalCase
+from memeval.redaction import redacted_in
+from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
+from memeval.results.files import dump_file, memory_folders
+from memeval.shown import one_line
+
+SHOWN = 8
+"""Questions that a finding lists; `--json` has all."""
+LARGEST_FILE = 1_000_000
+"""Characters of a file of the user's own that are looked through."""
+_FILES = ("prompt.file", "judge.prompt_file")
+_NOT_TEXT = ("dataset", "llm.base_url", "llm.model")
+
+
+def lint(arguments: Sequence[str]) -> int:
+    """Says of each run what was found. Exit status 1 if something was."""
+    options = parser().parse_args(list(arguments))
+    selection = select_runs(options.runs)
+    results = []
+    for run in selection.chosen:
+        check_records(run)
+        results.append((run, lint_run(gather(run, selection.known))))
+
+    if options.json:
+        content = [
+            {"run_key": run.key, "name": run.name, **asdict(result)} for run, result in results
+        ]
+        print(json.dumps(redacted_in(content), indent=1))
+    else:
+        for run, result in results:
+            for line in lines(run, result):
+                print(line)
+
+    return int(any(result.findings for _, result in results))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval lint",
+        description="looks through finished runs for gold answers where nobody said them, a top_k "
+        "that leaves nothing out, a judge that saw more than it should, and tuning on the test",
+    )
+    options.add_argument(
+        "runs", nargs="+", metavar="RUN", help="key, its beginning, name, MLflow run id, or filter"
+    )
+    options.add_argument("--json", action="store_true", help="print everything as JSON")
+    return options
+
+
+def lines(run: FinishedRun, result: Lint) -> Iterator[str]:
+    """What was found in a run."""
+    count = len(result.findings)
+    outcome = f"{count} finding{'s' if count > 1 else ''}" if count else "nothing found"
+    yield f"{run.key}  {one_line(run.name)}: {outcome}"
+    for finding in result.findings:
+        yield from finding_lines(finding)
+
+    for text in result.unchecked:
+        yield from folded("not looked at", one_line(text))
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """A finding: what, where, why it matters, which questions."""
+    yield from folded(finding.kind, one_line(finding.what))
+    yield from folded("  where", one_line(finding.where))
+    yield from folded("  why", one_line(finding.why, 400))
+    shown = ", ".join(map(one_line, finding.questions[:SHOWN]))
+    more = len(finding.questions) - SHOWN
+    rest = f" and {more:,} more" if more > 0 else ""
+    yield from folded(f"  questions ({len(finding.questions):,})", shown + rest)
+
+
+def gather(run: FinishedRun, known: Sequence[FinishedRun]) -> Material:
+    """All that is known of a run on this machine."""
+    records = records_of(run)
+    return Material(
+        summary=run.summary,
+        records=records,
+        prompts=prompts_of(run.summary, records),
+        cases=cases_of(run, {record.case_id for record in records}),
+        memories=memories_of(run.summary, {record.case_id for record in records}),
+        settings=settings_of(run.summary),
+        siblings=siblings_of(run, known),
+    )
+
+
+def records_of(run: FinishedRun) -> list[Record]:
+    """The run's records. Raises `UserError` where they can't be read."""
+    path = run.folder / RECORDS_FILE
+    try:
+        return list(read_records(path))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} can't be read: {one_line(error)}", "the run's own command makes it again"
+        ) from error
+
+
+def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
+    """What the reader was sent, as far as its texts are here."""
+    texts = {seed: texts_of(summary, seed) for seed in {record.seed for record in records}}
+    prompts = {}
+    for record in records:
+        own = texts[record.seed]
+        if own is None:
+            continue
+
+        messages = [own.get(message.text) for message in record.prompt]
+        prompts[record.question_id, record.repeat] = SentPrompt(
+            messages=tuple(text for text in messages if text is not None),
+            context=own.get(record.context),
+        )
+
+    return prompts
+
+
+def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
+    """The run's cases from the data file; None where it is not here, or another file by now."""
+    from memeval.datasets.locate import build
+
+    try:
+        settings = dataset_settings(run)
+        dataset = build(settings.pop("name"), data_dir(), **settings)
+        if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
+            return None
+
+        return {case.case_id: case for case in dataset.read() if case.case_id in wanted}
+    except (MemevalError, OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:
+    """What the memories of the cases extracted or wrote, where it is here."""
+    memories: dict[str, list[str]] = {}
+    for keys in summary.identity.get("keys", ()):
+        for folder in memory_folders(prepared_dir(), str(keys.get("prepare")))[:1]:
+            for case_id in case_ids:
+                memories.setdefault(case_id, []).extend(_dumped(folder / digest_name(case_id)))
+
+    return memories
+
+
+def _dumped(folder: Path) -> Iterator[str]:
+    try:
+        with dump_file(folder).open("rb") as file:
+            items = [json.loads(line) for line in file]
+    except (OSError, ValueError, RecursionError):
+        return
+
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            yield item["text"]
+
+
+def settings_of(summary: RunSummary) -> dict[str, str]:
+    """Settings that are text, and the files of the user's own that they name."""
+    texts = {
+        name: value
+        for name, value in summary.params.items()
+        if isinstance(value, str) and not name.startswith(_NOT_TEXT)
+    }
+    for name in _FILES:
+        path = summary.params.get(name)
+        if isinstance(path, str):
+            try:
+                texts[f"{name}={path}"] = Path(path).read_text(encoding="utf-8")[:LARGEST_FILE]
+            except (OSError, ValueError):
+                continue
+
+    return texts
+
+
+def siblings_of(
+    run: FinishedRun, known: Sequence[FinishedRun]
+) -> list[tuple[RunSummary, frozenset[str]]]:
+    """Other runs of the same system on the same data, with the questions that they asked."""
+    own = _data_and_system(run.summary)
+    siblings = []
+    for other in known:
+        if other.key == run.key or _data_and_system(other.summary) != own:
+            continue
+
+        try:
+            asked = frozenset(
+                record.question_id for record in read_records(other.folder / RECORDS_FILE)
+            )
+        except (OSError, ValueError):
+            continue
+
+        siblings.append((other.summary, asked))
+
+    return siblings
+
+
+def _data_and_system(summary: RunSummary) -> Mapping[str, object]:
+    return {
+        "data": summary.tags.get("data_sha256"),
+        "system": summary.params.get("system"),
+    }

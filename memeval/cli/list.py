@@ -1,0 +1,73 @@
+"""`python -m memeval list [FILTER ...]`: the finished runs of this home."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.compare.tables import aligned
+from memeval.report.differences import labels
+from memeval.report.figures import NONE, corrected, count, dollars, percent
+from memeval.shown import one_line
+
+SHORTEST_KEY = 8
+CORRECTED = 3
+"""The column of corrected accuracies, which is left out where no run has one."""
+
+
+def list_runs(arguments: Sequence[str]) -> int:
+    """Prints a line per run, the newest last."""
+    options = parser().parse_intermixed_args(list(arguments))
+    runs = select_runs(options.words, options.last).chosen
+    summaries = [run.summary for run in runs]
+    length = key_length([run.key for run in runs])
+
+    rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "sweep"]]
+    for run, label in zip(runs, labels(summaries), strict=True):
+        get = run.summary.metrics.get
+        when = datetime.fromisoformat(run.summary.finished_at).astimezone()
+        rows.append(
+            [
+                label if run.summary.valid else f"{label} INVALID",
+                run.key[:length],
+                percent(get("accuracy")),
+                corrected(run.summary) or NONE,
+                count(get("n_questions")),
+                dollars(get("cost_usd/total")),
+                f"{when:%Y-%m-%d %H:%M}",
+                one_line(run.summary.sweep or "", 20),
+            ]
+        )
+
+    if all(row[CORRECTED] == NONE for row in rows[1:]):
+        rows = [[*row[:CORRECTED], *row[CORRECTED + 1 :]] for row in rows]
+
+    print("\n".join(aligned(rows)))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval list", description="lists finished runs, the newest last"
+    )
+    options.add_argument(
+        "words",
+        nargs="*",
+        metavar="FILTER",
+        help="sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, or a run",
+    )
+    options.add_argument("--last", type=int, metavar="N", help="the newest N that match")
+    return options
+
+
+def key_length(keys: Sequence[str]) -> int:
+    """Letters of a key that tell all of these apart."""
+    length = SHORTEST_KEY
+    while len({key[:length] for key in keys}) < len(set(keys)):
+        length += 1
+
+    return length

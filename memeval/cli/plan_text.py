@@ -1,0 +1,91 @@
+"""A forecast as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memeval.compare.tables import aligned
+from memeval.report.figures import count, dollars, percent, short_count
+from memeval.shown import one_line
+from memeval.sweep.estimate import Estimate, Line
+from memeval.sweep.forecast import Forecast
+from memeval.sweep.outlook import Outlook
+
+STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
+MINUTE_S, HOUR_S = 60, 3600
+
+
+def plan_lines(result: Forecast) -> list[str]:
+    """What would be done, what it would take, and what it could show."""
+    lines = aligned(_unit_rows(result))
+    lines += ["", *_call_lines(result.estimate)]
+    lines += ["", *(_outlook_line(outlook) for outlook in result.outlooks)]
+    lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
+
+    return [*lines, "", "Nothing was run. The same words without `plan` run it."]
+
+
+def _unit_rows(result: Forecast) -> list[list[str]]:
+    rows = [["", "all", "finished", "left"]]
+    rows.append(_left_of("cells", result.cells, result.finished_cells))
+    for stage, name in STAGES.items():
+        units = result.units[stage]
+        rows.append(_left_of(name, units.count, units.finished))
+
+    return rows
+
+
+def _left_of(name: str, whole: int, finished: int) -> list[str]:
+    return [name, count(whole), count(finished), count(whole - finished)]
+
+
+def _call_lines(estimate: Estimate) -> Iterator[str]:
+    if not estimate.lines:
+        yield "no calls are left"
+        return
+
+    rows = [["role", "model", "calls", "known", "tokens\nsent", "tokens\nreceived", "$", "at most"]]
+    rows += [_call_row(line) for line in estimate.lines]
+    yield from aligned(rows)
+    yield ""
+    yield (
+        f"{count(estimate.calls)} calls, {short_count(estimate.tokens)} tokens, "
+        f"${dollars(estimate.usd)} (at most ${dollars(estimate.most_usd)}), "
+        f"{duration(estimate.seconds)}"
+    ).replace("$unknown", "cost unknown")
+
+
+def _call_row(line: Line) -> list[str]:
+    return [
+        line.role.value,
+        one_line(line.model, 30),
+        count(line.calls),
+        count(line.known_calls),
+        short_count(line.prompt_tokens),
+        short_count(line.completion_tokens),
+        dollars(line.usd),
+        dollars(line.most_usd),
+    ]
+
+
+def duration(seconds: float) -> str:
+    """About how long something takes, in words."""
+    if seconds < MINUTE_S:
+        return f"about {seconds:.0f} s"
+    if seconds < 2 * HOUR_S:
+        return f"about {seconds / MINUTE_S:.0f} min"
+
+    return f"about {seconds / HOUR_S:.1f} h"
+
+
+def _outlook_line(outlook: Outlook) -> str:
+    data = (
+        f"{outlook.dataset}: {count(outlook.questions)} questions in {count(outlook.cases)} cases"
+    )
+    if outlook.difference is None:
+        return f"{data} can't show a difference between systems: that takes two cases at least"
+
+    return (
+        f"{data} can show a difference of {percent(outlook.difference)} points of accuracy "
+        f"in 80 of 100 cases ({outlook.basis})"
+    )

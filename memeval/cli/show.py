@@ -1,0 +1,297 @@
+"""`python -m memeval show RUN [QUESTION]`: a run, or everything about one of its questions."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from memeval.cli.data import Parser
+from memeval.cli.selecting import select_runs
+from memeval.compare.finding import FinishedRun
+from memeval.compare.protocol import judge_identity
+from memeval.compare.tables import WIDTH, aligned
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError
+from memeval.llm.prices import total_cost_usd
+from memeval.records import Role
+from memeval.redaction import redacted
+from memeval.report.differences import as_yaml
+from memeval.report.figures import (
+    NONE,
+    corrected,
+    count,
+    dollars,
+    flags,
+    interval,
+    milliseconds,
+    percent,
+    with_half_width,
+)
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    Record,
+    RunSummary,
+    Texts,
+    read_records,
+    texts_file,
+)
+from memeval.shown import one_line, printable
+
+MISSING = "(not on this machine)"
+
+
+def show(arguments: Sequence[str]) -> int:
+    """Prints a run, or one of its questions."""
+    options = parser().parse_args(list(arguments))
+    (run,) = select_runs([options.run]).chosen[:1]
+    lines = run_lines(run) if options.question is None else question_lines(run, options.question)
+    for line in lines:
+        print(printable(line))
+
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval show",
+        description="shows a finished run, or all that is known of one of its questions",
+    )
+    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_argument("question", nargs="?", metavar="QUESTION", help="id, such as conv-26/q12")
+    return options
+
+
+def run_lines(run: FinishedRun) -> Iterator[str]:
+    """A run: figures, categories, settings and notes."""
+    summary = run.summary
+    get = summary.metrics.get
+    accuracy = with_half_width(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    yield f"{one_line(summary.name)}  {run.key}"
+    for name, value in {
+        "data set": one_line(summary.dataset),
+        "sweep": one_line(summary.sweep or NONE),
+        "judge": one_line(judge_identity(summary).shown) or NONE,
+        "finished": summary.finished_at,
+        "command": one_line(summary.command, 1000),
+        "folder": str(run.folder),
+        "flags": ", ".join(flags(summary)) or NONE,
+    }.items():
+        yield f"  {name + ':':<10} {value}"
+
+    yield ""
+    yield from (
+        f"  {name + ':':<24} {value}"
+        for name, value in {
+            "accuracy (± 95 %)": accuracy,
+            "corrected accuracy": corrected(summary) or NONE,
+            "re-run std": percent(get("accuracy_std")),
+            "questions": count(get("n_questions")),
+            "coverage": percent(get("coverage")),
+            "token F1": percent(get("token_f1")),
+            "recall@5": percent(get("recall_at_5")),
+            "context tokens": count(get("context_tokens")),
+            "cost $": dollars(get("cost_usd/total")),
+            "answer, median": milliseconds(get("latency_ms/answer/p50")),
+        }.items()
+    )
+
+    rows = [["category", "n", "accuracy", "95 % interval"]]
+    for row in summary.categories:
+        bounds = interval(row.ci95_low, row.ci95_high)
+        rows.append([one_line(row.name), count(row.n), percent(row.accuracy), bounds])
+
+    yield from ["", *aligned(rows), "", "settings:"]
+    for name in sorted(summary.params):
+        yield f"  {one_line(name)}: {one_line(as_yaml(summary.params[name]))}"
+
+    for note in summary.notes:
+        yield f"note: {one_line(note, 1000)}"
+
+    yield f"a question:  python -m memeval show {run.key} QUESTION"
+
+
+def question_lines(run: FinishedRun, question_id: str) -> Iterator[str]:
+    """All that is known of a question: its gold side, and each repeat's answer."""
+    records = find_records(run, question_id)
+    first = records[0]
+    yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"
+    yield from wrapped("question", first.question)
+    for index, choice in enumerate(first.choices):
+        right = " (right)" if index in first.right_choices else ""
+        yield from wrapped(f"choice {index + 1}{right}", choice)
+
+    for gold in first.gold:
+        yield from wrapped("gold", gold)
+
+    if not first.answerable:
+        yield "  the right answer is a refusal"
+
+    spoken = evidence_turns(run, first)
+    for turn_id in first.evidence:
+        yield from wrapped(f"evidence {one_line(turn_id)}", spoken.get(turn_id, MISSING))
+
+    for record in records:
+        yield ""
+        yield from record_lines(run.summary, record, texts_of(run.summary, record.seed))
+
+
+def find_records(run: FinishedRun, question_id: str) -> list[Record]:
+    """The records of a question, one per repeat.
+
+    Raises `UserError` with the nearest ids for a question that the run did not ask.
+    """
+    path = run.folder / RECORDS_FILE
+    try:
+        records = list(read_records(path))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} can't be read: {one_line(error)}", "the run's own command makes it again"
+        ) from error
+
+    own = [record for record in records if record.question_id == question_id]
+    if own:
+        return own
+
+    ids = list(dict.fromkeys(record.question_id for record in records))
+    near = get_close_matches(question_id, ids, n=3, cutoff=0.5) or ids[:3]
+    raise UserError(
+        f"run {run.key} has no question '{one_line(question_id)}'",
+        f"near:  {', '.join(map(one_line, near))}",
+    )
+
+
+def texts_of(summary: RunSummary, seed: int) -> Texts | None:
+    """The texts that the answers under a seed refer to; None where the run does not say where."""
+    for repeat in summary.identity.get("keys", ()):
+        if repeat.get("seed") == seed:
+            # The name of a key alone: what an edited run.json says must not lead elsewhere.
+            name = Path(str(repeat.get("answer"))).name
+            return Texts(texts_file(outputs_dir() / "answers" / f"{name}.jsonl"))
+
+    return None
+
+
+def evidence_turns(run: FinishedRun, record: Record) -> dict[str, str]:
+    """What was said in the evidence's turns, from the data file; empty where it is not here, or is
+    another file by now.
+    """
+    from memeval.config.paths import data_dir
+    from memeval.datasets.locate import build
+    from memeval.errors import MemevalError
+
+    try:
+        settings = dataset_settings(run)
+        dataset = build(settings.pop("name"), data_dir(), **settings)
+        if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
+            return {}
+
+        for case in dataset.read():
+            if case.case_id == record.case_id:
+                turns = [turn for session in case.sessions for turn in session.turns]
+                return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in turns}
+    except (MemevalError, OSError, ValueError, TypeError, KeyError):
+        return {}
+
+    return {}
+
+
+def dataset_settings(run: FinishedRun) -> dict[str, Any]:
+    """The data set's settings as the run's `config.yaml` holds them."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        content: Any = OmegaConf.to_container(OmegaConf.load(run.folder / CONFIG_FILE))
+    except (OmegaConfBaseException, RecursionError) as error:
+        raise ValueError(f"{CONFIG_FILE} can't be read") from error
+
+    return dict(content["dataset"])
+
+
+def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> Iterator[str]:
+    """One repeat's answer to a question, from the memory to the verdict."""
+    head = f"repeat {record.repeat}, seed {record.seed}: {record.status.value}"
+    yield f"{head}  ({one_line(summary.name)})"
+    yield from wrapped("answer", record.hypothesis or NONE)
+    if record.raw:
+        yield from wrapped("whole reply", record.raw)
+    if record.error:
+        yield from wrapped("error", record.error)
+
+    if record.verdict:
+        verdict = record.verdict
+        yield f"  verdict: {verdict.label.value} by {one_line(verdict.judge)}"
+        if verdict.reason:
+            yield from wrapped("reason", verdict.reason)
+
+    if record.evidence_ranks is not None:
+        ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
+        yield f"  rank of evidence: {', '.join(ranks) or NONE}"
+
+    yield from retrieved_lines(record, texts)
+    if record.context is not None:
+        yield f"  context that the reader saw ({count(record.context_tokens)} tokens):"
+        yield from indented(text_of(texts, record.context))
+
+    yield from spending_lines(record)
+
+
+def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
+    """What was put before the reader, best first; a star marks evidence."""
+    evidence = set(record.evidence)
+    for rank, chunk in enumerate(record.retrieved or (), start=1):
+        mark = "*" if not evidence.isdisjoint(chunk.turn_ids) else " "
+        score = "" if chunk.score is None else f" score {chunk.score:.4g}"
+        ids = ", ".join(map(one_line, chunk.turn_ids)) or NONE
+        yield f" {mark}retrieved {rank}:{score} turns {ids}{' (evidence)' if mark == '*' else ''}"
+        yield from indented(text_of(texts, chunk.text))
+
+
+def spending_lines(record: Record) -> Iterator[str]:
+    """Tokens and cost by what the calls were for, and how long the steps took."""
+    for role in Role:
+        usages = [usage for usage in record.usage if usage.role is role]
+        if not usages:
+            continue
+
+        sent = sum(usage.prompt_tokens or 0 for usage in usages)
+        received = sum(usage.completion_tokens or 0 for usage in usages)
+        cost = dollars(total_cost_usd(usages, billed=False))
+        models = ", ".join(dict.fromkeys(one_line(usage.model) for usage in usages))
+        yield (
+            f"  {role.value}: {sent:,} tokens sent, {received:,} received, cost $ {cost} ({models})"
+        )
+
+    times: Mapping[str, float] = record.times.to_json()
+    shown = [
+        f"{name.removesuffix('_ms')} {milliseconds(value)}"
+        for name, value in times.items()
+        if name.endswith("_ms")
+    ]
+    yield f"  times: {', '.join(shown) or NONE}"
+
+
+def text_of(texts: Texts | None, reference: str | None) -> str:
+    """The text of a reference, without secrets."""
+    text = texts.get(reference) if texts else None
+    return MISSING if text is None else redacted(text)
+
+
+def wrapped(name: str, text: str) -> Iterator[str]:
+    """A named text of any length, its own lines kept."""
+    first, *others = printable(redacted(text)).split("\n") or [""]
+    lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
+    yield from (f"  {line}" for line in lines)
+    yield from indented("\n".join(others)) if others else ()
+
+
+def indented(text: str) -> Iterator[str]:
+    """The lines of a text, folded, four to the right."""
+    for line in printable(text).split("\n"):
+        yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])

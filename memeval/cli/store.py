@@ -1,0 +1,222 @@
+"""`python -m memeval store info | clean | verify`: what lies in this home, what may go, and what is
+damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from memeval.cli.data import Parser
+from memeval.config.paths import cache_dir, outputs_dir, prepared_dir, project_root
+from memeval.errors import UserError
+from memeval.shown import one_line, printable
+from memeval.store.cleaning import DAY_S, Removal, Rules, cell_under_way, choose, remove_item
+from memeval.store.inventory import Home, Item, Kind, list_items
+from memeval.store.needed import Needed, read_needed
+
+NAMED = 3
+"""Run folders that a message names before it only counts."""
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def store(arguments: Sequence[str]) -> int:
+    """Shows, cleans or verifies what is stored.
+
+    Exit status 1 if something is damaged, or could not be removed.
+    """
+    chosen = parser().parse_args(list(arguments))
+    home = Home(outputs=outputs_dir(), prepared=prepared_dir(), cache=cache_dir())
+    if chosen.action == "info":
+        return _show_info(home)
+    if chosen.action == "verify":
+        return _verify(home)
+
+    return _clean(home, _rules(chosen), do_it=chosen.yes)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The actions and what each takes."""
+    whole = Parser(
+        prog="python -m memeval store",
+        description="shows, cleans and verifies what is stored in this home",
+    )
+    actions = whole.add_subparsers(dest="action", required=True)
+    actions.add_parser("info", help="show what is stored by kind: number, size, age")
+    actions.add_parser(
+        "verify", help="compare rows, texts, memories and cached replies with their digests"
+    )
+
+    clean = actions.add_parser(
+        "clean",
+        help="list what may be removed: leftovers of killed processes, and what no run needs",
+    )
+    clean.add_argument("--yes", action="store_true", help="remove it (default: only list it)")
+    clean.add_argument(
+        "--days",
+        type=float,
+        default=7.0,
+        metavar="N",
+        help="keep what no run needs if it changed in the last N days (default: 7), as a run that "
+        "is not finished has no folder yet",
+    )
+    clean.add_argument(
+        "--memories-older-than",
+        type=float,
+        metavar="DAYS",
+        help="also remove memories older than this: they are built again when they are needed",
+    )
+    return whole
+
+
+def _rules(chosen: argparse.Namespace) -> Rules:
+    older = chosen.memories_older_than
+    for option, days in (("--days", chosen.days), ("--memories-older-than", older)):
+        if days is not None and not 0 <= days < float("inf"):
+            raise UserError(f"store clean: {option} must be 0 or more days, not {days:g}")
+
+    return Rules(
+        unneeded_s=chosen.days * DAY_S,
+        memories_s=None if older is None else older * DAY_S,
+    )
+
+
+def _show_info(home: Home) -> int:
+    items, now = list_items(home), time.time()
+    needed = _needed(items)
+    print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  needed by no run")
+    for kind in Kind:
+        own = [item for item in items if item.kind is kind]
+        if own:
+            print(_line_of(kind, own, needed, now))
+
+    total = sum(item.size for item in items)
+    print(f"{'in all':<10} {len(items):>7} {as_size(total):>9}")
+    print(f"below {printable(str(project_root()))}")
+
+    return 0
+
+
+def _line_of(kind: Kind, items: Sequence[Item], needed: Needed, now: float) -> str:
+    size = as_size(sum(item.size for item in items))
+    newest = as_age(now - max(item.changed for item in items))
+    oldest = as_age(now - min(item.changed for item in items))
+    line = f"{kind:<10} {len(items):>7} {size:>9} {newest:>8} {oldest:>8}"
+    unneeded = [item for item in items if not needed.needs(item)]
+    if needed.unknown:
+        return f"{line}  unknown" if unneeded else line
+    if unneeded:
+        return f"{line}  {len(unneeded)}, {as_size(sum(item.size for item in unneeded))}"
+
+    return line
+
+
+def _needed(items: Iterable[Item]) -> Needed:
+    return read_needed(item.paths[0] for item in items if item.kind is Kind.RUNS)
+
+
+def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
+    items, now = list_items(home), time.time()
+    needed = _needed(items)
+    removals = choose(items, needed, rules, now)
+    if needed.unknown:
+        _say_what_is_unknown(needed)
+
+    busy = cell_under_way(home)
+    if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
+        print("a cell is being run in this home: memories are left alone", file=sys.stderr)
+        removals = [removal for removal in removals if removal.item.kind is not Kind.MEMORIES]
+
+    gone = failed = 0
+    for removal in removals:
+        outcome = _remove(removal, home) if do_it else "would remove"
+        failed += outcome == "can't remove"
+        gone += removal.item.size if outcome in ("removed", "would remove") else 0
+        print(_describe(removal, outcome, now))
+
+    if not removals:
+        print("nothing to remove")
+    elif do_it:
+        print(f"{as_size(gone)} removed")
+    else:
+        print(f"{as_size(gone)} would be removed; to remove it, add --yes")
+
+    return 1 if failed else 0
+
+
+def _say_what_is_unknown(needed: Needed) -> None:
+    names = ", ".join(one_line(path.name, 40) for path in needed.unknown[:NAMED])
+    more = len(needed.unknown) - NAMED
+    if more > 0:
+        names += f" and {more} more"
+
+    print(
+        f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, as "
+        "these runs may need them",
+        "  to see why:  python -m memeval verify",
+        sep="\n",
+        file=sys.stderr,
+    )
+
+
+def _remove(removal: Removal, home: Home) -> str:
+    try:
+        return "removed" if remove_item(removal.item, home) else "in use"
+    except OSError as error:
+        path = one_line(removal.item.paths[0], 400)
+        print(f"{path} can't be removed: {error.strerror or error}", file=sys.stderr)
+        return "can't remove"
+
+
+def _describe(removal: Removal, outcome: str, now: float) -> str:
+    item = removal.item
+    size, age = as_size(item.size), as_age(now - item.changed)
+    path = printable(str(_below_home(item.paths[0])))
+    return f"{outcome}  {item.kind:<9} {size:>9} {age:>7}  {path}  ({removal.reason})"
+
+
+def _below_home(path: Path) -> Path:
+    root = project_root()
+    return path.relative_to(root) if path.is_relative_to(root) else path
+
+
+def _verify(home: Home) -> int:
+    from memeval.pipeline.verify_store import verify_items
+
+    problems = 0
+    checked = dict.fromkeys(Kind, 0)
+    for item, found in verify_items(list_items(home)):
+        checked[item.kind] += 1
+        problems += len(found)
+        for line in found:
+            print(f"{printable(str(_below_home(item.paths[0])))}: {printable(line)}")
+
+    counts = ", ".join(f"{count} {kind}" for kind, count in checked.items() if count)
+    print(f"checked: {counts or 'nothing'}; problems: {problems}")
+    if problems:
+        print("what is damaged is left out and made again by the command that needs it")
+
+    return 1 if problems else 0
+
+
+def as_size(size: int) -> str:
+    """`12 B`, `3.4 MB`."""
+    amount, unit = float(size), 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+
+    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size} B"
+
+
+def as_age(seconds: float) -> str:
+    """`5 min`, `3 h`, `12 d`."""
+    minutes = max(0.0, seconds) / 60
+    if minutes < 60:
+        return f"{minutes:.0f} min"
+    if minutes < 48 * 60:
+        return f"{minutes / 60:.0f} h"
+
+    return f"{minutes / (24 * 60):.0f} d"

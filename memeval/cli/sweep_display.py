@@ -1,0 +1,324 @@
+"""Shows a sweep as one piece of work: live on a terminal, in plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from memeval.cli.terminal import drawn
+from memeval.llm.endpoint import Endpoint
+from memeval.pipeline.connections import Connections
+from memeval.records import Usage
+from memeval.redaction import redacted
+from memeval.shown import printable
+from memeval.sweep.plan import Plan, PlannedCell
+from memeval.sweep.schedule import Outcome
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+EVERY_S = 60.0
+"""Seconds between two plain lines."""
+SHOWN_CELLS = 6
+"""Cells under way that are listed on a terminal."""
+
+
+@dataclass
+class CellCounts:
+    """How far a cell is, by stage; a `Progress` of the pipeline."""
+
+    name: str
+    display: SweepDisplay
+    total: Counter[str] = field(default_factory=Counter)
+    done_items: Counter[str] = field(default_factory=Counter)
+    reused: Counter[str] = field(default_factory=Counter)
+
+    def expect(self, stage: str, count: int) -> None:
+        self.total[stage] += count
+
+    def done(self, stage: str, *, reused: bool = False) -> None:
+        self.done_items[stage] += 1
+        self.reused[stage] += reused
+        self.display.tick()
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self.display.spent(usages)
+
+    def say(self, message: str) -> None:
+        self.display.say(message)
+
+    @property
+    def stages(self) -> str:
+        """`prepare 10/10, answer 300/385 (12 reused)`."""
+        parts = []
+        for stage, total in list(self.total.items()):
+            part = f"{stage} {self.done_items[stage]}/{total}"
+            if self.reused[stage]:
+                part += f" ({self.reused[stage]} reused)"
+
+            parts.append(part)
+
+        return ", ".join(parts)
+
+    @property
+    def line(self) -> str:
+        """A line on a terminal: the stages first, as a name may be long."""
+        stages = (
+            f"{stage} {self.done_items[stage]}/{total}".ljust(16)
+            for stage, total in list(self.total.items())
+        )
+        return f"{' '.join(stages):<50} {self.name}"
+
+    @property
+    def share(self) -> float:
+        """The share of the items so far that is done."""
+        total = sum(list(self.total.values()))
+        return sum(list(self.done_items.values())) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A sweep at one moment."""
+
+    cells: int
+    ended: int
+    under_way: int
+    places: int
+    """Requests under way at all endpoints."""
+    limit: int
+    calls: int
+    waits: int
+    per_s: float
+    tokens: int
+    cost_usd: float | None
+    """None where a price is unknown."""
+    left_s: float | None
+    """None where it can't be told yet."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Two lines, each at most 79 columns wide."""
+        first = f"cells {self.ended}/{self.cells}, {self.under_way} under way"
+        if self.limit:
+            first += f"  places {self.places}/{self.limit}  {self.per_s:.0f} calls/s"
+        if self.waits:
+            first += f"  429: {self.waits}"
+
+        second = []
+        if self.tokens:
+            second.append(f"{compact(self.tokens)} tokens")
+            second.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+        if self.left_s is not None:
+            second.append(f"about {duration(self.left_s)} left")
+
+        return [first, "  ".join(second)] if second else [first]
+
+
+class SweepDisplay:
+    """The display of one sweep."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.connections: Connections | None = None
+        self._counts: dict[int, CellCounts] = {}
+        """Of the cells under way, by number."""
+        self._ended = self._reused = self._failed = 0
+        self._began = self._reported = time.monotonic()
+        self._tokens = self._cached = self._calls = 0
+        self._cost: float | None = 0.0
+        self._recent = [(self._began, 0)]
+        """Times, and calls up to then."""
+        self._guard = threading.Lock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(file=drawn(sys.stderr))
+            self._live = Live(
+                get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+
+        finished = len(self._plan.cells) - len(self._plan.open_cells)
+        self.say(
+            f"{len(self._plan.cells)} cells"
+            + (f", nothing left to do for {finished} of them" if finished else "")
+        )
+
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for counts in self._counts.values():
+            self.say(f"{counts.name}: stopped at: {counts.stages}")
+
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+        self.say(self.summary())
+
+    def progress(self, planned: PlannedCell) -> CellCounts:
+        """The progress of a cell that begins."""
+        counts = CellCounts(planned.cell.name, self)
+        self._counts[planned.number] = counts
+        return counts
+
+    def ended(self, outcome: Outcome) -> None:
+        """A cell has ended."""
+        self._ended += 1
+        name = outcome.planned.cell.name
+        counts = self._counts.pop(outcome.planned.number, None)
+        place = f"[{self._ended}/{len(self._plan.cells)}]"
+        if outcome.error is not None:
+            self._failed += 1
+            self.say(f"{place} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
+        elif outcome.reused and outcome.summary is not None:
+            self._reused += 1
+            count = sum(outcome.summary.statuses.values())
+            self.say(f"{place} {name}: finished before: {count} records reused, no call made")
+        else:
+            self.say(f"{place} {name}: {counts.stages if counts else ''}")
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """Calls that a row of a cell took."""
+        from memeval.llm.prices import total_cost_usd
+
+        paid = [usage for usage in usages if not usage.cached]
+        self._cached += sum(usage.calls for usage in usages if usage.cached)
+        self._calls += sum(usage.calls for usage in paid if usage.provider != "offline")
+        for usage in paid:
+            self._tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+
+        cost = total_cost_usd(paid, billed=True)
+        self._cost = None if cost is None or self._cost is None else self._cost + cost
+
+    def tick(self) -> None:
+        """Something was done: time for a plain line, now and then."""
+        now = time.monotonic()
+        if self._live is None and now - self._reported >= EVERY_S:
+            self._reported = now
+            self.say("; ".join(self.figures().lines))
+
+    def say(self, message: str) -> None:
+        """Something that the user should read, above the live lines."""
+        text = printable(redacted(message))
+        with self._guard:
+            if self._live is None:
+                print(text, file=sys.stderr, flush=True)
+            else:
+                self._live.console.print(text, highlight=False, markup=False)
+
+    def figures(self) -> Figures:
+        """The sweep now."""
+        endpoints = list(self.connections.endpoints) if self.connections else []
+        calls = sum(endpoint.load.calls for endpoint in endpoints)
+        return Figures(
+            cells=len(self._plan.cells),
+            ended=self._ended,
+            under_way=len(self._counts),
+            places=sum(endpoint.load.under_way for endpoint in endpoints),
+            limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
+            calls=calls,
+            waits=sum(endpoint.load.waits for endpoint in endpoints),
+            per_s=self._rate(calls),
+            tokens=self._tokens,
+            cost_usd=self._cost,
+            left_s=self._left(),
+        )
+
+    def _rate(self, calls: int) -> float:
+        """Calls a second, over the last ten."""
+        now = time.monotonic()
+        self._recent = [
+            (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
+        ]
+        self._recent.append((now, calls))
+        began, before = self._recent[0]
+        return (calls - before) / (now - began) if now > began else 0.0
+
+    def _left(self) -> float | None:
+        """Seconds that the rest may take, if the cells to come are like those before."""
+        made = self._ended - self._reused - self._failed
+        parts = sum(counts.share for counts in list(self._counts.values()))
+        done = made + parts
+        if done < 0.05:
+            return None
+
+        left = len(self._plan.open_cells) - self._failed - done
+        return max(left, 0.0) * (time.monotonic() - self._began) / done
+
+    def summary(self) -> str:
+        """The last line: what the sweep took."""
+        parts = [f"{self._ended} of {len(self._plan.cells)} cells in {self._elapsed}"]
+        endpoints = list(self.connections.endpoints) if self.connections else []
+        parts += [
+            f"{share:.0%} of {endpoint.settings.max_concurrency} places busy".replace("%", " %")
+            for endpoint in endpoints
+            if (share := busy_share(endpoint)) is not None
+        ]
+        if self._calls or self._cached:
+            parts.append(f"{self._calls:,} calls, {self._cached:,} from the cache")
+            parts.append("cost unknown" if self._cost is None else f"${self._cost:.2f}")
+
+        return "; ".join(parts)
+
+    @property
+    def _elapsed(self) -> str:
+        return duration(time.monotonic() - self._began)
+
+    def _drawn(self) -> Any:
+        """What a terminal shows."""
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = [f"{duration(time.monotonic() - self._began)}  {self.figures().lines[0]}"]
+        lines += [f"  {line}" for line in self.figures().lines[1:]]
+        under_way = list(self._counts.values())
+        lines += [f"  {counts.line}" for counts in under_way[:SHOWN_CELLS]]
+        if len(under_way) > SHOWN_CELLS:
+            lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
+
+        return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
+
+
+def busy_share(endpoint: Endpoint) -> float | None:
+    """The share of an endpoint's places that was in use from the first call to the last."""
+    load = endpoint.load
+    if load.began is None or load.ended <= load.began:
+        return None
+
+    return load.busy_s / (load.ended - load.began) / endpoint.settings.max_concurrency
+
+
+def compact(count: int) -> str:
+    """`1.2M` for a million and some."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+
+    return str(count)
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `3 min 20 s` or `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,152 @@
+"""How the user wants a run filed: experiment, tags, note, sweep. None of it changes a result."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memeval.config.leaves import flatten
+from memeval.config.schema import RunConfig, TrackingConfig
+from memeval.errors import UserError, unknown
+from memeval.shown import one_line
+
+EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
+GROUP_BY_SWEEP = "sweep"
+LONGEST_EXPERIMENT = 200
+LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
+RESERVED = ("memeval", "mlflow")
+"""First parts of names of tags that belong to memeval and to MLflow."""
+
+_KEY = re.compile(r"[\w\-. /]+")
+BY_TAG = "use:  +tags.paper=table2"
+
+
+@dataclass(frozen=True)
+class Filing:
+    """Where a run is filed, and under which labels of the user's own."""
+
+    experiment: str | None = None
+    """None: where the run is filed already, else under its data set's name."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    note: str | None = None
+    sweep_id: str | None = None
+    """The invocation with `-m` that asks for the run; None outside of one."""
+    group_by_sweep: bool = False
+    """Whether the run becomes a child of its sweep's run."""
+
+    def as_request(self) -> dict[str, Any]:
+        """The fields, as JSON can carry them: `Filing(**request)` reads them back."""
+        return {**asdict(self), "tags": dict(self.tags)}
+
+
+def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
+    """What a config and the environment say; `sweep` is the digest of an invocation with `-m`.
+
+    Raises `UserError` for names, tags and notes that can't be filed.
+    """
+    sweep_id = None
+    if sweep is not None:
+        sweep_id = f"{config.sweep_name or 'sweep'}-{sweep}"
+
+    return Filing(
+        experiment=read_experiment(config.tracking),
+        tags=_tags(config.tags),
+        note=_note(config.note),
+        sweep_id=sweep_id,
+        group_by_sweep=config.tracking.group == GROUP_BY_SWEEP,
+    )
+
+
+def check_filing(config: RunConfig) -> None:
+    """Raises `UserError` for a name, tags or a note in the config that can't be filed."""
+    if config.tracking.experiment is not None:
+        _check_experiment("tracking.experiment", config.tracking.experiment)
+
+    if config.tracking.group not in (None, GROUP_BY_SWEEP):
+        raise unknown("tracking.group", config.tracking.group, [GROUP_BY_SWEEP])
+
+    _tags(config.tags)
+    _note(config.note)
+
+
+def read_experiment(tracking: TrackingConfig) -> str | None:
+    """The experiment that the config asks for, else the environment; None if neither does.
+
+    Raises `UserError` for a name that an experiment can't have.
+    """
+    if tracking.experiment is not None:
+        return tracking.experiment
+
+    name = os.environ.get(EXPERIMENT_VARIABLE) or None
+    if name is not None:
+        _check_experiment(EXPERIMENT_VARIABLE, name)
+
+    return name
+
+
+def _check_experiment(option: str, name: str) -> None:
+    if not name.strip() or name != name.strip():
+        raise UserError(f"{option} must not be empty, nor begin or end with a space")
+    if not name.isprintable():
+        raise UserError(f"{option} holds a control character: '{one_line(name, 60)}'")
+    if len(name) > LONGEST_EXPERIMENT:
+        raise UserError(
+            f"{option} has {len(name)} characters; an experiment's name may have "
+            f"{LONGEST_EXPERIMENT}"
+        )
+
+
+def _tags(given: Mapping[str, Any] | None) -> dict[str, str]:
+    tags = flatten(given or {})
+    if len(tags) > MOST_TAGS:
+        raise UserError(f"tags holds {len(tags)} tags; a run may have {MOST_TAGS} of your own")
+
+    return {_key(str(key)): _tag(str(key), value) for key, value in tags.items()}
+
+
+def _key(key: str) -> str:
+    shown = one_line(key, 60)
+    if key.partition(".")[0].lower() in RESERVED:
+        raise UserError(
+            f"tags.{shown}: names that begin with memeval or mlflow are not yours to set", BY_TAG
+        )
+    # MLflow refuses names that would not be their own path.
+    is_path = all(part not in ("", ".", "..") for part in key.split("/"))
+    if not _KEY.fullmatch(key) or not is_path or len(key) > LONGEST_KEY:
+        raise UserError(
+            f"tags.{shown}: a tag's name is made of letters, digits, '_', '-', '.', '/' and "
+            f"spaces, {LONGEST_KEY} at most",
+            BY_TAG,
+        )
+
+    return key
+
+
+def _tag(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float) or value == "":
+        raise UserError(f"tags.{one_line(key, 60)} must be a string, a number or a boolean", BY_TAG)
+
+    text = str(value)
+    _check_text(f"tags.{one_line(key, 60)}", text, LONGEST_TAG)
+    return text
+
+
+def _note(note: str | None) -> str | None:
+    if note is None or not note.strip():
+        return None
+
+    # A note may have several lines.
+    _check_text("note", note, LONGEST_NOTE, allowed="\n")
+    return note.strip()
+
+
+def _check_text(option: str, text: str, limit: int, allowed: str = "") -> None:
+    if len(text) > limit:
+        raise UserError(f"{option} has {len(text)} characters; it may have {limit}")
+    if not all(character.isprintable() or character in allowed for character in text):
+        raise UserError(f"{option} holds a control character: '{one_line(text, 60)}'")

@@ -1,0 +1,47 @@
+"""A config as leaves by dotted path, and settings as YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from memeval.config.paths import conf_dir
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """A config's leaves by dotted path; lists stay values. A field `class_` is named `class`."""
+    items = (
+        config.items()
+        if isinstance(config, Mapping)
+        else (
+            (field.name.removesuffix("_"), getattr(config, field.name))
+            for field in dataclasses.fields(config)
+        )
+    )
+    leaves: dict[str, Any] = {}
+
+    for name, value in items:
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
+            leaves |= flatten(value, f"{path}.")
+        else:
+            leaves[path] = value
+
+    return leaves
+
+
+def fields_of(group: str, option: str) -> list[str]:
+    """Dotted paths of the fields that an option's file in conf/ has; none where there is no such
+    file.
+    """
+    path = conf_dir() / group / f"{option}.yaml"
+    values = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+    return [str(name) for name in flatten(values)]
+
+
+def as_yaml(settings: Mapping[str, Any]) -> str:
+    """Settings as YAML, in the order given."""
+    return OmegaConf.to_yaml(OmegaConf.create(dict(settings)))

@@ -1,0 +1,167 @@
+"""Refuses values of the right type that make no sense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.config.checks import check_address, check_headers, check_secrets, check_store
+from memeval.config.filing import check_filing
+from memeval.config.leaves import flatten
+from memeval.config.options import available
+from memeval.config.roles import LIMIT_PARAMETERS, OF_BODY, ROLES
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, LlmConfig, RunConfig
+from memeval.config.settings import TIMEOUT
+from memeval.errors import UserError, unknown
+from memeval.shown import one_line
+
+CALLED = (*ROLES, "embedder", "reranker")
+"""Groups whose settings say how an endpoint is called."""
+
+_LEAST: dict[str, float] = {
+    "top_k": 1,
+    "retain_recent": 0,
+    "num_runs": 1,
+    "granularity.size": 1,
+    "granularity.overlap": 0,
+    "prompt.choose_tokens": 1,
+    **{f"{role}.max_tokens": 1 for role in ROLES},
+    **{f"{role}.temperature": 0 for role in ROLES},
+    **{f"{group}.max_concurrency": 1 for group in CALLED},
+    **{f"{group}.patience_s": 0 for group in CALLED},
+    "llm.max_retries": 0,
+    "embedder.width": 1,
+    "embedder.max_retries": 0,
+    "judge.threshold": 0,
+    "store.patience_s": 0,
+    "judge.repeats": 1,
+    "min_coverage": 0,
+    "budget.usd": 0,
+    "budget.tokens": 0,
+    "budget.calls": 0,
+    "confirm_above_usd": 0,
+    "max_ingest_loss": 0,
+}
+_MOST: dict[str, float] = {
+    **{f"{group}.max_concurrency": 1000 for group in CALLED},
+    "llm.max_retries": 1000,
+    "embedder.max_retries": 1000,
+    "min_coverage": 1,
+    "max_ingest_loss": 1,
+    "judge.threshold": 1,
+}
+LONGEST_TIMEOUT_S = 86_400.0
+"""A day: whoever waits longer for one reply waits for nothing."""
+FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
+_ONE_OF = {
+    "llm.name": ("extractive", "openai", "mock"),
+    "tracking.name": ("mlflow", "none"),
+    "judge.reading": ("first_word", "official"),
+    "compression_unit": ("pairs", "chunks"),
+    "stages": ("all", "retrieve"),
+}
+
+
+def check(config: RunConfig) -> None:
+    """Raises `UserError` for values of the right type that make no sense."""
+    leaves = flatten(config)
+    check_secrets(leaves)
+    check_filing(config)
+    _check_numbers(leaves)
+    for group, settings in (
+        ("llm", config.llm),
+        ("llm.ingest", config.llm.ingest),
+        ("llm.judge", config.llm.judge),
+        ("embedder", config.embedder),
+        ("reranker", config.reranker),
+    ):
+        check_headers(f"{group}.headers", settings.headers or {})
+
+    _check_parameters(config.llm)
+
+    for path, value in leaves.items():
+        if (
+            path.endswith("url")
+            and path.startswith(("llm.", "embedder.", "reranker.", "system."))
+            and isinstance(value, str)
+        ):
+            check_address(path, value)
+
+    check_store(config.store.url, config.store.memories)
+
+    if config.fresh is not None and config.fresh not in FRESH_STAGES:
+        raise unknown("fresh", config.fresh, FRESH_STAGES)
+
+    for path, allowed in _ONE_OF.items():
+        if leaves[path] not in allowed:
+            raise unknown(path, str(leaves[path]), allowed)
+
+    if config.embedder.class_ is None:
+        embedders = available("embedder")
+        if config.embedder.name not in embedders:
+            raise unknown("embedder.name", config.embedder.name, embedders)
+
+    if config.judge.repeats % 2 == 0:
+        raise UserError(
+            f"judge.repeats must be an odd number, for a majority, not {config.judge.repeats}"
+        )
+
+    turn = config.compression_turn
+    if turn not in ("never", "middle", "rolling") and (isinstance(turn, str) or turn < 1):
+        raise UserError(
+            f"compression_turn must be never, middle, rolling or a positive integer, not '{turn}'"
+        )
+
+    size, overlap = config.granularity.size, config.granularity.overlap
+    if size is not None and overlap is not None and overlap >= size:
+        raise UserError(
+            f"granularity.overlap ({overlap}) must be smaller than granularity.size ({size})"
+        )
+
+
+def _check_parameters(llm: LlmConfig) -> None:
+    """Raises `UserError` for parameters of requests that memeval sets itself, and for unknown names
+    of the limit of tokens.
+    """
+    for path, role in (("llm", llm), ("llm.ingest", llm.ingest), ("llm.judge", llm.judge)):
+        for name in role.extra_body or {}:
+            if name in OF_BODY:
+                raise UserError(
+                    f"{path}.extra_body must not hold '{name}', which memeval sets itself",
+                    OF_BODY[name].format(role=path),
+                )
+
+        if role.limit_parameter not in (None, *LIMIT_PARAMETERS):
+            raise unknown(f"{path}.limit_parameter", str(role.limit_parameter), LIMIT_PARAMETERS)
+
+
+def _check_numbers(leaves: Mapping[str, Any]) -> None:
+    for path, value in leaves.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{path} must be a finite number, not {value}")
+
+    for path, least in _LEAST.items():
+        value = leaves.get(path)
+        if value is not None and value < least:
+            raise UserError(f"{path} must be at least {least:g}, not {value}")
+
+    for path, most in _MOST.items():
+        value = leaves.get(path)
+        if value is not None and value > most:
+            raise UserError(f"{path} must be at most {most:g}, not {value:g}")
+
+    limit = leaves.get(f"system.{TIMEOUT}")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
+        raise UserError(
+            f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"
+        )
+
+    for path, value in leaves.items():
+        if not path.endswith(".timeout_s") or not isinstance(value, int | float):
+            continue
+
+        if not 0 < value <= LONGEST_TIMEOUT_S:
+            raise UserError(
+                f"{path} must be above 0 seconds, and at most {LONGEST_TIMEOUT_S:g}, not {value:g}"
+            )

@@ -1,0 +1,145 @@
+"""The part of the conformance suite of data sets that damages their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import UserError
+from memeval.testing.mutations import damaged_bytes, damaged_records
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was read of a file."""
+
+    questions: int
+    notes: tuple[str, ...]
+    """What the adapter said of it."""
+
+
+class DamagedFiles:
+    """A damaged file is refused in one line, or loses no question that no note counts."""
+
+    shows_a_cut: bool = True
+    """False for a format, such as CSV, of which the beginning may be a whole file."""
+    records_have_ids: bool = True
+    """False for rows without an id, of which two alike may both be meant; none is then written
+    twice.
+    """
+    derives_questions: bool = False
+    """True for a data set that makes its questions from its records: another record is then other
+    questions.
+    """
+    examples: int = 150
+    """How many damaged files of either sort are tried."""
+
+    def build(self, **given: Any) -> Dataset:
+        """The data set under the given settings, such as `path` and `allow_unpinned`.
+
+        Without settings, the data set that the pins describe.
+        """
+        raise NotImplementedError("say in your subclass how the data set is built")
+
+    def raw(self) -> Sequence[Any] | None:
+        """Records as the file has them, a few being enough; None for a data set that reads no file,
+        which is then not damaged.
+        """
+        return None
+
+    def write(self, records: Sequence[Any], folder: Path) -> Path:
+        """Writes records as a file of the data set's format. The default is a JSON list."""
+        path = folder / "damaged.json"
+        path.write_text(json.dumps(list(records)), encoding="utf-8")
+        return path
+
+    def file_of(self, path: Path) -> Path:
+        """The file in which `write` put the records, for a data set that is a folder."""
+        return path
+
+    def outcome(self, path: Path) -> Outcome | UserError:
+        """What a file holds, or how it is refused."""
+        try:
+            dataset = self.build(path=str(path), allow_unpinned=True)
+            loaded = dataset.open()
+            questions = sum(len(case.questions) for case in dataset.read())
+            return Outcome(questions, (*loaded.notes, *dataset.notes()))
+        except UserError as error:
+            return error
+
+    def sound(self, path: Path) -> Outcome:
+        """What the file holds before anything is damaged."""
+        whole = self.outcome(path)
+        assert isinstance(whole, Outcome) and whole.questions, (
+            f"the sound records are refused: {whole}"
+        )
+        return whole
+
+    def check_damaged(self, path: Path, whole: Outcome) -> None:
+        """A damaged file is refused in one line that names it, or all its questions are there, or a
+        note counts those that are not.
+        """
+        outcome = self.outcome(path)
+        if isinstance(outcome, UserError):
+            assert path.name in outcome.message, (
+                f"the error does not name the file: {outcome.message}"
+            )
+            assert "\n" not in outcome.message, f"the error is more than a line: {outcome.message}"
+        elif not self.derives_questions and outcome.questions != whole.questions:
+            assert outcome.questions < whole.questions, (
+                f"{outcome.questions} questions were read where there are {whole.questions}"
+            )
+            assert outcome.notes != whole.notes, (
+                f"{outcome.questions} questions were read where there are {whole.questions}, and "
+                "nothing was said"
+            )
+
+    def test_a_damaged_record_is_refused_or_loses_no_question(self, tmp_path: Path) -> None:
+        records = self.raw()
+        if not records:
+            pytest.skip("the data set reads no records")
+
+        whole = self.sound(self.write(records, tmp_path))
+
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(damaged_records(records, twice=self.records_have_ids))
+        def play(damaged: list[Any]) -> None:
+            self.check_damaged(self.write(damaged, tmp_path), whole)
+
+        play()
+
+    def test_a_damaged_file_is_refused_or_loses_no_question(self, tmp_path: Path) -> None:
+        records = self.raw()
+        if not records:
+            pytest.skip("the data set reads no records")
+
+        path = self.write(records, tmp_path)
+        file = self.file_of(path)
+        whole, content = self.sound(path), file.read_bytes()
+
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(damaged_bytes(content, cut=self.shows_a_cut))
+        def play(damaged: bytes) -> None:
+            file.write_bytes(damaged)
+            self.check_damaged(path, whole)
+
+        play()

@@ -1,0 +1,101 @@
+"""`dataset.sample`, `dataset.question_ids`, `only=wrong:RUN` and `dataset.limit_questions`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import completed, memeval
+
+from memeval.compare import compare_runs, metric_named
+from memeval.compare.finding import finished_runs
+from memeval.results import Record, read_records
+
+DEMO = ("dataset=demo", "tracking=none", "plots=false")
+
+
+def only_run(home: Path) -> tuple[Mapping[str, Any], list[Record]]:
+    """The one run of a home: its summary and its records."""
+    (folder,) = home.glob("outputs/runs/*")
+    summary = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return summary, list(read_records(folder / "records.jsonl"))
+
+
+def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
+    done = completed(tmp_path, *DEMO, "sample=20")
+    summary, records = only_run(tmp_path)
+    assert "sample 20" in done.out
+    assert "sample 20" in summary["name"] and "sample=20 seed=0" in summary["tags"]["protocol"]
+    (report,) = tmp_path.glob("outputs/runs/*/report.md")
+    assert "sample 20" in report.read_text(encoding="utf-8")
+
+    assert len(records) == 20
+    assert {record.case_id for record in records} == {"demo-1", "demo-2", "demo-3"}
+    headline = [record for record in records if record.category != 5]
+    weighted = sum(record.weight * (record.score or 0.0) for record in headline)
+    total = sum(record.weight for record in headline)
+    assert summary["metrics"]["accuracy"] == pytest.approx(weighted / total)
+    assert sum(record.weight for record in records) == pytest.approx(115)
+
+
+def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> None:
+    completed(tmp_path, "-m", *DEMO, "dataset.sample=30", "system=oracle,no_memory")
+    oracle, nothing = sorted(
+        finished_runs(tmp_path / "outputs" / "runs"),
+        key=lambda run: -(run.summary.metrics["accuracy"] or 0.0),
+    )
+    comparison = compare_runs([oracle, nothing], metric_named("accuracy"), baseline=1)
+    apart = (oracle.summary.metrics["accuracy"] or 0) - (nothing.summary.metrics["accuracy"] or 0)
+    assert comparison.differences[0].result.mean == pytest.approx(apart)
+    assert comparison.runs[0].result is not None
+    assert comparison.runs[0].result.mean == pytest.approx(oracle.summary.metrics["accuracy"])
+
+
+def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
+    completed(tmp_path, *DEMO, "system=no_memory")
+    summary, records = only_run(tmp_path)
+    wrong = {record.question_id for record in records if record.score == 0}
+    key = summary["run_key"]
+
+    done = completed(tmp_path, *DEMO, "system=oracle", f"only=wrong:{key[:8]}")
+    (again,) = (run for run in finished_runs(tmp_path / "outputs" / "runs") if run.key != key)
+    asked = {record.question_id for record in read_records(again.folder / "records.jsonl")}
+    assert asked == wrong
+    assert again.summary.tags["only"] == f"wrong:{key}"
+    assert f"no score: only wrong:{key}" in done.out.replace("\n", " ")
+    assert again.summary.metrics["accuracy"] is None
+    assert all(row.accuracy is None for row in again.summary.categories)
+    assert again.summary.metrics["recall_at_5"] is not None
+
+
+def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
+    done = completed(tmp_path, *DEMO, "dataset.question_ids=[demo-2/q1,demo-1/q0]")
+    summary, records = only_run(tmp_path)
+    assert [record.question_id for record in records] == ["demo-1/q0", "demo-2/q1"]
+    assert "2 named questions" in done.out and summary["tags"]["named_questions"] == "2"
+
+
+def test_the_first_questions_are_a_biased_cut(tmp_path: Path) -> None:
+    done = completed(tmp_path, *DEMO, "dataset.limit_questions=2")
+    assert "biased cut: first 2 of each conversation" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sample=0"], "dataset.sample must be at least 1, not 0"),
+        (["sample=2"], "dataset.sample=2 is smaller than the number of categories, 5"),
+        (["sample=9", "dataset.limit_questions=2"], "dataset.limit_questions leaves some out"),
+        (["question_ids=[demo-1/q0,nothing]"], "dataset=demo does not ask nothing"),
+        (["question_ids=[]"], "dataset.question_ids must name a question"),
+        (["only=right:abc"], "dataset.only must be wrong:RUN, not 'right:abc'"),
+        (["only=wrong:abc"], "unknown run 'abc'"),
+    ],
+)
+def test_mistakes(tmp_path: Path, words: list[str], told: str) -> None:
+    done = memeval(tmp_path, *DEMO, *words)
+    assert done.status == 2
+    assert told in done.err

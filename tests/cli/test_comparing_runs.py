@@ -1,0 +1,271 @@
+"""`compare`, `list`, `show`, the end of a sweep and recorded verdicts: the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import Ended, completed, memeval
+
+from memeval.compare.tables import WIDTH
+
+DEMO = ("dataset=demo", "tracking=none", "plots=false")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a finished sweep of two systems under two judges."""
+    folder = tmp_path_factory.mktemp("home")
+    completed(folder, "-m", "system=no_memory,oracle", "judge=keyword,contains", *DEMO)
+    return folder
+
+
+@pytest.fixture
+def keys(home: Path) -> dict[str, str]:
+    """Run keys by system and judge."""
+    found = {}
+    for path in home.glob("outputs/runs/*/run.json"):
+        params = json.loads(path.read_text(encoding="utf-8"))["params"]
+        found[f"{params['system']} {params['judge']}"] = path.parent.name
+
+    return found
+
+
+def fits(text: str) -> bool:
+    """Whether the lines of a table fit into a terminal of 80 columns."""
+    return max(len(line) for line in text.split("\n") if "files: " not in line) <= WIDTH
+
+
+def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> None:
+    (folder,) = (home / "outputs" / "sweeps").glob("*/comparison.json")
+    content = json.loads(folder.read_text(encoding="utf-8"))
+    assert len(content["differences"]) == 1 and len(content["refusals"]) == 2
+    assert "other judge: contains, keyword" in (folder.parent / "comparison.md").read_text()
+    for name in ("comparison.csv", "comparison.tex", "comparison.html", "differences.csv"):
+        assert (folder.parent / name).is_file()
+
+
+def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
+    done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)
+    text = " ".join(done.out.split())
+    assert "accuracy, in points, against no_memory (baseline);" in text
+    assert "oracle is higher than no_memory by" in text or "can't be told apart" in text
+
+
+def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
+    done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
+    assert "against no_memory (baseline)" in done.out and fits(done.out)
+    (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))
+    files = {path.name for path in Path(line.removeprefix("files: ")).iterdir()}
+    assert files == {
+        "comparison.md",
+        "comparison.csv",
+        "comparison.json",
+        "comparison.tex",
+        "comparison.html",
+        "differences.csv",
+    }
+    page = (Path(line.removeprefix("files: ")) / "comparison.html").read_text(encoding="utf-8")
+    assert "Difference from no_memory" in page
+
+    pair = [keys["oracle keyword"][:8], keys["no_memory keyword"]]
+    content = json.loads(completed(home, "compare", *pair, "--json").out)
+    assert content["baseline"] == keys["oracle keyword"]
+    assert content["differences"][0]["result"]["mean"] < 0
+    everything = completed(home, "compare", "dataset=demo", "--all-pairs", "--metric", "f1")
+    assert len([row for row in everything.out.split("\n") if " − " in row]) >= 6
+
+
+def test_another_judge_is_refused_and_forced(home: Path, keys: dict[str, str]) -> None:
+    pair = [keys["oracle keyword"], keys["oracle contains"]]
+    done = memeval(home, "compare", *pair)
+    assert done.status == 2 and done.out == ""
+    assert "other judge: contains, keyword" in done.told and "--force" in done.err
+    forced = completed(home, "compare", *pair, "--force")
+    assert forced.out.count("FORCED, not comparable: other judge: contains, keyword") >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["compare"], "compare needs two runs, or a filter"),
+        (["compare", "nothing"], "unknown run 'nothing'."),
+        (["compare", "dataset=demo", "--baseline", "orakle"], "unknown run 'orakle'. Did you mean"),
+        (["compare", "dataset=locomo"], "no finished run matches dataset=locomo"),
+        (["compare", "dataset=demo", "--metric", "acuracy"], "unknown metric 'acuracy'. Did you"),
+        (["compare", "--last", "2", "--all-pairs", "--baseline", "x"], "leave --baseline out"),
+        (["compare", "--last", "1"], "only one run: "),
+        (["compare", "--last", "0"], "--last must be at least 1, not 0"),
+        (["compare", "--last", "x"], "compare: argument --last: invalid int value: 'x'"),
+        (["compare", "system=oracle", "--al-pairs"], "compare: unrecognized arguments: --al-pairs"),
+        (["list", "sistem=oracle"], "unknown filter 'sistem'. Did you mean: system"),
+        (["show"], "show: the following arguments are required: RUN"),
+        (["show", "orakle"], "unknown run 'orakle'. Did you mean: "),
+    ],
+)
+def test_mistakes(home: Path, arguments: list[str], told: str) -> None:
+    done = memeval(home, *arguments)
+    assert done.status == 2 and told in done.told, done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_home_without_runs(tmp_path: Path) -> None:
+    done = memeval(tmp_path, "list")
+    assert done.status == 2 and "no finished runs below" in done.told
+
+
+def test_records_that_were_edited(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    records = copy / "outputs" / "runs" / keys["oracle keyword"] / "records.jsonl"
+    records.write_text(records.read_text(encoding="utf-8").replace("wrong", "correct"))
+    done = memeval(copy, "compare", "judge=keyword")
+    assert done.status == 2 and "is damaged or was edited" in done.told
+
+
+def test_a_run_is_compared_and_shown_when_its_data_are_gone(
+    home: Path, keys: dict[str, str], tmp_path: Path
+) -> None:
+    gone = {"MEMEVAL_DATA_DIR": str(tmp_path / "gone")}
+    config = home / "outputs" / "runs" / keys["oracle keyword"] / "config.yaml"
+    assert config.is_file()
+    done = completed(home, "compare", "judge=keyword", **gone)
+    assert "oracle" in done.out
+
+
+def test_list(home: Path, keys: dict[str, str]) -> None:
+    done = completed(home, "list")
+    assert fits(done.out) and len(done.out.strip().split("\n")) == 5
+    assert all(key[:8] in done.out for key in keys.values())
+    one = completed(home, "list", "system=oracle", "judge=keyword")
+    assert [key[:8] in one.out for key in keys.values()].count(True) == 1
+    assert keys["oracle keyword"][:8] in one.out
+
+
+def test_show(home: Path, keys: dict[str, str]) -> None:
+    key = keys["oracle keyword"]
+    done = completed(home, "show", key[:6])
+    for text in (key, "accuracy (± 95 %)", "multi_hop", "  judge: keyword", "command:"):
+        assert text in done.out
+
+    records = home / "outputs" / "runs" / key / "records.jsonl"
+    first = json.loads(records.read_text(encoding="utf-8").split("\n")[0])
+    question = completed(home, "show", key, first["question_id"])
+    for text in (
+        f"gold: {first['gold'][0]}",
+        f"evidence {first['evidence'][0]}: ",
+        "*retrieved 1",
+        "(evidence)",
+        f"verdict: {first['verdict']['label']} by {first['verdict']['judge']}",
+        "context that the reader saw",
+        "tokens sent",
+    ):
+        assert text in question.out, question.out
+    assert "not on this machine" not in question.out
+
+    done = memeval(home, "show", key, first["question_id"] + "9")
+    assert done.status == 2 and first["question_id"] in done.err
+
+
+def recorded(folder: Path, home: Path, name: str, key: str, **members: object) -> Path:
+    """The answers of a finished run as a file of another program, with its verdicts."""
+    path = folder / f"{name}.jsonl"
+    rows = []
+    for line in (home / "outputs" / "runs" / key / "records.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        right = row["verdict"]["label"] == "correct"
+        rows.append(
+            {"question_id": row["question_id"], "hypothesis": row["hypothesis"] or "-"}
+            | {name: value if value != "?" else right for name, value in members.items()}
+        )
+
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def evaluate(home: Path, file: Path, *arguments: str) -> Ended:
+    return memeval(home, "evaluate", str(file), "judge=recorded", *DEMO, *arguments)
+
+
+def test_recorded_verdicts_enter_comparisons(
+    home: Path, keys: dict[str, str], tmp_path: Path
+) -> None:
+    members = {"label": "?", "judge": "gpt-4o-mini"}
+    for system in ("oracle", "no_memory"):
+        file = recorded(tmp_path, home, system, keys[f"{system} keyword"], **members)
+        done = evaluate(tmp_path, file)
+        assert done.status == 0, done.err
+        assert "judge: recorded (gpt-4o-mini)" in done.out and "imported, recorded" in done.out
+
+    theirs = json.loads(completed(tmp_path, "compare", "dataset=demo", "--json").out)
+    ours = json.loads(
+        completed(home, "compare", keys["oracle keyword"], keys["no_memory keyword"], "--json").out
+    )
+    assert theirs["runs"][0]["judge"] == "recorded (gpt-4o-mini)"
+    means = [content["differences"][0]["result"]["mean"] for content in (theirs, ours)]
+    assert means[0] == pytest.approx(means[1])
+
+
+def test_one_of_several_recorded_judges_is_chosen(
+    home: Path, keys: dict[str, str], tmp_path: Path
+) -> None:
+    key = keys["oracle keyword"]
+    file = recorded(tmp_path, home, "both", key, labels={"person": True, "model": False})
+    done = evaluate(tmp_path, file)
+    assert done.status == 2 and "verdicts of 2 judges: model, person" in done.told
+    assert "--judged-by=NAME" in done.err
+
+    for judge, accuracy in (("person", "100.0"), ("model", "0.0")):
+        done = evaluate(tmp_path, file, f"--judged-by={judge}")
+        assert done.status == 0 and accuracy in done.out, done.err
+
+    pair = memeval(tmp_path, "compare", "dataset=demo")
+    assert pair.status == 2 and "other judge: recorded (model), recorded (person)" in pair.told
+    wrong = evaluate(tmp_path, file, "--judged-by=persn")
+    assert wrong.status == 2 and "unknown judge 'persn'. Did you mean: person" in wrong.told
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({}, "records no verdicts"),
+        ({"label": "maybe"}, "line 1: label must be true, false, correct, wrong or abstained"),
+        ({"label": 3}, "line 1: label must be"),
+        ({"label": "?", "judge": True}, "line 1: the judge's name must be a string"),
+        ({"labels": [True]}, "line 1: labels must be an object of judges"),
+    ],
+)
+def test_verdicts_that_can_not_be_read(
+    home: Path, keys: dict[str, str], tmp_path: Path, members: dict[str, object], told: str
+) -> None:
+    done = evaluate(tmp_path, recorded(tmp_path, home, "odd", keys["oracle keyword"], **members))
+    assert done.status == 2 and told in done.told, done.err
+
+
+def test_votes_and_longmemevals_own_form(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
+    key = keys["oracle keyword"]
+    votes = recorded(tmp_path, home, "votes", key, label=["yes", "no", True])
+    assert " 100.0 " in evaluate(tmp_path, votes).out
+    tie = recorded(tmp_path, home, "tie", key, label=[True, False])
+    done = evaluate(tmp_path, tie)
+    assert done.status == 1 and "2 recorded verdicts are a tie" in done.out
+    official = recorded(
+        tmp_path, home, "official", key, autoeval_label={"model": "gpt-4o", "label": True}
+    )
+    assert "judge: recorded (gpt-4o)" in evaluate(tmp_path, official).out
+
+
+def test_recorded_verdicts_belong_to_evaluate(tmp_path: Path) -> None:
+    done = memeval(tmp_path, *DEMO, "judge=recorded")
+    assert done.status == 2 and "judge=recorded" in done.told
+
+
+def test_the_differences_are_drawn_on_request(home: Path) -> None:
+    done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--plots")
+    (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))
+    folder = Path(line.removeprefix("files: "))
+    for name in ("differences", "conversations"):
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{name}.svg").read_text(encoding="utf-8")

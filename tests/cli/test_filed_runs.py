@@ -1,0 +1,113 @@
+"""Experiment, tags, note and sweeps by the command line, down to the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, memeval
+
+LOGGED = tuple(word for word in SMALL if word != "tracking=none")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["+tags.memeval.run_key=x"], "tags.memeval.run_key: names that begin with memeval or"),
+        (["+tags.mlflow.user=x"], "tags.mlflow.user: names that begin with memeval or mlflow"),
+        (["+tags.MLflow=x"], "tags.MLflow: names that begin with memeval or mlflow"),
+        (["+tags.paper=[1,2]"], "tags.paper must be a string, a number or a boolean"),
+        (["+tags.paper=null"], "tags.paper must be a string, a number or a boolean"),
+        ([f"+tags.paper={'x' * 4001}"], "tags.paper has 4001 characters; it may have 4000"),
+        (["note='a\tb'"], "note holds a control character"),
+        ([f"note={'x' * 4001}"], "note has 4001 characters; it may have 4000"),
+        (["tracking.experiment=' x'"], "tracking.experiment must not be empty"),
+        (["tracking.experiment='a\tb'"], "tracking.experiment holds a control character"),
+        ([f"tracking.experiment={'x' * 201}"], "tracking.experiment has 201 characters"),
+        (["tracking.group=swep"], "unknown tracking.group 'swep'"),
+    ],
+)
+def test_what_cannot_be_filed_is_refused_before_the_run(
+    tmp_path: Path, words: list[str], told: str
+) -> None:
+    ended = memeval(tmp_path, *LOGGED, *words)
+    assert ended.status == 2 and told.lower() in ended.told.lower(), ended.err
+    assert not (tmp_path / "outputs" / "answers").exists()
+
+
+def test_the_environments_experiment_is_checked_before_the_run(tmp_path: Path) -> None:
+    ended = memeval(tmp_path, *LOGGED, MLFLOW_EXPERIMENT_NAME="x" * 201)
+    assert ended.status == 2 and "MLFLOW_EXPERIMENT_NAME has 201 characters" in ended.told
+    assert not (tmp_path / "outputs" / "answers").exists()
+
+
+def cells(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Experiment and tags of each cell in the home's store."""
+    with closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as store:
+        rows = store.execute(
+            "SELECT runs.run_uuid, experiments.name FROM runs JOIN experiments "
+            "USING (experiment_id) WHERE runs.lifecycle_stage = 'active'"
+        ).fetchall()
+        for run_id, experiment in rows:
+            query = "SELECT key, value FROM tags WHERE run_uuid = ?"
+            tags = dict(store.execute(query, [run_id]))
+            if "memeval.run_key" in tags:
+                yield experiment, tags
+
+
+def test_a_sweep_is_filed_and_filed_again(tmp_path: Path, empty_database: Path) -> None:
+    (tmp_path / "mlruns").mkdir()
+    (tmp_path / "mlruns" / "mlflow.db").write_bytes(empty_database.read_bytes())
+    sweep = ["-m", "system=no_memory,oracle", *LOGGED]
+
+    ended = memeval(tmp_path, *sweep, "+tags.paper=table1", MLFLOW_EXPERIMENT_NAME="draft")
+    assert ended.status == 0, ended.err
+    first = list(cells(tmp_path))
+    assert [experiment for experiment, _ in first] == ["draft", "draft"]
+    (sweep_id,) = {tags["memeval.sweep_id"] for _, tags in first}
+    assert sweep_id.startswith("sweep-")
+
+    again = [*sweep, "+tags.paper=table2", "note=mine", "tracking.group=sweep"]
+    for _ in range(2):
+        ended = memeval(tmp_path, *again)
+        assert ended.status == 0 and "not logged" not in ended.err, ended.err
+
+    second = list(cells(tmp_path))
+    assert len(second) == 2
+    for experiment, tags in second:
+        assert (experiment, tags["paper"], tags["memeval.note"]) == ("draft", "table2", "mine")
+        assert tags["memeval.sweep_id"] == tags["memeval.group"] == sweep_id
+        assert "mlflow.parentRunId" in tags and "tags" not in tags["memeval.command"]
+
+    # None of it is in what a run publishes of its settings.
+    for config in tmp_path.glob("outputs/runs/*/config.yaml"):
+        assert "table" not in config.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(
+    find_spec("hydra_plugins.hydra_optuna_sweeper") is None if find_spec("hydra_plugins") else True,
+    reason="the extra optuna is not installed",
+)
+def test_optuna_gets_the_objective(tmp_path: Path) -> None:
+    search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "objective=token_f1"]
+    search += ["hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3,9)"]
+    # Not with warnings as errors: Optuna itself imports what SQLAlchemy deprecates.
+    command = [sys.executable, "-m", "memeval", "-m", *SMALL, *search]
+    environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path), "MEMEVAL_PLOTS": "false"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    (results,) = tmp_path.glob("outputs/sweeps/*/optimization_results.yaml")
+    text = results.read_text(encoding="utf-8")
+    best = max(
+        json.loads(run.read_text(encoding="utf-8"))["metrics"]["token_f1"]
+        for run in tmp_path.glob("outputs/runs/*/run.json")
+    )
+    assert f"best_value: {best}" in text

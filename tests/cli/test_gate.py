@@ -1,0 +1,170 @@
+"""`python -m memeval gate`, from a blessed run to the exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from command_line import ROOT, completed, memeval
+
+RETRIEVE = ("dataset=demo", "stages=retrieve", "tracking=none", "plots=false")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a baseline of rag, by retrieval alone."""
+    folder = tmp_path_factory.mktemp("home")
+    baseline = str(folder / "baseline.json")
+    done = completed(folder, "gate", "--baseline", baseline, "--bless", "system=rag", *RETRIEVE)
+    assert "93 values of recall_at_10, from rag turn k=10 retrieve" in done.out
+    return folder
+
+
+def test_the_same_system_passes_and_a_worse_one_fails(home: Path) -> None:
+    baseline, summary = str(home / "baseline.json"), home / "summary.md"
+    same = completed(home, "gate", "--baseline", baseline, "system=rag", *RETRIEVE)
+    assert "Unchanged: no question has another recall" in same.out
+
+    worse = memeval(
+        home,
+        "gate",
+        "--baseline",
+        baseline,
+        "--out",
+        str(home / "out"),
+        "system=bm25",
+        *RETRIEVE,
+        GITHUB_STEP_SUMMARY=str(summary),
+    )
+    assert worse.status == 1
+    assert "Worse than the baseline: −20.8 (" in worse.out
+    assert summary.read_text(encoding="utf-8").startswith("## memeval gate: FAIL")
+    content = json.loads((home / "out" / "gate.json").read_text(encoding="utf-8"))
+    assert (content["outcome"], content["status"]) == ("worse", 1)
+    assert content["difference"]["high"] < 0
+    suite = ElementTree.fromstring((home / "out" / "junit.xml").read_text(encoding="utf-8"))
+    assert int(suite.get("failures", "0")) >= 2
+    # The newest run, where nothing is said, and the run by its key.
+    assert memeval(home, "gate", "--baseline", baseline).status == 1
+    assert memeval(home, "gate", "--baseline", baseline, content["run"]["key"]).status == 1
+
+
+def test_a_run_of_another_kind_is_broken(home: Path) -> None:
+    baseline = str(home / "baseline.json")
+    other = memeval(home, "gate", "--baseline", baseline, "system=rag", "sample=40", *RETRIEVE)
+    assert other.status == 3
+    assert "other questions: 93 in the baseline" in other.out
+
+
+def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
+    words = ("dataset=demo", "sample=40", "tracking=none", "plots=false")
+    baseline = str(tmp_path / "baseline.json")
+    gate = ("gate", "--baseline", baseline)
+    completed(tmp_path, *gate, "--bless", "system=oracle", *words)
+    content = json.loads(Path(baseline).read_text(encoding="utf-8"))
+    assert content["metric"] == "accuracy" and content["judge"] == "keyword"
+    assert "sample=40 seed=0" in content["protocol"]
+    right = next(name for name, row in content["questions"].items() if row["value"] == 1)
+
+    must_pass = ("--must-pass", right)
+    assert memeval(tmp_path, *gate, *must_pass, "system=oracle", *words).status == 0
+    worse = memeval(tmp_path, *gate, "system=no_memory", *words)
+    assert worse.status == 1, worse.out
+    judged = memeval(tmp_path, *gate, "system=oracle", "judge=contains", *words)
+    assert judged.status == 3 and "other judge: keyword" in judged.out
+    # Blessed again, the file keeps what must pass.
+    completed(tmp_path, *gate, "--bless", *must_pass, "system=oracle", *words)
+    completed(tmp_path, *gate, "--bless", "system=oracle", *words)
+    assert json.loads(Path(baseline).read_text(encoding="utf-8"))["must_pass"] == [right]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--baseline", "nowhere.json"], "the baseline nowhere.json is missing"),
+        ([], "gate: the following arguments are required: --baseline"),
+        (["--baseline", "BASELINE", "--margin", "-1"], "--margin must be between 0 and 100"),
+        (["--baseline", "BASELINE", "--non-inferior", "0"], "--non-inferior must be above 0"),
+        (["--baseline", "BASELINE", "abc"], "unknown run 'abc'"),
+        (["--baseline", "BASELINE", "a", "b"], "gate takes one run, not 2"),
+        (["--baseline", "BASELINE", "a", "top_k=3"], "gate takes a run, or settings of one"),
+        (["--baseline", "BASELINE", "--metric", "f1"], "the baseline holds recall_at_10, not f1"),
+        (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
+        (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),
+    ],
+)
+def test_mistakes(home: Path, words: list[str], told: str) -> None:
+    names = {"BASELINE": str(home / "baseline.json"), "NEW": str(home / "new.json")}
+    done = memeval(home, "gate", *(names.get(word, word) for word in words))
+    assert done.status == 2
+    assert told in done.err and "Traceback" not in done.err
+
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Runs a step of the action as GitHub does: its script in bash, its inputs in `env`.
+
+    `python` is this one; its pip prints what it would install.
+    """
+    (step,) = (step for step in ACTION["runs"]["steps"] if step["name"] == name)
+    given = {key: value.get("default", "") for key, value in ACTION["inputs"].items()} | inputs
+    env = {
+        variable: re.sub(r"\$\{\{ inputs\.(\w+)(.*?) \}\}", lambda m: given[m[1]] or "HERE", text)
+        for variable, text in step["env"].items()
+    }
+    shim = folder / "bin" / "python"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(
+        f'#!/bin/sh\n[ "$2" = pip ] && echo "$@" && exit\nexec {sys.executable} "$@"\n',
+        encoding="utf-8",
+    )
+    shim.chmod(0o700)
+    path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={**os.environ, **env, "PATH": path, "MEMEVAL_HOME": str(folder / "home")}
+        | {"PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_the_steps_of_the_action(home: Path, tmp_path: Path) -> None:
+    installed = run_step("Install memeval", tmp_path)
+    assert installed.stdout.split() == ["-m", "pip", "install", "--quiet", "HERE"]
+
+    inputs = {"baseline": str(home / "baseline.json"), "options": "--margin 1"}
+    settings = "system=bm25 dataset=demo stages=retrieve"
+    worse = run_step("Gate", tmp_path, run=settings, **inputs)
+    assert worse.returncode == 1, worse.stderr
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("## memeval gate: FAIL")
+    assert {path.name for path in (tmp_path / "memeval-gate").iterdir()} == {
+        "gate.md",
+        "gate.json",
+        "junit.xml",
+    }
+    # What an input holds is never run.
+    hostile = run_step("Gate", tmp_path, run="$(touch hit) `touch hit`; touch hit", **inputs)
+    assert hostile.returncode == 2 and not (tmp_path / "hit").exists()
+
+
+def test_a_fault_of_the_world_is_broken_and_not_worse(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "file"
+    out.write_text("", encoding="utf-8")
+    baseline = str(home / "baseline.json")
+    done = memeval(
+        home, "gate", "--baseline", baseline, "--out", str(out / "x"), "system=rag", *RETRIEVE
+    )
+    assert done.status == 3 and "can't be written" in done.err

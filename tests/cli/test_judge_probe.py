@@ -1,0 +1,105 @@
+"""`judge probe` through the command line: offline judges, and a judge at the scripted endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import completed, memeval
+
+from memeval.cli.judge_probe import shipped_file
+from memeval.testing.endpoint import ScriptedEndpoint
+
+
+def reply(body: Mapping[str, Any]) -> str:
+    """A judge that takes vague answers for right ones, and stammers once."""
+    asked = str(body["messages"][-1]["content"])
+    items = [json.loads(line) for line in shipped_file().read_text(encoding="utf-8").splitlines()]
+    (kind,) = {item["kind"] for item in items if f"\n{item['answer']}\n" in f"\n{asked}\n"}
+    if "Zweitausend" in asked:
+        return "I could not say."
+
+    return json.dumps({"reason": "scripted", "label": "WRONG" if kind == "specific" else "CORRECT"})
+
+
+def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+        words = (
+            "judge=llm",
+            "llm=openai",
+            "llm.model=gpt-4o-mini",
+            f"llm.base_url={endpoint.base_url}",
+            "llm.max_concurrency=3",
+        )
+        out = tmp_path / "labels.jsonl"
+        done = completed(tmp_path, "judge", "probe", *words, "--json", "--out", str(out))
+        asked = endpoint.count("/chat/completions")
+        assert endpoint.peak <= 3
+        again = completed(tmp_path, "judge", "probe", *words)
+        assert endpoint.count("/chat/completions") == asked
+
+    result = json.loads(done.out)
+    kinds = {kind["kind"]: kind for kind in result["kinds"]}
+    assert [kinds[kind]["share"] for kind in ("right", "specific", "vague")] == [1.0, 0.0, 1.0]
+    assert kinds["right"]["unparsed"] == 1 and kinds["right"]["judged"] == 42
+    assert (kinds["specific"]["low"], kinds["specific"]["high"]) == pytest.approx(
+        (0, 0.1135), abs=1e-4
+    )
+    assert result["calls"] == asked == 104 and result["judge"].startswith(
+        "llm (gpt-4o-mini, prompt"
+    )
+    assert result["cost_usd"] is not None
+    assert "104 of them from the cache; cost $ 0" in again.out
+
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 102
+    assert {(row["kind"], row["label"], row["verdict"]) for row in rows} == {
+        ("right", "right", "right"),
+        ("specific", "wrong", "wrong"),
+        ("vague", "wrong", "right"),
+    }
+
+
+def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path) -> None:
+    labels = str(tmp_path / "probe.jsonl")
+    done = completed(tmp_path, "judge", "probe", "judge=keyword", "--out", labels)
+    assert "right        43" in done.out and "model calls" not in done.out
+    completed(tmp_path, "judge=keyword", "tracking=none", "dataset.limit_questions=4")
+    (run,) = (tmp_path / "outputs" / "runs").iterdir()
+    done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
+    assert "specific: caught" in done.out and "never one number" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("judge=llm",), "judge=llm needs a language model"),
+        (("keyword",), "'keyword' is not an override"),
+        (("judge=keywrd",), "keyword"),
+        (("--items", "none.jsonl"), "none.jsonl can't be read"),
+        (("--items", "ITEMS"), "line 1: kind is missing"),
+        (("--items", "vague=ITEMS"), "line 1: the data set has no question 'demo-1/q999'"),
+        (("dataset=demo_longmemeval",), "the shipped items are about dataset=demo"),
+        (("--out", "labels.csv"), "must end in .jsonl"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    items = tmp_path / "items.jsonl"
+    items.write_text('{"question_id": "demo-1/q999", "hypothesis": "x"}\n', encoding="utf-8")
+    done = memeval(tmp_path, "judge", "probe", *(w.replace("ITEMS", str(items)) for w in words))
+    assert done.status == 2 and line in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.real_data
+def test_real_vague_answers(tmp_path: Path, data_dir: Path) -> None:
+    file = data_dir.parent / "outputs" / "locomo" / "vague_wrong_answers.jsonl"
+    words = ("judge=keyword", "dataset=locomo", "--items", f"vague={file}", "--json")
+    done = completed(tmp_path, "judge", "probe", *words, MEMEVAL_DATA_DIR=str(data_dir))
+    (kind,) = json.loads(done.out)["kinds"]
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    # What another program reckoned of the same answers, by the same rule.
+    passed = sum(row["reference"]["cog_kw_passed"] == 1.0 for row in rows)
+    assert (kind["kind"], kind["items"], kind["accepted"]) == ("vague", 1540, passed)

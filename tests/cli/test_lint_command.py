@@ -1,0 +1,66 @@
+"""`python -m memeval lint`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import Ended, completed, memeval
+
+from memeval.datasets.locate import build
+from memeval.testing.endpoint import ScriptedEndpoint
+
+DEMO = ("dataset=demo", "tracking=none")
+WORDS = 3
+
+
+def lint(home: Path, *words: str) -> Ended:
+    return memeval(home, "lint", *words)
+
+
+def test_a_sweep_on_dev_and_a_run_on_test_leak_nothing(tmp_path: Path) -> None:
+    few = ("dataset.limit_cases=1", "dataset.limit_questions=2")
+    completed(tmp_path, "-m", "system=bm25", "top_k=2,5", "dataset.split=dev", *DEMO, *few)
+    completed(tmp_path, "system=bm25", "top_k=5", "dataset.split=test", *DEMO, *few)
+    done = lint(tmp_path, "system=bm25")
+    assert done.status == 0 and done.out.count("nothing found") == 3, done.out
+
+    completed(tmp_path, "system=bm25", "top_k=2", "dataset.split=test", *DEMO, *few)
+    done = lint(tmp_path, "dataset.split=test")
+    assert done.status == 1 and done.out.count("tuned on test") == 2
+    (first, _) = json.loads(lint(tmp_path, "dataset.split=test", "--json").out)
+    assert len(first["findings"][0]["questions"]) == 2
+
+
+def test_a_prompt_that_holds_answers_and_a_top_k_of_all(tmp_path: Path) -> None:
+    case = next(build("demo", tmp_path, path=str(demo_file())).cases())
+    question = next(q for q in case.questions[:9] if q.gold and len(q.gold[0].split()) >= WORDS)
+    template = tmp_path / "few.txt"
+    template.write_text(
+        f"Such as: {question.gold[0]}.\n---\n{{context}}\n\nQuestion: {{question}}\n",
+        encoding="utf-8",
+    )
+    with ScriptedEndpoint() as endpoint:
+        completed(
+            tmp_path,
+            *("system=bm25", "top_k=1000", "llm=openai", "llm.model=small", "judge=keyword"),
+            *(f"prompt.file={template}", "dataset.limit_cases=1", "dataset.limit_questions=9"),
+            *(f"llm.base_url={endpoint.base_url}", *DEMO),
+            OPENAI_API_KEY="sk-test-0123456789abcdef",
+        )
+
+    done = lint(tmp_path, "system=bm25")
+    text = " ".join(done.out.split())
+    assert done.status == 1, done.out
+    assert "gold in prompt" in text and "gold in settings" in text and question.question_id in text
+    assert "retrieves everything: top_k=1000 takes in every turn" in text
+    assert "sk-test" not in text
+
+
+def demo_file() -> Path:
+    return Path(__file__).parents[2] / "data" / "demo" / "demo.json"
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    assert lint(tmp_path).status == 2
+    assert lint(tmp_path, "nothing").status == 2

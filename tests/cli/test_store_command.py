@@ -1,0 +1,176 @@
+"""`store info | clean | verify`, through the command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, completed, memeval
+from filelock import FileLock
+
+CELL = ("dataset=demo", "system=rag", *SMALL)
+DAY_S = 24 * 3600.0
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("store") / "home"
+    completed(home, *CELL)
+    completed(home, *CELL, "system=bm25")
+    return home
+
+
+@pytest.fixture
+def home(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "home")
+
+
+def listing(home: Path) -> dict[str, bytes]:
+    """What the home holds, without locks."""
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def make_old(home: Path, days: float) -> None:
+    then = time.time() - days * DAY_S
+    for path in home.rglob("*"):
+        os.utime(path, (then, then))
+
+
+def forget_run(home: Path, system: str) -> None:
+    """Removes the folder of one run, so that no run needs its rows."""
+    for folder in (home / "outputs" / "runs").iterdir():
+        if f"name: {system}" in (folder / "config.yaml").read_text():
+            shutil.rmtree(folder)
+
+
+def test_info_counts_by_kind(finished: Path) -> None:
+    out = completed(finished, "store", "info").out
+    counts = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:-2]}
+    assert counts == {"answers": "2", "texts": "2", "verdicts": "2", "runs": "2", "memories": "2"}
+    assert "unknown" not in out
+
+
+def test_an_empty_home_has_nothing(tmp_path: Path) -> None:
+    assert "in all" in completed(tmp_path, "store", "info").out
+    assert "nothing to remove" in completed(tmp_path, "store", "clean", "--yes").out
+    assert "checked: nothing; problems: 0" in completed(tmp_path, "store", "verify").out
+
+
+def test_what_runs_need_stays_however_old(home: Path) -> None:
+    make_old(home, 100)
+    before = listing(home)
+    assert "nothing to remove" in completed(home, "store", "clean", "--yes").out
+    assert listing(home) == before
+
+
+def test_what_no_run_needs_goes_when_it_is_old(home: Path) -> None:
+    forget_run(home, "bm25")
+    assert "nothing to remove" in completed(home, "store", "clean").out
+
+    make_old(home, 8)
+    before = listing(home)
+    planned = completed(home, "store", "clean").out
+    assert planned.count("(no run needs it)") == 4 and "add --yes" in planned
+    assert listing(home) == before
+
+    done = completed(home, "store", "clean", "--yes").out
+    assert done.count("\n") == planned.count("\n")
+    gone = sorted({name.split("/")[1] for name in before.keys() - listing(home).keys()})
+    assert gone == ["answers", "prepared", "verdicts"]
+    assert not any("bm25" in name for name in listing(home))
+    assert ": sound" in completed(home, "verify").out
+
+
+def test_nothing_with_a_key_goes_while_a_run_can_not_be_read(home: Path) -> None:
+    forget_run(home, "bm25")
+    make_old(home, 8)
+    (rag,) = (home / "outputs" / "runs").iterdir()
+    (rag / "run.json").write_text("{}")
+    done = completed(home, "store", "clean", "--yes")
+    assert rag.name in done.err and "nothing to remove" in done.out
+
+
+def test_old_memories_go_on_demand_and_are_built_again(home: Path) -> None:
+    make_old(home, 3)
+    before = listing(home)
+    assert "nothing" in completed(home, "store", "clean", "--memories-older-than=4", "--yes").out
+    done = completed(home, "store", "clean", "--memories-older-than=2", "--yes").out
+    assert done.count("removed  memories") == 2
+    assert {name.split("/")[1] for name in before.keys() - listing(home).keys()} == {"prepared"}
+    assert "1 built" in completed(home, "prepare", *CELL).out
+
+
+def test_leftovers_go_at_once_and_those_of_a_running_process_stay(home: Path) -> None:
+    answers = home / "outputs" / "answers"
+    (answers / ".x.json.4194303.abc.tmp").write_text("torn")
+    (answers / f".x.json.{os.getpid()}.abc.tmp").write_text("being written")
+    memories = next((home / "data" / "prepared").glob("*/*"))
+    (memories / ".m.4194303-5.1.tmp").mkdir()
+    done = completed(home, "store", "clean", "--yes").out
+    assert done.count("(left by a killed process)") == 2
+    assert [path.name for path in answers.glob(".*")] == [f".x.json.{os.getpid()}.abc.tmp"]
+
+
+def test_what_a_process_holds_stays(home: Path) -> None:
+    forget_run(home, "bm25")
+    make_old(home, 8)
+    before = listing(home)
+    locks = [FileLock(path) for path in (home / "outputs").glob("*/*.jsonl.lock")]
+    for lock in locks:
+        lock.acquire()
+
+    done = completed(home, "store", "clean", "--memories-older-than=1", "--yes")
+    for lock in locks:
+        lock.release()
+
+    assert "memories are left alone" in done.err and done.out.count("in use") == 3
+    assert listing(home) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["clean", "--days=-1"], ["clean", "--days=nan"], ["clean", "--days=x"], ["burn"], []],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, words: list[str]) -> None:
+    done = memeval(tmp_path, "store", *words)
+    assert done.status == 2 and done.told.startswith("memeval: store")
+
+
+def test_verify_names_what_is_damaged(home: Path) -> None:
+    assert "problems: 0" in completed(home, "store", "verify").out
+
+    answers = next(
+        path for path in (home / "outputs" / "answers").glob("*.jsonl") if "texts" not in path.name
+    )
+    answers.write_text(answers.read_text().replace('"status":"ok"', '"status":"OK"', 1))
+    texts = answers.with_suffix(".texts.jsonl")
+    texts.write_text(texts.read_text().replace('"text":"', '"text":"X', 1))
+    manifest = next((home / "data" / "prepared").glob("*/*/*/memory.json"))
+    manifest.write_text("{}")
+    cache = home / "data" / "cache" / "responses.sqlite"
+    write_cache(cache)
+
+    done = memeval(home, "store", "verify")
+    assert done.status == 1
+    assert "1 lines are torn" in done.out and "texts are damaged" in done.out
+    assert "memory.json" in done.out and "1 entries don't match" in done.out
+
+
+def write_cache(path: Path) -> None:
+    """A cache with a sound entry and a damaged one."""
+    from memeval.llm.cache import Cache
+
+    cache = Cache(path)
+    cache.put_all({"a": b"1", "b": b"2"}, "run", {"a": 3})
+    cache.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE entries SET value = ? WHERE key = 'b'", (b"3",))
+    connection.close()
