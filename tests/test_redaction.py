@@ -143,12 +143,11 @@ def test_hostile_texts_cost_nothing(piece: str) -> None:
     keep_secret(SECRET)
     text = (piece * (200_000 // len(piece) + 1))[:200_000]
 
-    def seconds() -> float:
-        began = time.process_time()
-        redacted(text)
-        return time.process_time() - began
+    began = time.process_time()
+    redacted(text)
 
-    assert min(seconds() for _ in range(3)) < 0.05
+    # What grows with the square of the length takes minutes here; what grows with it, 0.05 s.
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
