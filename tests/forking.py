@@ -24,10 +24,19 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = """
-memeval.cli.run memeval.cli.cell memeval.cli.evaluate memeval.cli.prepare memeval.cli.compose
-memeval.cli.data memeval.cli.hydra_errors memeval.pipeline.prepare memeval.pipeline.imported
-memeval.report.comparison memeval.llm.extractive memeval.llm.openai memeval.embedding.openai
-memeval.embedding.tfidf memeval.datasets.locomo.adapter hydra numpy openai rich.table rich.progress
+memeval.cli.main memeval.cli.run memeval.cli.cell memeval.cli.evaluate memeval.cli.prepare
+memeval.cli.compose memeval.cli.composed memeval.cli.data memeval.cli.hydra_errors
+memeval.cli.launcher memeval.cli.batch memeval.cli.publishing memeval.cli.comparison
+memeval.cli.sweep_display memeval.config.checks memeval.config.validation memeval.config.resolve
+memeval.pipeline.prepare memeval.pipeline.imported memeval.sweep.workers memeval.sweep.schedule
+memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.compare
+memeval.compare.files memeval.compare.tables memeval.page memeval.llm.extractive memeval.llm.openai
+memeval.embedding.openai memeval.embedding.tfidf memeval.retrieval.bm25 memeval.retrieval.dense
+memeval.retrieval.rechunking memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag
+memeval.judges.keyword memeval.datasets.locomo.adapter
+memeval.tracking.payload memeval.tracking.known hydra hydra.main hydra._internal.core_plugins
+hydra._internal.hydra hydra._internal.config_loader_impl hydra.grammar.gen.OverrideLexer
+hydra.core.override_parser.overrides_parser numpy openai rich.table rich.progress rich.live jinja2
 """.split()
 
 
@@ -122,6 +131,10 @@ def serve() -> None:
 
     for group in ("system", "dataset", "judge", "llm", "embedder"):
         built_in_classes(group)
+
+    from memeval.page.write import load_template
+
+    load_template()
 
     # Without this, the collector of each process copies the pages of all these modules.
     gc.collect()

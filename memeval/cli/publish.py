@@ -33,8 +33,10 @@ from memeval.config.filing import Filing
 from memeval.errors import MemevalError
 from memeval.shown import one_line
 
-NICENESS = 15
-"""The worker gives way to the main loop where cores are few."""
+NICENESS = 5
+"""The worker gives way to the main loop where cores are few, but is not starved: beside a process
+that computes it gets a quarter of a core.
+"""
 
 CLOSING_S = 0.2
 """How long a worker that is closed may take to end; an idle one takes less. One that does not is

@@ -29,7 +29,7 @@ from memeval.results import write_atomically
 from memeval.shown import printable
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 PAGE_FILE = "report.html"
 FILES = Path(__file__).parent / "files"
@@ -76,8 +76,7 @@ def render(data: PageData) -> str:
     comparison = data.comparison
     compared = comparison.differences if comparison and comparison.baseline else ()
     differences = {row.cell: row for row in compared}
-    template = _environment().get_template("page.html.j2")
-    return template.render(
+    return load_template().render(
         page=data,
         to_baseline=bool(data.comparison and data.comparison.baseline),
         forest=forest(data.comparison) if data.comparison else None,
@@ -138,6 +137,11 @@ def _raw(text: str) -> str:
 
 
 @cache
+def load_template() -> Template:
+    """The page's template, compiled once in a process."""
+    return _environment().get_template("page.html.j2")
+
+
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup

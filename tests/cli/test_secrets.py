@@ -466,7 +466,7 @@ def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> N
                 continue
 
 
-SHARE = 3
+SHARE = 9
 """One scenario of so many runs with `make test`, all of them with `make test-all`."""
 SAMPLED = [
     pytest.param(scenario, id=scenario.name, marks=[] if index % SHARE == 0 else pytest.mark.slow)

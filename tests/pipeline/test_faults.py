@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import HURRIED, QUESTIONS, SMALL, Command, records, summary
+from tables import sampled
 
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 from memeval.testing.faults import LASTING, PASSING
@@ -25,7 +26,7 @@ def model(endpoint: ScriptedEndpoint, *more: str, timeout_s: float = 60.0) -> tu
     return (*SMALL, *reach, *judged, *more)
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", sampled(PASSING, kept=5))
 def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
     faults = Faults({kind: 0.3}, seed=3, hang_s=2.5)
     patience = PATIENCE_S.get(kind, 60.0)
@@ -38,7 +39,7 @@ def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: 
     assert summary(tmp_path)["metrics"]["coverage"] == 1.0
 
 
-@pytest.mark.parametrize("kind", LASTING)
+@pytest.mark.parametrize("kind", sampled(LASTING, kept=2))
 def test_lasting_faults_become_statuses_and_are_not_tried_again(
     memeval: Command, tmp_path: Path, kind: str
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
+from tables import sampled
 
 from memeval.testing.endpoint import ScriptedEndpoint
 
@@ -53,7 +54,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[s
     return without_times(records(home))
 
 
-@pytest.mark.parametrize("after", [1, 7, QUESTIONS // 2, QUESTIONS + 3])
+@pytest.mark.parametrize("after", sampled([1, 7, QUESTIONS // 2, QUESTIONS + 3], kept=2))
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, records, summary, without_times
+from tables import sampled
 from test_kill import wait_until
 
 from memeval.testing.endpoint import ScriptedEndpoint
@@ -86,7 +87,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
     return home
 
 
-@pytest.mark.parametrize("after", [1, 3, 6, 12, 24])
+@pytest.mark.parametrize("after", sampled([1, 3, 6, 12, 24], kept=1))
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import HURRIED, Command, environment, records, summary
 from forking import run_command_line
+from tables import sampled
 
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 from memeval.testing.faults import VECTOR_FAULTS
@@ -44,12 +45,15 @@ def finish_of(reason: Any, content: Any = "7 May") -> Any:
 
 @pytest.mark.parametrize(
     "usage",
-    [
-        {"prompt_tokens": 7, "completion_tokens": "7"},
-        {"prompt_tokens": -7, "completion_tokens": True},
-        {"prompt_tokens": 7, "completion_tokens": int("9" * 400)},
-        {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": "none"},
-    ],
+    sampled(
+        [
+            {"prompt_tokens": 7, "completion_tokens": "7"},
+            {"prompt_tokens": -7, "completion_tokens": True},
+            {"prompt_tokens": 7, "completion_tokens": int("9" * 400)},
+            {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": "none"},
+        ],
+        kept=2,
+    ),
     ids=["text", "negative", "digits", "details"],
 )
 def test_an_odd_usage_ends_no_run_and_is_said_once(
@@ -85,13 +89,16 @@ def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_pa
 
 @pytest.mark.parametrize(
     ("reason", "content", "status"),
-    [
-        ("length", "7 May", "answer_cut"),
-        ("MAX_TOKENS", "7 May", "answer_cut"),
-        ("length", "<think>and then", "answer_cut"),
-        ("content_filter", "7 May", "answer_filtered"),
-        ("content_filter", None, "answer_filtered"),
-    ],
+    sampled(
+        [
+            ("length", "7 May", "answer_cut"),
+            ("MAX_TOKENS", "7 May", "answer_cut"),
+            ("length", "<think>and then", "answer_cut"),
+            ("content_filter", "7 May", "answer_filtered"),
+            ("content_filter", None, "answer_filtered"),
+        ],
+        kept=3,
+    ),
 )
 def test_an_answer_that_is_not_whole_is_no_score(
     memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str
@@ -143,7 +150,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         return retrieved(endpoint, tmp_path_factory.mktemp("sound"))
 
 
-@pytest.mark.parametrize("kind", VECTOR_FAULTS)
+@pytest.mark.parametrize("kind", sampled(VECTOR_FAULTS, kept=3))
 def test_unsound_vectors_are_asked_for_again_and_never_kept(
     sound: list[Any], tmp_path: Path, kind: str
 ) -> None:

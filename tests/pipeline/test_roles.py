@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import HURRIED, Command, records, summary
+from tables import sampled
 
 from memeval.testing.endpoint import Faults, ScriptedEndpoint, scripted_reply
 from memeval.testing.http import Request
@@ -45,7 +46,11 @@ def bodies(endpoint: ScriptedEndpoint, model: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "system", [("system=summarization", "compression_turn=middle"), ("system=cogcanvas",)]
+    "system",
+    [
+        ("system=summarization", "compression_turn=middle"),
+        pytest.param(("system=cogcanvas",), marks=pytest.mark.slow),
+    ],
 )
 def test_a_sweep_over_answer_models_extracts_once(
     memeval: Command, tmp_path: Path, system: tuple[str, ...]
@@ -173,23 +178,29 @@ class Refusing(ScriptedEndpoint):
 
 @pytest.mark.parametrize(
     ("error", "hint"),
-    [
-        ({"message": "Unrecognized request argument supplied: seed"}, "; use llm.send_seed=false"),
-        (
-            {"message": "'temperature' does not support 0.0 with this model"},
-            "; use llm.temperature=null",
-        ),
-        (
-            {
-                "message": "Unsupported parameter: 'max_tokens' is not supported with this model. "
-                "Use 'max_completion_tokens' instead.",
-                "param": "max_tokens",
-            },
-            "; use llm.limit_parameter=max_completion_tokens (and see llm.max_tokens)",
-        ),
-        ({"message": "unknown field top_p"}, "; use llm.extra_body without 'top_p'"),
-        ({"message": "the prompt is too long", "param": "messages"}, "too long"),
-    ],
+    sampled(
+        [
+            (
+                {"message": "Unrecognized request argument supplied: seed"},
+                "; use llm.send_seed=false",
+            ),
+            (
+                {"message": "'temperature' does not support 0.0 with this model"},
+                "; use llm.temperature=null",
+            ),
+            (
+                {
+                    "message": "Unsupported parameter: 'max_tokens' is not supported with this "
+                    "model. Use 'max_completion_tokens' instead.",
+                    "param": "max_tokens",
+                },
+                "; use llm.limit_parameter=max_completion_tokens (and see llm.max_tokens)",
+            ),
+            ({"message": "unknown field top_p"}, "; use llm.extra_body without 'top_p'"),
+            ({"message": "the prompt is too long", "param": "messages"}, "too long"),
+        ],
+        kept=2,
+    ),
 )
 def test_a_refused_parameter_names_its_setting(
     memeval: Command, tmp_path: Path, error: Mapping[str, Any], hint: str

@@ -23,9 +23,15 @@ OWN_DATA = {"haystack_scale": ("dataset.tokens=300,600", "dataset.n_cases=2")}
 """Sweeps over data sets of their own, and how they are kept small; the others run on the demo set.
 """
 SMOKE = "smoke"
-SMOKE_SHARES = 4
+SMOKE_SHARES = 12
 """Parts of that sweep, of which `make test` runs one."""
-RUN_ELSEWHERE = {"all_systems", "baselines", "cogcanvas_ablation_middle"}
+RUN_ELSEWHERE = {
+    "all_systems",
+    "baselines",
+    "cogcanvas_ablation_middle",
+    "compression_curve",
+    "memory_configs",
+}
 """Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
 others are grids of smoke at another top_k.
 """
@@ -33,7 +39,7 @@ SERVED = {"letta"}
 """Systems that need a server."""
 TWIN = "smoke_endpoint"
 """The sweep that needs an endpoint."""
-TWIN_SHARES = 25
+TWIN_SHARES = 70
 """Parts of that sweep, of which `make test` runs one."""
 EXPLAINED = (
     "A biased cut: dataset.limit_questions=",
