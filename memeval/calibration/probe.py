@@ -19,7 +19,7 @@ from memeval.pipeline.judging import judge_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.provenance import params
-from memeval.pipeline.run import first_error
+from memeval.pipeline.repeat import first_error
 from memeval.records import EvalQuestion, Label, Status
 from memeval.results import VerdictRow
 from memeval.statistics.proportions import wilson_interval

@@ -25,7 +25,8 @@ from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import endpoint_settings
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.run import CellRun, Finished
+from memeval.pipeline.repeat import Finished
+from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import Earlier, earlier, finish
 from memeval.results import RunSummary
 from memeval.store.opening import open_memories, open_store

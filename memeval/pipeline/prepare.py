@@ -16,7 +16,7 @@ from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.run import first_error
+from memeval.pipeline.repeat import first_error
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Usage
 from memeval.shown import one_line

@@ -14,8 +14,8 @@ from memeval.pipeline.provenance import reads_offline
 from memeval.pipeline.records import (
     Ingest,
 )
+from memeval.pipeline.repeat import Finished
 from memeval.pipeline.retrieving import retrieves_only
-from memeval.pipeline.run import Finished
 from memeval.records import IngestHealth, Status
 from memeval.results import (
     Record,

@@ -28,8 +28,8 @@ from memeval.pipeline.records import (
     records,
     rows_digests,
 )
+from memeval.pipeline.repeat import Finished
 from memeval.pipeline.rows import RETRYABLE
-from memeval.pipeline.run import Finished
 from memeval.pipeline.run_notes import notes
 from memeval.private import make_folder
 from memeval.records import Status

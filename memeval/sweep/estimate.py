@@ -12,12 +12,14 @@ from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import ANSWER, JUDGE
 from memeval.errors import MemevalError
 from memeval.llm.prices import cost_usd
+from memeval.pipeline.case_work import CaseWork
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
 from memeval.pipeline.memories import MemorySource
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Silent
-from memeval.pipeline.run import CellRun, Repeat, first_error, text_size
+from memeval.pipeline.repeat import Repeat, first_error
+from memeval.pipeline.run import text_size
 from memeval.pipeline.source import CaseAnswers
 from memeval.pipeline.unit import SentTexts
 from memeval.records import EvalCase, Role, Status, Usage
@@ -282,12 +284,12 @@ class Estimator:
         """Asks questions of a repeat; what is sent is in the tally."""
         cell, seed = repeat.planned.cell, repeat.seed
         self._tally.calls.clear()
-        run = _ImaginedRun(cell, Silent(), source=self._source)
+        work = _ImaginedWork(cell, Silent(), self._connections, self._source)
         try:
-            run.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
-            under_way = self._begin(run, cell, seed)
+            work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
+            under_way = self._begin(work, cell, seed)
             for case in cases:
-                await run.work(under_way, case)
+                await work.work(under_way, case)
                 self._count_failures(under_way, case)
         except MemevalError as error:
             self._note(f"{cell.name} can't be estimated: {one_line(error, 200)}")
@@ -297,7 +299,7 @@ class Estimator:
     def _source(self, cell: Cell, models: Models) -> MemorySource:
         return _ImaginedSource(cell, models, self._tally)
 
-    def _begin(self, run: CellRun, cell: Cell, seed: int) -> Repeat:
+    def _begin(self, work: CaseWork, cell: Cell, seed: int) -> Repeat:
         stored = self._stored.answers(cell, seed)
         kept: frozenset[str] = self._units.by_stage[ANSWER].done.get(
             cell.keys(seed).answer, frozenset()
@@ -316,7 +318,7 @@ class Estimator:
             answers=self._answers[answers_path],
             verdicts=self._verdicts[verdicts_path],
             texts=SentTexts(lambda _: None),
-            judge=run.judge(seed),
+            judge=work.judge(seed),
         )
 
     def _count_failures(self, repeat: Repeat, case: EvalCase) -> None:
@@ -463,8 +465,8 @@ class _Rows(RowStore[R]):
         return ""
 
 
-class _ImaginedRun(CellRun):
-    """A run that goes on whatever its made-up replies are like."""
+class _ImaginedWork(CaseWork):
+    """Work that goes on whatever its made-up replies are like."""
 
     def _watch(self, row: VerdictRow) -> None: ...
 
