@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from memeval.compare.tables import aligned
 from memeval.report.figures import count, dollars, percent, short_count
 from memeval.shown import one_line
-from memeval.sweep.estimate import Estimate, Line
 from memeval.sweep.forecast import Forecast
 from memeval.sweep.outlook import Outlook
+from memeval.sweep.totals import Estimate, Line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
 MINUTE_S, HOUR_S = 60, 3600

@@ -195,7 +195,7 @@ class CaseWork:
         text = answer.hypothesis or ""
         row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
         self.progress.spent(row.usage)
-        self._watch(self._keep_verdict(repeat, row, text))
+        self.watch(self._keep_verdict(repeat, row, text))
         self.progress.done("judge", reused=False)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
@@ -215,7 +215,7 @@ class CaseWork:
         made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
         return is_final(row) and not made_again
 
-    def _watch(self, row: VerdictRow) -> None:
+    def watch(self, row: VerdictRow) -> None:
         """Stops the run where the judge's model never replies in the form that it is asked for:
         more calls would buy nothing.
         """
