@@ -69,7 +69,7 @@ class Declared:
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.settings: SystemSettings = self._settings
         self.flags = self._flags()
-        self.own_prompt = kind.own_prompt
+        self.own_prompt = kind.own_prompt or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = bool(getattr(kind, "ranks_part", False))
         self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()

@@ -13,8 +13,8 @@ from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import build_system, built_in, path_of
 from memeval.testing.contract import MemorySystemContract
 
-ELSEWHERE = {"letta"}
-"""Systems whose server the suite can't stand in for; their own tests run against a double of it."""
+ELSEWHERE = {"letta", "http", "mcp", "command"}
+"""Systems that need a server of their own; their own tests run against one."""
 
 
 @cache
