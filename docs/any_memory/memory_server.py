@@ -31,6 +31,7 @@ def operate(operation, body):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # keeps connections open
+    wbufsize = -1  # sends a reply in one piece
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -198,6 +198,14 @@ class MemorySystem(ABC):
         """
         return False
 
+    @classmethod
+    def files(cls, settings: Any) -> tuple[Path, ...]:
+        """Files whose content is part of the memory's identity, beside that of the class itself.
+
+        Such as modules that the class imports, or the program that keeps the memory.
+        """
+        return ()
+
     @abstractmethod
     def reset(self) -> Awaitable[None] | None:
         """Forgets everything."""

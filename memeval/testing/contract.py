@@ -24,7 +24,7 @@ class MemorySystemContract(SystemUnderTest):
 
     def _play(self, check: Callable[[SystemUnderTest], Awaitable[None]]) -> None:
         try:
-            asyncio.run(checks.play(check, self))  # type: ignore[arg-type]
+            asyncio.run(checks.play(check, self))
         except checks.NotApplicableError as reason:
             pytest.skip(str(reason))
 

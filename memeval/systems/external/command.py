@@ -1,4 +1,4 @@
-"""A memory that is a program: it reads JSON lines on stdin and writes one reply a line on stdout."""
+"""A memory that is a program: JSON lines on its stdin, and a reply on its stdout for each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from memeval.errors import ModelError, UserError
@@ -16,7 +17,13 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.transport import encode
 from memeval.shown import one_line
 from memeval.systems.base import INGEST, NOISE, RUNTIME
-from memeval.systems.external.served import Reply, ServedMemory, ServedSettings, Service
+from memeval.systems.external.served import (
+    Reply,
+    ServedMemory,
+    ServedSettings,
+    Service,
+    files_of,
+)
 
 LONGEST_LINE = 32 * 2**20
 """Bytes of one reply."""
@@ -61,6 +68,10 @@ class CommandMemory(ServedMemory):
 
     settings_type = Settings
 
+    @classmethod
+    def files(cls, settings: Any) -> tuple[Path, ...]:
+        return files_of(settings.words())
+
     def open_service(self) -> Service:
         return CommandService(self.settings)
 
@@ -83,17 +94,17 @@ class CommandService(Service):
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         async with self._turn:
-            again = False
+            setback = None
             while True:
                 try:
-                    return Reply(await self._ask(operation, body), tried_again=again)
+                    return Reply(await self._ask(operation, body), setback)
                 except ProcessError as error:
                     await self._stop()
                     if self._restarts < 1:
                         raise ModelError(f"{self.name} {error}") from error
 
                     self._restarts -= 1
-                    again = True
+                    setback = f"it {error}"
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from memeval.config.checks import check_address, check_headers
 from memeval.errors import ModelError, UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.faults import of_connection
 from memeval.llm.keys import headers_of
 from memeval.systems.base import INGEST, RUNTIME
 from memeval.systems.external import remote
@@ -30,6 +31,7 @@ BY_HEADER = (
     "a service's key comes from the environment:  export MY_KEY=... "
     "and system.headers={Authorization: MY_KEY}"
 )
+NO_SERVICE = "is it up, and the address right?"
 EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
@@ -55,7 +57,6 @@ class Settings(ServedSettings):
     """How long requests are tried again while nothing is answered, in seconds."""
 
     def __post_init__(self) -> None:
-        # An explicit base: `super()` without arguments does not work in a dataclass with slots.
         ServedSettings.__post_init__(self)
         for operation in OPERATIONS:
             path = getattr(self, f"{operation}_path")
@@ -84,6 +85,11 @@ class HttpMemory(ServedMemory):
 
     settings_type = Settings
 
+    @classmethod
+    def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
+        address_of(settings)
+        return settings
+
     def open_service(self) -> Service:
         return HttpService(self.settings)
 
@@ -92,12 +98,8 @@ class HttpService(Service):
     """Posts the operations of one case; cases share the limit of the address."""
 
     def __init__(self, settings: Settings) -> None:
-        if not settings.base_url:
-            raise UserError("system=http needs the address of a memory service", EXAMPLE)
-
-        check_address("system.base_url", settings.base_url, BY_HEADER)
-        self.name = f"the memory service at {settings.base_url}"
-        self._settings, self._address = settings, settings.base_url
+        self._settings, self._address = settings, address_of(settings)
+        self.name = f"the memory service at {self._address}"
         self._endpoint: _Shared | None = None
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
@@ -107,16 +109,14 @@ class HttpService(Service):
 
         path = getattr(self._settings, f"{operation}_path")
         try:
-            reply = await self._endpoint.endpoint.post(
-                path, body, as_object, most_bytes=MOST_BYTES
-            )
+            reply = await self._endpoint.endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
             # What is wrong with the first request is wrong with the address.
             raise remote.fault(self._address, message, EXAMPLE) from error
 
         remote.note_answer(self._address)
-        return Reply(reply.value, tried_again=reply.wait_s > 0)
+        return Reply(reply.value, setback=reply.setback)
 
     async def _check_listening(self) -> None:
         """Raises `UserError` at once where nobody listens at an address that never answered."""
@@ -126,10 +126,9 @@ class HttpService(Service):
             async with asyncio.timeout(self._settings.request_timeout_s):
                 _reader, writer = await asyncio.open_connection(parts.hostname, port)
         except OSError as error:
-            message = f"{self.name} can't be reached: {error.strerror or 'no connection'}"
-            raise remote.fault(self._address, message, "is it up, and the address right?") from (
-                error
-            )
+            setback = of_connection(error, parts.hostname or self._address)
+            message = f"{self.name} can't be reached: {setback.what}"
+            raise remote.fault(self._address, message, NO_SERVICE) from error
 
         writer.close()
         await writer.wait_closed()
@@ -140,10 +139,18 @@ class HttpService(Service):
             await endpoint.leave()
 
 
+def address_of(settings: Settings) -> str:
+    """The address of the service. Raises `UserError` where it is missing or is not one."""
+    if not settings.base_url:
+        raise UserError("system=http needs the address of a memory service", EXAMPLE)
+
+    check_address("system.base_url", settings.base_url, BY_HEADER)
+    return settings.base_url
+
+
 def _endpoint_settings(settings: Settings) -> EndpointSettings:
-    assert settings.base_url is not None, "the service checks it"
     return EndpointSettings(
-        base_url=settings.base_url,
+        base_url=address_of(settings),
         api_key="",
         max_concurrency=settings.max_concurrency,
         timeout_s=settings.request_timeout_s,

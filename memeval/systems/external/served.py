@@ -9,8 +9,9 @@ import hashlib
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from memeval.errors import MemevalError, ModelError, UserError
@@ -76,8 +77,8 @@ class Reply:
     """A JSON object that a service replied with."""
 
     content: Mapping[str, Any]
-    tried_again: bool = False
-    """Whether the request failed before."""
+    setback: str | None = None
+    """What the request met before, where it was made again."""
 
 
 class Service(ABC):
@@ -95,7 +96,7 @@ class Service(ABC):
 
     async def close(self) -> None:
         """Gives back connections and processes."""
-        return None
+        return
 
 
 class ServedMemory(RecallSystem):
@@ -116,6 +117,7 @@ class ServedMemory(RecallSystem):
         self._sleep = sleep
         self._service: Service | None = None
         self._namespace = namespace_of(parts)
+        self._known = False
         self._forget_all()
 
     @abstractmethod
@@ -129,6 +131,7 @@ class ServedMemory(RecallSystem):
     async def reset(self) -> None:
         self._forget_all()
         await self._call("reset", {})
+        self._known = True
 
     def _forget_all(self) -> None:
         self._waiting: list[MemoryChunk] = []
@@ -198,7 +201,7 @@ class ServedMemory(RecallSystem):
 
     async def _search(self, query: Query, depth: int) -> wire.Found:
         reply = await self._call("search", wire.search_json(query, depth), Role.ANSWER)
-        found = self._read(lambda: wire.read_found(reply, self._turns))
+        found: wire.Found = self._read(lambda: wire.read_found(reply, self._turns))
         self._remark(found, depth)
         return replace(found, results=found.results[:depth])
 
@@ -241,9 +244,9 @@ class ServedMemory(RecallSystem):
             self._service = self.open_service()
 
         reply = await self._service.call(operation, {"namespace": self._namespace, **body})
-        if reply.tried_again:
+        if reply.setback is not None:
             current_ledger().remarks[TRIED_AGAIN] = (
-                f"requests to {self._name} failed and were made again"
+                f"requests to {self._name} were made again after: {one_line(reply.setback)}"
             )
 
         if role is not None and operation != "ready":
@@ -271,13 +274,19 @@ class ServedMemory(RecallSystem):
             return
 
         try:
-            if self.settings.forget:
+            if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
                     await service.call("reset", {"namespace": self._namespace})
         except (MemevalError, TimeoutError) as error:
             _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
         finally:
             await service.close()
+
+
+def files_of(words: Sequence[str]) -> tuple[Path, ...]:
+    """The files that a command names: an edit of a script makes another memory."""
+    named = [Path(word) for word in words]
+    return tuple(path for path in named if path.suffix[1:].isalpha() and path.is_file())
 
 
 def namespace_of(parts: SystemContext) -> str:

@@ -1,6 +1,7 @@
-"""What a served memory is sent and what it may reply: JSON, described by docs/http_memory.openapi.yaml.
+"""What a served memory is sent and what it may reply, in JSON.
 
-Replies are read strictly: what does not fit is an error that names the part.
+docs/http_memory.openapi.yaml describes it. Replies are read strictly: what does not fit is an error
+that names the part.
 """
 
 from __future__ import annotations
