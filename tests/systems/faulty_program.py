@@ -1,4 +1,5 @@
 """A program that keeps a memory, and does what its first argument says about a search."""
+# ruff: noqa: T201
 
 import json
 import os

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from served_examples import EXAMPLES, Under, asked, program
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external.command import CommandMemory, Settings
 from memeval.testing.contract import MemorySystemContract
-
-from .served_examples import EXAMPLES, Under, asked, program
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
 
@@ -45,7 +44,8 @@ def faulty(tmp_path: Path, fault: str, **settings: Any) -> Program:
 
 def test_the_example_answers() -> None:
     answer, ledger = asked(Program(program()))
-    assert "cedar" in answer.text and answer.ranking
+    assert answer.retrieved is not None and "cedar" in answer.retrieved[0].text
+    assert answer.ranking is not None and answer.ranking[0] == ("s2:3",)
     assert ledger.remarks == {}
 
 
@@ -64,9 +64,10 @@ def test_a_program_that_died_is_started_again_and_told_the_case(tmp_path: Path) 
     assert "made again after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"gave no reply to search within 0.5 s"):
-        asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=0.5))
+    with pytest.raises(ModelError, match=r"gave no reply to search within 3 s"):
+        asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
 
 
 def test_what_a_program_prints_beside_its_replies_is_passed_over_and_noted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from served_examples import EXAMPLES, ScriptedMemory, Under, asked, example_server, started
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
@@ -25,8 +26,6 @@ from memeval.systems.external.http import HttpMemory, Settings
 from memeval.systems.external.served import USAGE_UNKNOWN, WITHOUT_IDS, namespace_of
 from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
-
-from .served_examples import EXAMPLES, ScriptedMemory, Under, asked, example_server, started
 
 SCHEMAS = EXAMPLES.parent / "http_memory.openapi.yaml"
 

@@ -19,7 +19,7 @@ from memeval.records import Answer
 from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.http import Request, ServiceDouble, send
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "any_memory"
+EXAMPLES = Path(__file__).parents[1] / "docs" / "any_memory"
 
 QUESTION = "What does Tomas build from cedar?"
 
