@@ -18,9 +18,9 @@ from memeval.llm.transport import encode
 from memeval.shown import one_line
 from memeval.systems.base import INGEST, NOISE, RUNTIME
 from memeval.systems.external.served import (
+    AnsweringSettings,
     Reply,
     ServedMemory,
-    ServedSettings,
     Service,
     files_of,
 )
@@ -37,7 +37,7 @@ EXAMPLE = "for example:  system.command='python my_memory.py'"
 
 
 @dataclass(frozen=True)
-class Settings(ServedSettings):
+class Settings(AnsweringSettings):
     """Settings of `command`."""
 
     command: str | None = field(default=None, metadata=INGEST)
@@ -48,7 +48,7 @@ class Settings(ServedSettings):
     """
 
     def __post_init__(self) -> None:
-        ServedSettings.__post_init__(self)
+        AnsweringSettings.__post_init__(self)
         if self.restarts < 0:
             raise UserError(f"system.restarts must not be negative, but is {self.restarts}")
 

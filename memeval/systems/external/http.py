@@ -20,7 +20,7 @@ from memeval.llm.faults import of_connection
 from memeval.llm.keys import headers_of
 from memeval.systems.base import INGEST, RUNTIME
 from memeval.systems.external import remote
-from memeval.systems.external.served import Reply, ServedMemory, ServedSettings, Service
+from memeval.systems.external.served import AnsweringSettings, Reply, ServedMemory, Service
 from memeval.systems.external.wire import OPERATIONS
 
 MOST_BYTES = 32 * 2**20
@@ -36,7 +36,7 @@ EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
 @dataclass(frozen=True)
-class Settings(ServedSettings):
+class Settings(AnsweringSettings):
     """Settings of `http`."""
 
     base_url: str | None = field(default=None, metadata=INGEST)
@@ -57,7 +57,7 @@ class Settings(ServedSettings):
     """How long requests are tried again while nothing is answered, in seconds."""
 
     def __post_init__(self) -> None:
-        ServedSettings.__post_init__(self)
+        AnsweringSettings.__post_init__(self)
         for operation in OPERATIONS:
             path = getattr(self, f"{operation}_path")
             if not _PATH.fullmatch(path):

@@ -46,8 +46,6 @@ Sleep = Callable[[float], Awaitable[None]]
 class ServedSettings(SystemSettings):
     """What all served memories are set to."""
 
-    answers: bool = field(default=False, metadata=ANSWER)
-    """Whether the service answers by itself; else the cell's reader answers from its results."""
     batch_size: int = field(default=32, metadata=INGEST)
     """Chunks that are sent at once."""
     version: int = field(default=1, metadata=INGEST)
@@ -66,6 +64,14 @@ class ServedSettings(SystemSettings):
         for name in ("request_timeout_s", "ready_timeout_s"):
             if getattr(self, name) <= 0:
                 raise UserError(f"system.{name} must be above 0, but is {getattr(self, name):g}")
+
+
+@dataclass(frozen=True)
+class AnsweringSettings(ServedSettings):
+    """Settings of served memories that may answer by themselves."""
+
+    answers: bool = field(default=False, metadata=ANSWER)
+    """Whether the service answers by itself; else the cell's reader answers from its results."""
 
     @property
     def own_prompt(self) -> bool:
@@ -191,7 +197,7 @@ class ServedMemory(RecallSystem):
         return list(found.results)
 
     async def answer(self, query: Query) -> Answer:
-        if self.settings.answers:
+        if self.settings.own_prompt:
             return await self._answer_of_service(query)
 
         found = await self._search(query, max(self.parts.top_k, self.ranking_depth))
