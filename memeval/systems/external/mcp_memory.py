@@ -273,6 +273,10 @@ class McpService(Service):
         turns = [turn for chunk in dated or said for turn in chunk["turn_ids"]]
         return turns or None
 
+    async def forget(self, body: Mapping[str, Any]) -> None:
+        if self._settings.reset_tool is not None:
+            await self._reset(body)
+
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:

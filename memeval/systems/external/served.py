@@ -100,6 +100,10 @@ class Service(ABC):
         Raises `ModelError` for a failure of the service, and `UserError` where it was never there.
         """
 
+    async def forget(self, body: Mapping[str, Any]) -> None:
+        """Tells the service that a case is done."""
+        await self.call("reset", body)
+
     async def close(self) -> None:
         """Gives back connections and processes."""
         return
@@ -282,7 +286,7 @@ class ServedMemory(RecallSystem):
         try:
             if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
-                    await service.call("reset", {"namespace": self._namespace})
+                    await service.forget({"namespace": self._namespace})
         except (MemevalError, TimeoutError) as error:
             _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
         finally:
