@@ -62,7 +62,11 @@ def test_its_calls_are_metered_and_its_facts_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (nothing_of_use, r"ingest lost \d+ of \d+ chunks \(100.0 %\), and max_ingest_loss allows"),
+        pytest.param(
+            nothing_of_use,
+            r"ingest lost \d+ of \d+ chunks \(100.0 %\), and max_ingest_loss allows",
+            marks=pytest.mark.slow,
+        ),
         (a_number, r"my_facts.py:\d+ in ingest: TypeError: 'int' object is not iterable"),
     ],
 )
