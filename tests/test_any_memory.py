@@ -32,6 +32,7 @@ def test_the_files_are_printed_as_they_are_tested() -> None:
         ("python", "memory_program.py"),
         ("python", "mcp_server.py"),
         ("yaml", "my_conf/system/my_mcp.yaml"),
+        ("yaml", "my_conf/system/my_http.yaml"),
     ):
         assert f"```{fence}\n{(EXAMPLES / name).read_text(encoding='utf-8')}```" in PAGE
 
@@ -58,6 +59,8 @@ def address() -> Iterator[str]:
 )
 def test_a_command_runs(command: str, address: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES, tmp_path / "work")
+    option = folder / "my_conf" / "system" / "my_http.yaml"
+    option.write_text(option.read_text(encoding="utf-8").replace(ADDRESS, address), "utf-8")
     words = shlex.split(command.replace(ADDRESS, address))[3:]
     few = ["dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none"]
     done = run_command_line(

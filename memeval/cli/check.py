@@ -36,6 +36,7 @@ def check(arguments: Sequence[str]) -> int:
         if "=" not in word:
             raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
 
+    report = None if options.junit is None else _report_file(options.junit)
     folder = ["--config-dir", options.config_dir] if options.config_dir else []
     cell = open_cell(compose_config([*folder, *options.overrides]), "")
     if not isinstance(cell.source, Declared):
@@ -50,8 +51,8 @@ def check(arguments: Sequence[str]) -> int:
         f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
         f"{counts['not applicable']} not applicable"
     )
-    if options.junit:
-        write_atomically(Path(options.junit), junit(cell.system_name, outcomes))
+    if report is not None:
+        write_atomically(report, junit(cell.system_name, outcomes))
 
     return int(counts["violated"] > 0)
 
@@ -74,11 +75,27 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
+def _report_file(word: str) -> Path:
+    """The file of `--junit`, whose folder is made. Raises `UserError` before anything is called."""
+    path = Path(word)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--junit {one_line(word)}: {error.strerror or error}") from error
+
+    if path.is_dir():
+        raise UserError(f"--junit {one_line(word)} is a folder, and must be a file")
+
+    return path
+
+
 class CheckedCell(SystemUnderTest):
     """The system of a cell, with the cell's own models and embedder."""
 
     def __init__(self, cell: Cell, models: Models) -> None:
         self._cell, self._models = cell, models
+        source = cell.source
+        self.bound_by_top_k = source.settings.shown_at_most is None and not source.wants_evidence
 
     def build(self, parts: SystemContext) -> MemorySystem:
         source = self._cell.source

@@ -33,7 +33,6 @@ def violated(done: Ended) -> dict[str, str]:
 
 def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemory) -> None:
     report = tmp_path / "out" / "check.xml"
-    report.parent.mkdir()
     done = check(tmp_path, service.address, "--junit", str(report))
     assert done.status == 0, done.out + done.err
     assert done.out.splitlines()[0] == "ok              it answers with text"
@@ -80,6 +79,7 @@ def test_a_program_is_checked(tmp_path: Path) -> None:
     [
         ("system=http", "system=http needs the address of a memory service"),
         ("http", "check: 'http' is not an override"),
+        ("system=bm25 --junit .", "--junit . is a folder, and must be a file"),
         (
             "system=http system.base_url=http://127.0.0.1:9",
             "the memory service at http://127.0.0.1:9 can't be reached: connection refused by "

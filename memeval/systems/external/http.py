@@ -87,7 +87,7 @@ class HttpMemory(ServedMemory):
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
-        address_of(settings)
+        endpoint_settings(settings)
         return settings
 
     def open_service(self) -> Service:
@@ -105,7 +105,7 @@ class HttpService(Service):
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         if self._endpoint is None:
             await self._check_listening()
-            self._endpoint = _Shared.enter(_endpoint_settings(self._settings))
+            self._endpoint = _Shared.enter(endpoint_settings(self._settings))
 
         path = getattr(self._settings, f"{operation}_path")
         try:
@@ -148,7 +148,8 @@ def address_of(settings: Settings) -> str:
     return settings.base_url
 
 
-def _endpoint_settings(settings: Settings) -> EndpointSettings:
+def endpoint_settings(settings: Settings) -> EndpointSettings:
+    """How requests are sent. Raises `UserError` for what is missing."""
     return EndpointSettings(
         base_url=address_of(settings),
         api_key="",
