@@ -36,6 +36,9 @@ MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again",
 were made again; a program wrote lines that are not replies.
 """
 
+IMAGINED = "imagined"
+"""What `SystemContext.extra` holds for an estimate."""
+
 DumpItem = Mapping[str, Any]
 """One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
 
@@ -104,7 +107,9 @@ class SystemContext:
     run_sync: Callable[[Awaitable[Any]], Any]
     """Waits for an async part from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else; `origin` names the run."""
+    """Anything else; `origin` names the run, and `imagined` is true for an estimate, which sends
+    nothing anywhere.
+    """
     reranker: Callable[[str], Reranker | None] = build_named
     """Builds the cell's reranker; None where nothing reranks.
 

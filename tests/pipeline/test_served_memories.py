@@ -69,3 +69,10 @@ def test_a_case_that_can_not_be_ingested_is_a_status(
     failed = [record for record in records(tmp_path) if record["status"] == "ingest_failed"]
     assert len({record["case_id"] for record in failed}) == 1
     assert "failed at /ingest: HTTP 400: scripted 400" in failed[0]["error"]
+
+
+def test_a_plan_calls_no_service(memeval: Command, service: ScriptedMemory) -> None:
+    words = ("system=http", f"system.base_url={service.address}", *FEW)
+    done = memeval("plan", *words, "llm.base_url=http://127.0.0.1:9/v1")
+    assert service.requests == []
+    assert "12" in done.stdout, "the reader's calls are counted"

@@ -21,6 +21,7 @@ from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved,
 from memeval.shown import one_line
 from memeval.systems.base import (
     ANSWER,
+    IMAGINED,
     INGEST,
     MORE_THAN_ASKED,
     RUNTIME,
@@ -107,6 +108,21 @@ class Service(ABC):
     async def close(self) -> None:
         """Gives back connections and processes."""
         return
+
+
+class ImaginedService(Service):
+    """Stands for a service in an estimate: it finds the first chunks, and nothing is sent."""
+
+    name = "the imagined memory service"
+
+    def __init__(self) -> None:
+        self._chunks: list[Mapping[str, Any]] = []
+
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+        self._chunks += body.get("chunks", ())
+        found = self._chunks[: body.get("top_k", 0)]
+        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in found]
+        return Reply({"ready": True, "results": results, "text": "imagined", "usage": []})
 
 
 class ServedMemory(RecallSystem):
@@ -251,7 +267,8 @@ class ServedMemory(RecallSystem):
         self, operation: str, body: Mapping[str, Any], role: Role | None = None
     ) -> Mapping[str, Any]:
         if self._service is None:
-            self._service = self.open_service()
+            imagined = self.parts.extra.get(IMAGINED)
+            self._service = ImaginedService() if imagined else self.open_service()
 
         reply = await self._service.call(operation, {"namespace": self._namespace, **body})
         if reply.setback is not None:
