@@ -1,4 +1,4 @@
-"""recipes/: each has locked versions and a server that can be read, and docs/recipes.md names it."""
+"""recipes/: each has locked versions and a sound server, and docs/recipes.md names it."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import os
 import sys
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import SimpleQueue
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -45,7 +46,15 @@ class Meter(BaseCallbackHandler):
 
 # `check_embedding_ctx_length` would send tokens instead of text, which few endpoints take.
 vectors = OpenAIEmbeddings(model=EMBEDDING, check_embedding_ctx_length=False)
-store = InMemoryStore(index={"dims": WIDTH, "embed": vectors})
+embedded: SimpleQueue[int] = SimpleQueue()  # a member for each request to embed
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    embedded.put(1)
+    return vectors.embed_documents(list(texts))
+
+
+store = InMemoryStore(index={"dims": WIDTH, "embed": embed})
 turns: dict[str, dict[str, list[str]]] = defaultdict(dict)  # by namespace, by key of a memory
 
 
@@ -72,6 +81,16 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
+def embeddings() -> list[dict[str, Any]]:
+    """The requests to embed since the last look. LangChain does not tell their tokens."""
+    count = 0
+    while not embedded.empty():
+        count += embedded.get()
+
+    usage = {"kind": "embed", "model": EMBEDDING, "provider": "openai", "calls": count}
+    return [usage] if count else []
+
+
 def operate(operation: str, body: dict[str, Any]) -> dict[str, Any]:
     namespace = body["namespace"]
     if operation == "reset":
@@ -84,13 +103,11 @@ def operate(operation: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"ready": True}
 
     meter = Meter()
-    # LangChain's embeddings do not tell their tokens: None, which is not zero.
-    embedded = {"kind": "embed", "model": EMBEDDING, "provider": "openai"}
     if operation == "ingest":
         for chunk in body["chunks"]:
             ingest(namespace, chunk, meter)
 
-        return {"usage": [*meter.usages, {**embedded, "calls": len(body["chunks"])}][-100:]}
+        return {"usage": [*meter.usages, *embeddings()]}
     if operation != "search":
         raise KeyError(operation)
 
@@ -103,7 +120,7 @@ def operate(operation: str, body: dict[str, Any]) -> dict[str, Any]:
         }
         for item in found
     ]
-    return {"results": results, "usage": embedded}
+    return {"results": results, "usage": embeddings()}
 
 
 class Handler(BaseHTTPRequestHandler):

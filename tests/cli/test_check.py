@@ -41,6 +41,7 @@ def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemor
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("19", "0", "2")
 
 
+@pytest.mark.slow
 def test_a_service_that_leaks_between_cases(tmp_path: Path, service: ScriptedMemory) -> None:
     memory = example()
     memory.operate("reset", {"namespace": "all"})

@@ -60,6 +60,7 @@ def test_a_run_with_faults_and_the_same_command_again(
     assert len(service.sent("reset")) >= 2 * CASES * REPEATS, "each case is forgotten"
 
 
+@pytest.mark.slow
 def test_a_case_that_can_not_be_ingested_is_a_status(
     memeval: Command, tmp_path: Path, service: ScriptedMemory
 ) -> None:
