@@ -4,7 +4,7 @@ import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-memories = {}  # chunks by namespace: one for each case of a run
+memories = {}  # chunks by their ids, by namespace: one for each case of a run
 
 
 def words(text):
@@ -13,18 +13,19 @@ def words(text):
 
 def operate(operation, body):
     if operation == "reset":
-        memories[body["namespace"]] = []
+        memories[body["namespace"]] = {}
         return {}
 
     chunks = memories[body["namespace"]]
     if operation == "ingest":
-        chunks.extend(body["chunks"])
+        # By id: after a broken connection, a request is made again.
+        chunks.update({chunk["id"]: chunk for chunk in body["chunks"]})
         return {"usage": []}  # no model was called; without it, the tokens are unknown
     if operation == "ready":
         return {"ready": True}
 
     asked = words(body["query"])
-    best = sorted(chunks, key=lambda chunk: -len(asked & words(chunk["content"])))
+    best = sorted(chunks.values(), key=lambda chunk: -len(asked & words(chunk["content"])))
     shown = [{name: chunk[name] for name in ("text", "turn_ids", "time")} for chunk in best]
     return {"results": shown[: body["top_k"]], "usage": []}
 

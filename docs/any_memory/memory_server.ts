@@ -2,22 +2,26 @@
 // It holds no syntax that JavaScript lacks: Node 22.18 runs it as it is, Node 20 as an .mjs file.
 import { createServer } from "node:http";
 
-/** Chunks by namespace: one for each case of a run. */
+/** Chunks by their ids, by namespace: one for each case of a run. */
 const memories = new Map();
 
 const words = (text = "") => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 
 const operate = (operation = "", body = JSON.parse("{}")) => {
-  if (operation === "reset") return memories.set(body.namespace, []), {};
+  if (operation === "reset") return memories.set(body.namespace, new Map()), {};
 
   const chunks = memories.get(body.namespace);
   if (!chunks) throw new Error("unknown namespace");
-  if (operation === "ingest") return chunks.push(...body.chunks), { usage: [] };
+  if (operation === "ingest") {
+    // By id: after a broken connection, a request is made again.
+    for (const chunk of body.chunks) chunks.set(chunk.id, chunk);
+    return { usage: [] };
+  }
   if (operation === "ready") return { ready: true };
   if (operation !== "search") throw new Error("unknown operation");
 
   const asked = words(body.query);
-  const results = chunks.map(({ text = "", content = "", turn_ids = [], time = null }) => {
+  const results = [...chunks.values()].map(({ text = "", content = "", turn_ids = [], time = null }) => {
     const shared = [...words(content)].filter((word) => asked.has(word));
     return { text, turn_ids, time, score: shared.length };
   });

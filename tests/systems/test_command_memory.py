@@ -14,6 +14,7 @@ from served_examples import EXAMPLES, Under, asked, program
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
+from memeval.pipeline.declared import Declared
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external.command import CommandMemory, Settings
 from memeval.testing.contract import MemorySystemContract
@@ -102,6 +103,24 @@ def test_mistakes_in_the_command_are_one_line(command: str | None, told: str) ->
     assert told in raised.value.message
 
 
-def test_an_edit_of_the_script_makes_another_memory() -> None:
-    settings = Program(program()).settings
-    assert CommandMemory.files(settings) == (EXAMPLES / "memory_program.py",)
+def test_an_edit_of_the_script_makes_another_memory(tmp_path: Path) -> None:
+    assert CommandMemory.files(Program(program()).settings) == (EXAMPLES / "memory_program.py",)
+
+    script = tmp_path / "mine.py"
+    settings = Program(f"python {script}").settings
+    digests = []
+    for text in ("one", "two", "one"):
+        script.write_text(text, encoding="utf-8")
+        digests.append(Declared(CommandMemory, settings).digests())
+
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_a_file_that_can_not_be_read_is_one_line() -> None:
+    class Missing(CommandMemory):
+        @classmethod
+        def files(cls, settings: Any) -> tuple[Path, ...]:
+            return (Path("/no/such/file.py"),)
+
+    with pytest.raises(UserError, match=r"names '/no/such/file.py', which can't be read"):
+        Declared(Missing, Program("python").settings)

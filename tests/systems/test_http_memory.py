@@ -223,6 +223,21 @@ def test_chunks_are_sent_in_batches_and_in_order(service: ScriptedMemory) -> Non
     assert sent[0] == "s1:1" and len(set(sent)) == 12
 
 
+def test_chunks_that_are_sent_again_are_stored_once(service: ScriptedMemory) -> None:
+    usual = service.operate
+
+    def twice(operation: str, body: dict[str, Any]) -> Any:
+        if operation == "ingest":
+            usual(operation, body)
+
+        return usual(operation, body)
+
+    service.operate = twice
+    answer, _ = asked(Served(service.address))
+    ranking = answer.ranking or ()
+    assert len(ranking) == len(set(ranking)) == 12
+
+
 def test_it_waits_until_the_service_is_ready(service: ScriptedMemory) -> None:
     states = iter([False, False, True])
     service.change["ready"] = lambda body, usual: {"ready": next(states)}
