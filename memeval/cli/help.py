@@ -23,6 +23,7 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval gate --baseline FILE [RUN | field=value] fail where a run is worse than FILE
   python -m memeval claims [RUN ...]                         published figures beside a run
   python -m memeval lint RUN ...                             look for leaks in finished runs
+  python -m memeval check system=...                         whether a system keeps the rules
   python -m memeval judge probe | calibrate | agree          how far a judge can be trusted
   python -m memeval label RUN                                label answers of a run by hand
   python -m memeval verify [RUN ...]                         verify finished runs

@@ -23,6 +23,7 @@ COMMANDS = {
     "gate": "memeval.cli.gate:gate",
     "claims": "memeval.cli.claims:claims",
     "lint": "memeval.cli.lint:lint",
+    "check": "memeval.cli.check:check",
     "list": "memeval.cli.list:list_runs",
     "show": "memeval.cli.show:show",
     "judge": "memeval.cli.judge:judge",
@@ -32,6 +33,7 @@ COMMANDS = {
     "ui": "memeval.cli.ui:ui",
 }
 OWN_HELP = (
+    "check",
     "claims",
     "compare",
     "data",

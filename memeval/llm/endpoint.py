@@ -59,6 +59,8 @@ class Reply(Generic[T]):
     """Of the try that succeeded."""
     wait_s: float
     """Sum of the waits between tries."""
+    setback: str | None = None
+    """What the last try before it met, if it was not the first."""
 
 
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -201,7 +203,7 @@ class Endpoint:
 
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
-                    return Reply(outcome, latency, call.waited_s)
+                    return Reply(outcome, latency, call.waited_s, call.setback)
 
                 # What the endpoint declined is not billed; whatever else failed may be.
                 declined = outcome.limited or outcome.refused or not outcome.passing
@@ -226,6 +228,7 @@ class Endpoint:
         Raises `ModelError` where the call is not tried again.
         """
         call.tries += 1
+        call.setback = setback.what
         call.since = sent_at if call.since is None else call.since
         call.unsound += setback.unsound
         self.load.waits += setback.limited
@@ -352,6 +355,8 @@ class _Call:
 
     tries: int = 0
     unsound: int = 0
+    setback: str | None = None
+    """What the last try met."""
     since: float | None = None
     """When the first try that failed was sent."""
     waited_s: float = 0.0

@@ -288,7 +288,8 @@ def _lost(ingests: Sequence[Ingest]) -> float | None:
 
 
 def _is_sum(name: str) -> bool:
-    return name.startswith(("tokens/", "calls/", "cost_usd", "retry_wait_s"))
+    sums = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
+    return name.startswith(sums)
 
 
 def _std_name(name: str) -> str:

@@ -343,6 +343,13 @@ def latency(summary: RunSummary) -> list[str]:
 
         lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
 
+    ready = get("ingest_ready_s")
+    if ready is not None:
+        lines += [
+            "",
+            f"After the ingest, {milliseconds(1000 * ready)} until the memories could be searched.",
+        ]
+
     return ["## Latency", *lines] if lines else []
 
 

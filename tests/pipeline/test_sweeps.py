@@ -35,7 +35,7 @@ RUN_ELSEWHERE = {
 """Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
 others are grids of smoke at another top_k.
 """
-SERVED = {"letta"}
+SERVED = {"letta", "http", "mcp", "command"}
 """Systems that need a server."""
 TWIN = "smoke_endpoint"
 """The sweep that needs an endpoint."""

@@ -19,8 +19,8 @@ from .conftest import DATES, Builder, by_session, conversation
 FIRST_OF_CLASS = {path_of(name): name for name in sorted(built_in(), reverse=True)}
 """The first name of each class."""
 ALL = sorted(
-    set(FIRST_OF_CLASS.values()) - {"letta"}
-)  # letta answers from a server: its own tests run against a double of it
+    set(FIRST_OF_CLASS.values()) - {"letta", "http", "mcp", "command"}
+)  # the others need a server: their own tests run against one
 UNSEARCHED = [
     "full_history",
     "last_k",
