@@ -77,16 +77,6 @@ def _score(text: str, draw: Draw) -> str | None:
     return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
 
 
-def _notes(text: str, _: Draw) -> str | None:
-    """A scratchpad's notes: the first words of what was said last."""
-    said = text.rpartition("\nNew messages:\n")[2] if "\nNotes, one a line" in text else ""
-    if not said:
-        return None
-
-    words = said.partition("\nNotes, one a line")[0].split()
-    return f"- {' '.join(words[:QUOTED_WORDS])}"
-
-
 def _choice(text: str, draw: Draw) -> str | None:
     """One of the labels, digits or letters, from the first to the last."""
     labels = _CHOICES.search(text)
@@ -145,7 +135,6 @@ FORMS: tuple[Form, ...] = (
     _artifacts,
     _form,
     _memories,
-    _notes,
     _counts,
     _score,
     _yes_or_no,
