@@ -91,7 +91,7 @@ class Light(IndexedSystem[DenseIndex]):
         self._pairs: list[Pair] = []
         self._facts: list[str] = []
         self._notes: list[str] = []
-        self._condensed = 0
+        self._condensed = False
         self._lost = 0
 
     # What is written
@@ -140,7 +140,7 @@ class Light(IndexedSystem[DenseIndex]):
         # A reply that leaves nothing of the notes is as useless as none.
         if condensed:
             self._notes = [condensed]
-            self._condensed += 1
+            self._condensed = True
 
     async def _write(self, name: str, said: tuple[str, ...], budget: int) -> str | None:
         """What the model writes under a template; empty where it finds nothing worth writing, None
@@ -231,7 +231,7 @@ class Light(IndexedSystem[DenseIndex]):
             retrieved=tuple(retrieved),
             ranking=tuple(turns_of(self._pairs[position]) for position, _ in ranked),
             context_tokens=reply.context_tokens,
-            notes=self._remarks(left_out=len(chosen) - len(retrieved)),
+            notes=self._remarks(left_out=len(retrieved) < len(chosen)),
         )
 
     def _fitting(self, positions: Sequence[int]) -> list[int]:
@@ -266,12 +266,12 @@ class Light(IndexedSystem[DenseIndex]):
         # A piece is left out only where the model says so.
         return read_yes(reply.text, answer=piece) is not False
 
-    def _remarks(self, *, left_out: int) -> dict[str, Any]:
+    def _remarks(self, *, left_out: bool) -> dict[str, Any]:
         remarks: dict[str, Any] = {}
         if self._condensed:
-            remarks["scratchpad condensed"] = f"{self._condensed} times"
+            remarks["scratchpad"] = "condensed, as it was too long"
         if left_out:
-            remarks["episodes left out"] = f"{left_out} did not fit into context_tokens"
+            remarks["episodes"] = "some did not fit into context_tokens"
 
         return remarks
 
