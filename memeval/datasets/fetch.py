@@ -173,7 +173,10 @@ def verify(
     `settings` of the data set say which part of it. Raises `UserError` if it is missing or does
     not parse.
     """
+    given = dict(settings or {})
     path = locate(info, folder) if info.file else None
+    if path and given.get("path"):
+        path = Path(given["path"])
     if path and not path.exists():
         raise missing(info, path)
 
@@ -183,7 +186,7 @@ def verify(
         problems = list(_unlike(info, path, digest, info.files)) if path and not part else []
         return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
 
-    dataset = build(info.name, folder, **{"allow_unpinned": True, **(settings or {})})
+    dataset = build(info.name, folder, **{"allow_unpinned": True, **given})
     problems = list(_unlike(info, path, digest, dataset.files_read())) if path and not part else []
     loaded = dataset.open()
     read = counts(dataset.read())

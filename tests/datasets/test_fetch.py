@@ -19,6 +19,8 @@ from urllib.request import Request
 import pytest
 from locomo_samples import sample
 
+from memeval.cli.data import data
+from memeval.datasets.beam.info import BEAM
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.demo.info import DEMO
 from memeval.datasets.fetch import fetch, file_digest, is_registered, verify
@@ -26,6 +28,7 @@ from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.locate import build, check_pin
 from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.registry import DATASETS
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, WorldError
 
@@ -304,6 +307,28 @@ def test_a_git_blob_pins_a_file_whose_sha256_is_not_known(
 
     fetch(info, tmp_path)
     assert (folder / "b").read_bytes() == BODY and len(faults.ranges) == 2
+
+
+def test_settings_choose_the_part_that_is_fetched(
+    server: tuple[Server, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, url = server
+    places = ("100K/1/chat.json", "500K/1/chat.json", "500K/1/chat_trunecated.json")
+    pin = FileInfo("", url, sha256=None, size_bytes=None, git_blob=blob_of(BODY))
+    files = tuple(replace(pin, name=f"chats/{place}") for place in places)
+    monkeypatch.setitem(DATASETS, "beam", replace(BEAM, files=files))  # type: ignore[arg-type]
+    monkeypatch.setenv("MEMEVAL_DATA_DIR", str(tmp_path))
+
+    assert data(["fetch", "beam", "dataset.tier=500k", "dataset.corpus=full"]) == 0
+    fetched = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.json")]
+    assert fetched == [Path("beam/chats/500K/1/chat.json")]
+    assert "CC BY-SA 4.0" in capsys.readouterr().out
+
+    with pytest.raises(UserError, match=r"has no parts: dataset\.split=dev chooses"):
+        data(["fetch", "locomo", "dataset.split=dev"])
 
 
 def test_another_file_than_the_git_blob_is_not_kept(

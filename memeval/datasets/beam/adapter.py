@@ -22,8 +22,9 @@ from memeval.datasets.contract import (
     FileInfo,
     LoadedDataset,
 )
-from memeval.datasets.fetch import file_digest, is_registered
-from memeval.datasets.locate import digest_of, missing, shipped_digest
+from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.git_blob import git_blob
+from memeval.datasets.locate import missing, shipped_digest
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -117,30 +118,18 @@ class Beam(Dataset):
         """Compares every file of the tier with the registered one."""
         registered = {file.name: file for file in self.files_read()}
         whole, unlike = sha256(), []
-        for path in (path for chat in self._chats for path in (chat.chat, chat.questions)):
+        for path in self._paths:
             name = path.relative_to(self.path).as_posix()
-            try:
-                digest = file_digest(path)
-                known = name in registered and is_registered(registered[name], path)
-            except OSError as error:
-                raise UserError(
-                    f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
-                ) from error
-
+            digest = self._digest(path)
             whole.update(f"{name}\0{digest}\n".encode())
-            if not known:
-                unlike.append(name)
+            if name not in registered or not _is_right(registered[name], path, digest):
+                unlike.append(path)
 
-        shipped = not registered and self._is_shipped()
         if unlike and registered and not self.settings.allow_unpinned:
-            others = f", nor are {len(unlike) - 1} others" if len(unlike) > 1 else ""
-            raise UserError(
-                f"data set '{self.info.name}': {self.path / unlike[0]} is not the registered "
-                f"file{others}.",
-                f"the registered files:  move them away, then {self._fetch_command}",
-                "or use them as they are:  dataset.allow_unpinned=true (reports will say so)",
-            )
+            raise self._refusal(unlike)
 
+        # A demonstration has no registered files: it is compared with the one that shipped.
+        shipped = not registered and all(map(self._is_shipped, self._paths))
         notes = self._notes_on_files()
         return LoadedDataset(
             info=self.info,
@@ -151,13 +140,30 @@ class Beam(Dataset):
             excerpt=bool(notes),
         )
 
-    def _is_shipped(self) -> bool:
-        """Whether the chats of a demonstration are those that ship with memeval."""
-        return all(
-            digest_of(path.read_bytes()) == shipped_digest(self._part(path), path)
-            for chat in self._chats
-            for path in (chat.chat, chat.questions)
+    @property
+    def _paths(self) -> Sequence[Path]:
+        """The files that are read, in order."""
+        return [path for chat in self._chats for path in (chat.chat, chat.questions)]
+
+    def _digest(self, path: Path) -> str:
+        try:
+            return file_digest(path)
+        except OSError as error:
+            raise UserError(
+                f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
+            ) from error
+
+    def _refusal(self, unlike: Sequence[Path]) -> UserError:
+        """The error for files that are not the registered ones."""
+        others = f", nor are {len(unlike) - 1} others" if len(unlike) > 1 else ""
+        return UserError(
+            f"data set '{self.info.name}': {unlike[0]} is not the registered file{others}.",
+            f"the registered files:  move them away, then {self._fetch_command}",
+            "or use them as they are:  dataset.allow_unpinned=true (reports will say so)",
         )
+
+    def _is_shipped(self, path: Path) -> bool:
+        return self._digest(path) == shipped_digest(self._part(path), path)
 
     def _part(self, path: Path) -> DatasetInfo:
         return replace(self.info, file=f"{self.info.file}/{path.relative_to(self.path)}")
@@ -290,3 +296,8 @@ class Beam(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return official_measures(records, self._items)
+
+
+def _is_right(file: FileInfo, path: Path, digest: str) -> bool:
+    """Whether a file with a sha256 is the registered one."""
+    return digest == file.sha256 if file.sha256 else git_blob(path) == file.git_blob
