@@ -59,6 +59,12 @@ def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
 
             if headline and str(record.category) not in headline:
                 continue
+            if record.verdict is not None and record.verdict.graded:
+                raise UserError(
+                    f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong: "
+                    "what a judge's errors make of them is not known"
+                )
+
             if record.status in _JUDGED and record.hypothesis is not None:
                 answers.append(_answer(record))
     except (OSError, ValueError) as error:

@@ -45,7 +45,7 @@ def name_questions(config: RunConfig) -> RunConfig:
         ) from error
 
     named = config.dataset.get("question_ids")
-    wrong = dict.fromkeys(row.question_id for row in rows if row.score == 0)
+    wrong = dict.fromkeys(row.question_id for row in rows if row.is_right is False)
     chosen = [question for question in wrong if named is None or question in named]
     if not chosen:
         raise UserError(f"dataset.only={WRONG}{run.key}: {name} got no question wrong")

@@ -208,7 +208,12 @@ def _accuracy(members: Mapping[str, Any]) -> float | None:
         return None
 
     label = Label(verdict["label"])
-    return None if label is Label.UNSCORED else float(label is Label.CORRECT)
+    if label is Label.UNSCORED:
+        return None
+    if verdict.get("graded") is True:
+        return None if verdict["score"] is None else float(verdict["score"])
+
+    return float(label is Label.CORRECT)
 
 
 def _metric_names(path: Path) -> frozenset[str]:

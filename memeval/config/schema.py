@@ -69,6 +69,10 @@ class JudgeConfig:
     """How a reply of yes or no is read: its first word, or `official`, as published figures were
     made: "yes" anywhere in it.
     """
+    scoring: str = at(JUDGE, "v2")
+    """Which version of BEAM's scorer counts the items of a rubric: `v1` gives half credit nothing,
+    as the published table was most likely made; `v2` gives it a half.
+    """
     fence: bool | None = at(JUDGE)
     """Whether the answer is sent between marks of its own; None fences it under our templates, and
     leaves those of one's own as they are.

@@ -58,6 +58,7 @@ _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
+    "judge.scoring": ("v1", "v2"),
     "compression_unit": ("pairs", "chunks"),
     "stages": ("all", "retrieve"),
 }

@@ -30,8 +30,11 @@ class FileInfo:
     name: str
     """Below the data set's folder."""
     url: str | None
-    sha256: str
-    size_bytes: int
+    sha256: str | None
+    size_bytes: int | None
+    git_blob: str | None = None
+    """git's own hash of the content, which pins a file of a repository whose sha256 is not known.
+    """
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,13 @@ class DatasetInfo:
     excerpts: tuple[Excerpt, ...] = ()
     by_hand: str = ""
     """How to get a data set that can't be downloaded as it is."""
+    git_blob: str | None = None
+    """As that of a `FileInfo`."""
+
+    @property
+    def pin(self) -> str | None:
+        """The registered hash of the file: its sha256, else its git blob; None without either."""
+        return self.sha256 or self.git_blob
 
 
 @dataclass(frozen=True)
@@ -225,6 +235,14 @@ class Dataset(ABC):
 
         Raises `UserError` with file, record and field where a record does not parse.
         """
+
+    def files_read(self) -> Sequence[FileInfo]:
+        """The registered files of a folder that these settings read; the default reads all."""
+        return self.info.files
+
+    def expected_counts(self) -> Mapping[str, int]:
+        """How many cases, sessions, turns and questions these settings read, by noun."""
+        return self.info.counts
 
     def asks(self, question: EvalQuestion) -> bool:
         """Whether a question is asked under the settings."""

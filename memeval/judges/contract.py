@@ -24,6 +24,8 @@ class JudgeSettings:
     """Votes of a model on each answer; the majority decides. Must be odd."""
     reading: str = "first_word"
     """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    scoring: str = "v2"
+    """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
     """Whether the answer is sent between marks.
 

@@ -103,7 +103,12 @@ class Cell:
     def judge_settings(self) -> JudgeSettings:
         """How a model judge is asked and read."""
         judge = self.config.judge
-        return JudgeSettings(repeats=judge.repeats, reading=judge.reading, fence=judge.fence)
+        return JudgeSettings(
+            repeats=judge.repeats,
+            reading=judge.reading,
+            scoring=judge.scoring,
+            fence=judge.fence,
+        )
 
     @property
     def folder(self) -> Path:
@@ -467,6 +472,14 @@ def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
             f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
             "not yes or no",
             "leave judge.reading out",
+        )
+
+    if judge.scoring != default.scoring and not (
+        issubclass(kind, ModelJudge) and kind.counts_rubrics
+    ):
+        raise UserError(
+            f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
+            "leave judge.scoring out",
         )
 
 

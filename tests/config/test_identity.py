@@ -81,6 +81,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("judge.threshold", 0.7, JUDGE),
     ("judge.repeats", 3, JUDGE),
     ("judge.reading", "official", JUDGE),
+    ("judge.scoring", "v1", JUDGE),
     ("judge.fence", False, JUDGE),
     ("judge.prompt_file", "words.txt", NONE),
     ("prompt.choose_tokens", 5, ANSWER),

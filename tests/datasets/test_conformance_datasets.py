@@ -42,6 +42,21 @@ PINS: dict[str, dict[str, Any]] = {
         "tenth": ("demo-1/q9", "When did Hanneke look at the workshop space in Cardiff?"),
         "last": ("demo-3/q38", "What is the name of Livia's cat in Leopoldstadt?"),
     },
+    "demo_beam": {
+        "counts": {"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
+        "first": (
+            "100K/1/abstention/0",
+            "What did the chapel in Ostrava pay for its harmonium?",
+        ),
+        "tenth": (
+            "100K/1/temporal_reasoning/0",
+            "How many days before the opening did I plan to sign the lease?",
+        ),
+        "last": (
+            "100K/1/temporal_reasoning/0",
+            "How many days before the opening did I plan to sign the lease?",
+        ),
+    },
     "demo_incidents": {
         "derives_questions": True,
         "records_have_ids": False,
