@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memeval.cli.comparison_page import write_page_of
+from memeval.cli.drawings import copy_drawn, draw
 from memeval.cli.session import any_publisher, done_cells, session_folder
 from memeval.cli.terminal import drawn
 from memeval.config.paths import outputs_dir
@@ -65,12 +66,8 @@ def show_comparison(*, plots: bool = True) -> None:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
 
     show_differences(groups, folder)
-    for name, group in groups.items():
-        if plots and len(group) > 1:
-            plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
-            any_publisher().compare(
-                [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
-            )
+    if plots:
+        _draw_plots(groups, folder)
 
     for summary in summaries:
         if not summary.valid:
@@ -92,6 +89,18 @@ def show_comparison(*, plots: bool = True) -> None:
             f"note: {note}"
             + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
         )
+
+
+def _draw_plots(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:
+    """A plot of the cells of each data set that has more than one."""
+    for name, group in groups.items():
+        if len(group) < 2:
+            continue
+
+        plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
+        runs = [outputs_dir() / "runs" / summary.run_key for summary in group]
+        if not copy_drawn(runs, folder / plot):
+            draw(any_publisher(), runs, folder / plot)
 
 
 def show_differences(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:

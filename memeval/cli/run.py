@@ -99,12 +99,21 @@ def hydra_application(arguments: list[str]) -> Callable[[], Any]:
     name_sweep([word for word in arguments if is_repeated(word)])
     register()
     launcher.register()
-    sys.argv = ["memeval", *as_hydra_words(arguments)]
+    sys.argv = ["memeval", *as_hydra_words(arguments), *_stated_mode(arguments)]
     main: Callable[[], Any] = hydra.main(
         config_path=str(conf_dir()), config_name="config", version_base="1.3"
     )(run_job)
 
     return main
+
+
+def _stated_mode(arguments: Sequence[str]) -> list[str]:
+    """`--run` where no word could ask for several runs.
+
+    Without it Hydra composes everything once more, only to see which mode the configs ask for.
+    """
+    is_plain = all(re.match(r"(?!hydra)[a-z]", word) for word in arguments)
+    return ["--run"] if is_plain else []
 
 
 def hint_after(error: WorldError) -> str:
