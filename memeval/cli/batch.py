@@ -21,7 +21,7 @@ from memeval.cli.hydra_errors import explain, is_about_configs
 from memeval.cli.interrupt import KEYS_THREAD, run_loop
 from memeval.cli.publishing import Publishing
 from memeval.cli.refused import RefusedError
-from memeval.cli.run import hint_after, open_job
+from memeval.cli.run import hint_after, objective_of, open_job
 from memeval.cli.session import FailedCell, note_failed
 from memeval.cli.spending import confirm_cost, shared_budget
 from memeval.cli.sweep_display import SweepDisplay
@@ -154,7 +154,7 @@ class _Watcher:
         planned = outcome.planned
         self._display.ended(outcome)
         if outcome.summary is not None:
-            metric = outcome.summary.metrics.get(planned.cell.config.objective)
+            metric = objective_of(planned.cell, outcome.summary)
             self._ends[planned.number] = _returned(JobStatus.COMPLETED, metric)
             self._publishing.add(outcome)
             return

@@ -24,13 +24,14 @@ from memeval.cli.session import (
 )
 from memeval.cli.terminal import guard
 from memeval.config.paths import conf_dir, outputs_dir
-from memeval.config.schema import PREPARE
+from memeval.config.schema import PREPARE, RunConfig
 from memeval.errors import BudgetError, UserError, WorldError, unknown
 from memeval.redaction import redacted
 
 if TYPE_CHECKING:
     from memeval.cli.refused import RefusedError
     from memeval.pipeline.cell import Cell, OpenedData
+    from memeval.results import RunSummary
 
 VALUED = frozenset(
     """
@@ -158,7 +159,7 @@ def run_job(composed: Any) -> float | None:
         if cell.config.confirm_above_usd is not None:
             confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
 
-        return run_cell(cell, number).metrics.get(cell.config.objective)
+        return objective_of(cell, run_cell(cell, number))
     except UserError as error:
         note_failed(
             FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
@@ -169,15 +170,29 @@ def run_job(composed: Any) -> float | None:
     return None
 
 
+def objective_of(cell: Cell, summary: RunSummary) -> float | None:
+    """The metric that a sweeper which optimises gets; says so where the cell has none."""
+    name = cell.config.objective
+    metric = summary.metrics.get(name)
+    if metric is None and name != RunConfig.objective:
+        print(f"memeval: objective={name} has no value in {cell.name}", file=sys.stderr)
+
+    return metric
+
+
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
     """The cell that a composition describes; `opened` are the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.objective import check_objective
 
     config = resolve(composed)
     check_choices(config, overrides)
 
-    return open_cell(name_questions(config), repeating_command(overrides, config_dirs()), opened)
+    command = repeating_command(overrides, config_dirs())
+    cell = open_cell(name_questions(config), command, opened)
+    check_objective(cell)
+    return cell
 
 
 def config_dirs() -> list[str]:
@@ -210,7 +225,7 @@ def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
     filing = (
         r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
-        r"|confirm_above_usd=)"
+        r"|confirm_above_usd=|stop_after_failures=)"
     )
     return re.match(filing, override) is None
 

@@ -47,6 +47,7 @@ UNPUBLISHED = frozenset(
         "store",
         "budget",
         "confirm_above_usd",
+        "stop_after_failures",
         "fresh",
         "plots",
         "tags",

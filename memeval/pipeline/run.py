@@ -20,6 +20,7 @@ from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
+from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.budget import budget_of, check_budget
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.connections import Connections
@@ -207,15 +208,23 @@ class CellRun:
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
 
-        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
-        finished rows stay in either case.
+        Raises `StorageError` where the disk refuses, `UserError` where the cell can't be run, and
+        `WorldError` where an endpoint no longer answers; finished rows stay in each case.
         """
-        budget = self._lane.connections.budget
-        if budget is None or self._shares_lane:
-            return await self._run(finish)
+        connections = self._lane.connections
+        if connections.budget is None or self._shares_lane:
+            return await self._run_kept(finish)
 
         check_budget(self.cell)
-        return await budget.keep(self._run(finish))
+        return await connections.budget.keep(self._run_kept(finish))
+
+    async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell, unless one of its endpoints is dead."""
+        return await self._lane.connections.breaker.keep(
+            self._run(finish),
+            called_addresses(self.cell),
+            self.cell.config.stop_after_failures,
+        )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turn = Turn(self._lane, self.number)
