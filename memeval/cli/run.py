@@ -225,7 +225,7 @@ def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
     filing = (
         r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
-        r"|confirm_above_usd=|stop_after_failures=)"
+        r"|confirm_above_usd=|stop_after_failures=|prices=)"
     )
     return re.match(filing, override) is None
 

@@ -292,6 +292,10 @@ class RunConfig:
     """
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
+    prices: str | None = at(RUNTIME)
+    """File with prices of one's own models; None takes MEMEVAL_PRICES, else prices.yaml of the
+    home where it is there.
+    """
     objective: str = at(RUNTIME, "accuracy")
     """Metric that a sweeper which optimises gets of the cell."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)

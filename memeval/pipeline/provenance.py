@@ -48,6 +48,7 @@ UNPUBLISHED = frozenset(
         "budget",
         "confirm_above_usd",
         "stop_after_failures",
+        "prices",
         "fresh",
         "plots",
         "tags",

@@ -13,10 +13,12 @@ from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import (
     NONE,
+    billed,
     corrected,
     count,
     dollars,
     flags,
+    fresh_cost,
     percent,
     short_count,
     with_half_width,
@@ -216,7 +218,8 @@ def figures(
         "R@10": percent(get("recall_at_10")),
         "ctx tok": short_count(get("context_tokens")),
         "all tok": short_count(get("tokens/total")),
-        "cost $": dollars(get("cost_usd/total")),
+        "cost $": dollars(fresh_cost(summary)),
+        "billed $": billed(summary),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
         "flags": ", ".join(flags(summary)),
     }

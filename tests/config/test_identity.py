@@ -169,6 +169,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("budget.calls", 10, NONE),
     ("confirm_above_usd", 5.0, NONE),
     ("stop_after_failures", 5, NONE),
+    ("prices", "other.yaml", NONE),
     ("sweep_name", "baselines", NONE),
 ]
 
