@@ -23,14 +23,16 @@ from memeval.judges.registry import build_judge
 from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.budget import budget_of, check_budget
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.code import is_built_in
 from memeval.pipeline.connections import Connections
 from memeval.pipeline.judging import failed_verdict, judge_answer
 from memeval.pipeline.lane import Computing, Lane, Turn
 from memeval.pipeline.memories import MemorySource
 from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
-from memeval.pipeline.progress import Progress
+from memeval.pipeline.progress import Counted, Progress
 from memeval.pipeline.question import failed_answer
+from memeval.pipeline.retrieving import retrieves_only
 from memeval.pipeline.rows import answer_digest, is_about, is_final, usages_of
 from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.stores import Stores, refuse_to_wait
@@ -171,6 +173,10 @@ def old_files(folder: Path) -> int:
     return count
 
 
+QUICKLY_READ = 50 * 2**20
+"""Bytes of a data file that is read once more, to count what there is to do."""
+
+
 class CellRun:
     """One pass over a cell.
 
@@ -192,7 +198,8 @@ class CellRun:
         `judge` judges in place of one that is built from the config. `lane` is shared with other
         cells, among which this one is the one with that number.
         """
-        self.cell, self.progress, self.number = cell, progress, number
+        self.cell, self.number = cell, number
+        self.progress: Progress = progress
         self._make_source, self._judge_given = source, judge
         self._shares_lane = lane is not None
         self._lane = lane or self._own_lane()
@@ -234,6 +241,7 @@ class CellRun:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                self._count()
                 cases = await self._all(repeats, turn)
                 if not any(case.questions for case in cases):
                     raise UserError(
@@ -259,6 +267,7 @@ class CellRun:
             self.cell.config, self.cell.run_key, self.progress.say, self._lane.connections
         )
         self._source = self._make_source(self.cell, self._models)
+        self.progress.watch(self._models.connections)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
@@ -399,9 +408,9 @@ class CellRun:
         }
         is_open = any(answer is None for answer in kept.values())
         places = room.places if room else 0
-        self.progress.expect("prepare", 1)
-        self.progress.expect("answer", len(case.questions))
-        self.progress.expect("judge", len(case.questions))
+        for stage, count in self._stages(1, len(case.questions)).items():
+            self.progress.expect(stage, count)
+
         answers = await self._open_case(repeat, case) if is_open else None
         self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
@@ -421,6 +430,29 @@ class CellRun:
         finally:
             if answers is not None:
                 await answers.close()
+
+    def _stages(self, cases: int, questions: int) -> dict[str, int]:
+        """The items of each stage that cases and questions come to."""
+        stages = {"prepare": cases, "answer": questions}
+        return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
+
+    def _count(self) -> None:
+        """Says how much there is to do before anything of it is done, where that is quick to tell.
+
+        A file of gigabytes takes minutes to read: its totals grow while it is read.
+        """
+        loaded = self.cell.loaded
+        is_small = loaded.path.is_file() and loaded.path.stat().st_size <= QUICKLY_READ
+        is_ours = isinstance(self._source, MemorySource) and is_built_in(type(self.cell.dataset))
+        if not is_small or not is_ours:
+            return
+
+        questions = [len(case.questions) for case in self._source.cases()]
+        repeats = self.cell.config.num_runs
+        for stage, count in self._stages(len(questions), sum(questions)).items():
+            self.progress.expect(stage, repeats * count)
+
+        self.progress = Counted(self.progress)
 
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """What answers the questions of a case; a failed ingest gives each of them its error."""
@@ -488,15 +520,28 @@ class CellRun:
     ) -> None:
         before = repeat.verdicts.rows.get(question.question_id)
         kept = before is not None and self._is_kept(before, JUDGE)
+        if retrieves_only(self.cell.config):
+            return
+
         if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
+            self._score(question, before)
             self.progress.done("judge", reused=kept)
             return
 
         text = answer.hypothesis or ""
         row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
         self.progress.spent(row.usage)
-        self._watch(self._keep_verdict(repeat, row, text))
+        stored = self._keep_verdict(repeat, row, text)
+        self._watch(stored)
+        self._score(question, stored)
         self.progress.done("judge", reused=False)
+
+    def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
+        """Reports a score that enters the accuracy."""
+        headline = self.cell.dataset.headline
+        score = None if row is None or row.verdict is None else row.verdict.score
+        if score is not None and (headline is None or question.category in headline):
+            self.progress.scored(score)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
         """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""
