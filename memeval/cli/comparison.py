@@ -56,7 +56,7 @@ def show_comparison(*, plots: bool = True) -> None:
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))
 
-        console.print(comparison_table(group))
+        console.print(comparison_table(group, console.width))
 
     folder = session_folder()
     try:

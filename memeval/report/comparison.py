@@ -23,6 +23,7 @@ from memeval.report.figures import (
     short_count,
     with_half_width,
 )
+from memeval.report.fitting import fit
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
@@ -35,6 +36,8 @@ ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 """The facet that has columns of its own, and the order of these."""
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
+UNBOUNDED = 100_000
+"""A width that any table fits."""
 ALWAYS = ("n", "acc ±95%", "std")
 """Columns that stay even where no cell has a figure for them.
 
@@ -42,39 +45,46 @@ A reader should see that an error bar is missing.
 """
 
 
-def comparison_table(summaries: Sequence[RunSummary]) -> Table:
+def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
 
-    Figures are never cut; where there is no room, settings and flags fold. Make a console that is
-    not a terminal as wide as you can (`Console(width=1000)`): the table uses what it needs.
+    Figures are never cut. Where there is no room in `width`, settings and flags fold, and then
+    columns are left out and named below the table; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
 
     settings, header, rows = cells(summaries)
+    header = [one_line(name, LONGEST_CELL) for name in header]
+    rows = [[one_line(cell, LONGEST_CELL) for cell in row] for row in rows]
+    fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, folded=folded)
     judged = judged_by(summaries)
+    left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"
     table = Table(
         title=Text(one_line(judged), style="default not bold not italic") if judged else None,
         title_justify="left",
+        caption=Text(left_out, style="default not italic") if fitted.dropped else None,
+        caption_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
         pad_edge=False,
         header_style="bold",
     )
 
-    for column, name in enumerate(header):
-        holds_words = column < settings or name == "flags"
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        holds_words = column < settings or header[column] == "flags"
         table.add_column(
-            Text(folded(one_line(name, LONGEST_CELL))),
+            Text(folded(header[column])),
             justify="left" if holds_words else "right",
             no_wrap=not holds_words,
             overflow="fold",
             vertical="bottom",
+            width=size,
         )
 
     for row, summary in zip(rows, summaries, strict=True):
         table.add_row(
-            *(Text(one_line(cell, LONGEST_CELL)) for cell in row),
+            *(Text(row[column]) for column in fitted.columns),
             style=None if summary.valid else "red",
         )
 

@@ -18,7 +18,7 @@ from memeval.results import RunSummary
 
 def printed(cells: list[RunSummary], width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(comparison_table(cells))
+    console.print(comparison_table(cells, console.width))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 

@@ -51,7 +51,7 @@ def test_tables_are_whole(tmp_path: Path) -> None:
 def test_an_unknown_cost_is_never_nothing() -> None:
     text = report(summary())
     assert (
-        "| cost | unknown |" in text
+        "| cost of a fresh run | unknown |" in text
         and "| **all** | 1,330,666 in all |  |  | **unknown** |" in text
     )
     cell = summary()
