@@ -18,6 +18,8 @@ from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.shown import printable
 
+SCORED = ("ok", "retrieved")
+"""Statuses of records that count as scored."""
 MOST_SENTENCES = 12
 """Differences that are put in words at the end of a sweep; the files have all."""
 
@@ -71,10 +73,7 @@ def show_comparison(*, plots: bool = True) -> None:
 
     for summary in summaries:
         if not summary.valid:
-            print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
-                f"{_worst(summary)}"
-            )
+            print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
@@ -150,7 +149,16 @@ def metric_of(summaries: Sequence[RunSummary]) -> str:
     return "recall_at_10" if is_retrieval else "accuracy"
 
 
-def _worst(summary: RunSummary) -> str:
-    return ", ".join(
-        f"{count} {status}" for status, count in summary.statuses.items() if status != "ok"
-    )
+def _why_invalid(summary: RunSummary) -> str:
+    """How much of a cell has a score, how much was asked for, and what happened to the rest."""
+    whole = sum(summary.statuses.values())
+    lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
+    scored = whole - sum(lost.values())
+    share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
+    reasons = [note for note in summary.notes if " have no score" in note]
+    what = f"{scored} of {whole} records have a score"
+    if share is not None:
+        what += f" ({100 * share:.1f} %, min_coverage={least})"
+
+    counts = ", ".join(f"{count} {status}" for status, count in lost.items())
+    return f"{what}: {'; '.join(reasons) or counts}"

@@ -47,7 +47,7 @@ KEEP_GOING = "--keep-going"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
+    """Composes and runs each cell. Exit status 1 where a cell is invalid."""
     from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.cli.refused import RefusedError
 
@@ -83,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
     if failures:
         return max(failure.status for failure in failures)
 
-    return 1 if any(cell.metrics["coverage"] == 0 for cell in read_summaries()) else 0
+    return 1 if any(not cell.valid for cell in read_summaries()) else 0
 
 
 def hydra_application(arguments: list[str]) -> Callable[[], Any]:

@@ -92,12 +92,12 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
-    """The cells of each data set, in the sweep's order.
+    """The cells of each data set, in the sweep's order, invalid ones last.
 
     Figures of different data sets never share a column.
     """
     groups: dict[str, list[RunSummary]] = {}
-    for summary in summaries:
+    for summary in sorted(summaries, key=lambda summary: not summary.valid):
         groups.setdefault(summary.dataset, []).append(summary)
 
     return groups
@@ -106,6 +106,7 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     """The same tables in Markdown, one per data set, under its name where there are several."""
     groups = by_dataset(summaries)
+    summaries = sorted(summaries, key=lambda summary: not summary.valid)
     if len(groups) > 1:
         return "\n".join(
             f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items()
@@ -237,7 +238,12 @@ def figures(
 
 def repeats_itself(summary: RunSummary) -> bool:
     """Whether the std is 0 because the reader always gives the same answer."""
-    return summary.metrics.get("accuracy_std") == 0 and summary.tags.get("deterministic") == "true"
+    if summary.tags.get("deterministic") != "true":
+        return False
+
+    # Repeats are compared themselves: a deviation may come to 0 by rounding alone.
+    accuracies = {repeat.metrics.get("accuracy") for repeat in summary.repeats}
+    return summary.metrics.get("accuracy_std") == 0 and len(accuracies) <= 1
 
 
 def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
