@@ -136,7 +136,8 @@ def _plots_of_environment() -> bool | None:
 
 def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
     try:
-        merged = OmegaConf.merge(_structured(schema), OmegaConf.create(dict(values)))
+        hashable: Any = schema
+        merged = OmegaConf.merge(_structured(hashable), OmegaConf.create(dict(values)))
         typed = OmegaConf.to_object(merged)
     except ConfigKeyError as error:
         raise unknown_name(error.full_key or str(error)) from error

@@ -433,6 +433,7 @@ RUNTIME = {
     "budget.usd": st.none() | st.floats(0, 1e6),
     "budget.tokens": st.none() | st.integers(0),
     "budget.calls": st.none() | st.integers(0),
+    "prices": st.none() | st.text(max_size=20),
     "stop_after_failures": st.none() | st.integers(1, 10**6),
     "confirm_above_usd": st.none() | st.floats(0, 1e6),
     "sweep_name": st.none() | st.text(),
