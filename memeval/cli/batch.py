@@ -16,7 +16,7 @@ from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memeval.cli.cell import check_keys
-from memeval.cli.composed import remember_files
+from memeval.cli.composed import SweepComposer, remember_files
 from memeval.cli.hydra_errors import explain, is_about_configs
 from memeval.cli.interrupt import KEYS_THREAD, run_loop
 from memeval.cli.publishing import Publishing
@@ -98,6 +98,7 @@ class Batch:
         errors: list[UserError] = []
         cells: list[PlannedCell] = []
         remember_files(self._loader)
+        self._composer = SweepComposer(self._loader, self._master)
 
         for number, overrides in enumerate(jobs, start=first):
             try:
@@ -121,7 +122,7 @@ class Batch:
     def _open(self, overrides: Sequence[str], number: int) -> Cell:
         """The cell of a job. Raises `UserError` where it can't be composed or opened."""
         try:
-            config = self._loader.load_sweep_config(self._master, list(overrides))
+            config = self._composer.compose(overrides)
             with open_dict(config):
                 config.hydra.job.id = str(number)
                 config.hydra.job.num = number
