@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
+from memeval.cli.published import published_before
 from memeval.cli.session import (
     DoneCell,
     describe_publication,
@@ -86,7 +87,10 @@ def complete_cell(
         open_store(cell.config.store, cache_dir(), None)
         open_memories(cell.config.store)
 
-    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
+    # MLflow and pyplot take seconds of CPU to load: only where something is left to publish.
+    known = published_before([cell]).get(cell.folder) if reused else None
+    if known is None:
+        start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:
         for damage in before.damage:
@@ -103,8 +107,10 @@ def complete_cell(
             )
             summary = tag_with_sweep(cell, summary)
 
-    with _PUBLISHING:
-        return Completed(summary, reused, publisher.publish(cell.folder, filing_of(cell.config)))
+    if known is not None:
+        return Completed(summary, reused, PublishResult(url=known or None))
+
+    return Completed(summary, reused, publish_cell(cell))
 
 
 def publish_cell(cell: Cell) -> PublishResult:

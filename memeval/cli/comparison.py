@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memeval.cli.comparison_page import write_page_of
+from memeval.cli.drawings import copy_drawn, draw
 from memeval.cli.session import any_publisher, done_cells, session_folder
 from memeval.cli.terminal import drawn
 from memeval.config.paths import outputs_dir
@@ -17,6 +18,8 @@ from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.shown import printable
 
+SCORED = ("ok", "retrieved")
+"""Statuses of records that count as scored."""
 MOST_SENTENCES = 12
 """Differences that are put in words at the end of a sweep; the files have all."""
 
@@ -55,7 +58,7 @@ def show_comparison(*, plots: bool = True) -> None:
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))
 
-        console.print(comparison_table(group))
+        console.print(comparison_table(group, console.width))
 
     folder = session_folder()
     try:
@@ -65,19 +68,12 @@ def show_comparison(*, plots: bool = True) -> None:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
 
     show_differences(groups, folder)
-    for name, group in groups.items():
-        if plots and len(group) > 1:
-            plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
-            any_publisher().compare(
-                [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
-            )
+    if plots:
+        _draw_plots(groups, folder)
 
     for summary in summaries:
         if not summary.valid:
-            print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
-                f"{_worst(summary)}"
-            )
+            print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
@@ -92,6 +88,18 @@ def show_comparison(*, plots: bool = True) -> None:
             f"note: {note}"
             + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
         )
+
+
+def _draw_plots(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:
+    """A plot of the cells of each data set that has more than one."""
+    for name, group in groups.items():
+        if len(group) < 2:
+            continue
+
+        plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
+        runs = [outputs_dir() / "runs" / summary.run_key for summary in group]
+        if not copy_drawn(runs, folder / plot):
+            draw(any_publisher(), runs, folder / plot)
 
 
 def show_differences(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:
@@ -141,7 +149,16 @@ def metric_of(summaries: Sequence[RunSummary]) -> str:
     return "recall_at_10" if is_retrieval else "accuracy"
 
 
-def _worst(summary: RunSummary) -> str:
-    return ", ".join(
-        f"{count} {status}" for status, count in summary.statuses.items() if status != "ok"
-    )
+def _why_invalid(summary: RunSummary) -> str:
+    """How much of a cell has a score, how much was asked for, and what happened to the rest."""
+    whole = sum(summary.statuses.values())
+    lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
+    scored = whole - sum(lost.values())
+    share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
+    reasons = [note for note in summary.notes if " have no score" in note]
+    what = f"{scored} of {whole} records have a score"
+    if share is not None:
+        what += f" ({100 * share:.1f} %, min_coverage={least})"
+
+    counts = ", ".join(f"{count} {status}" for status, count in lost.items())
+    return f"{what}: {'; '.join(reasons) or counts}"

@@ -1,4 +1,4 @@
-"""`python -m memeval data list | fetch NAME | verify NAME | stats NAME | make NAME FILE`.
+"""`python -m memeval data ACTION`: lists, fetches, describes, checks and writes data sets.
 
 `make` also takes settings, and the published files or folders that a data set is made from.
 """
@@ -45,6 +45,11 @@ def data(arguments: Sequence[str]) -> int:
             print(describe(info))
 
         return 0
+
+    if chosen.action == "check":
+        from memeval.cli.data_check import check
+
+        return check(Path(chosen.file))
 
     name = current_name("dataset", chosen.name)
     if chosen.action == "stats":
@@ -105,6 +110,11 @@ def parser() -> Parser:
         help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
     )
 
+    checked = actions.add_parser(
+        "check", help="name every mistake of a file of your own (dataset=json), with its place"
+    )
+    checked.add_argument("file")
+
     for action, what in (
         ("fetch", "download a data set, verify it, show its licence"),
         (
@@ -115,7 +125,7 @@ def parser() -> Parser:
         (
             "make",
             "write a data set to a file: generated or derived (synthetic, locomo_mc10), or from "
-            "published files (incidents, memory_agent_bench)",
+            "published files (incidents, memory_agent_bench), or from your own (chatgpt, csv)",
         ),
     ):
         own = actions.add_parser(action, help=what)

@@ -33,7 +33,7 @@ OPTIONS = (
 def evaluate(arguments: Sequence[str]) -> int:
     """Judges a file of answers and logs the run, tagged as imported.
 
-    Exit status 1 if nothing could be scored.
+    Exit status 1 if the result is invalid.
     """
     from memeval.cli.cell import Finish, run_cell
     from memeval.judges.recorded import RECORDED
@@ -97,7 +97,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     summary = run_cell(cell, runner=judge)
     show_comparison()
 
-    return 1 if summary.metrics["coverage"] == 0 else 0
+    return 0 if summary.valid else 1
 
 
 def named_judge(arguments: Sequence[str]) -> str | None:

@@ -26,6 +26,7 @@ from memeval.report.figures import (
     count,
     dollars,
     flags,
+    fresh_cost,
     interval,
     milliseconds,
     percent,
@@ -96,7 +97,8 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
             "token F1": percent(get("token_f1")),
             "recall@5": percent(get("recall_at_5")),
             "context tokens": count(get("context_tokens")),
-            "cost $": dollars(get("cost_usd/total")),
+            "cost of a fresh run $": dollars(fresh_cost(summary)),
+            "billed $": dollars(get("cost_usd/total")),
             "answer, median": milliseconds(get("latency_ms/answer/p50")),
         }.items()
     )

@@ -41,6 +41,7 @@ _LEAST: dict[str, float] = {
     "budget.tokens": 0,
     "budget.calls": 0,
     "confirm_above_usd": 0,
+    "stop_after_failures": 1,
     "max_ingest_loss": 0,
 }
 _MOST: dict[str, float] = {

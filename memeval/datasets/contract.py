@@ -107,6 +107,10 @@ class LoadedDataset:
     """True if the file is a registered part of the whole: every table says so."""
     derived: bool = False
     """True if the rows were made from another data set's: every table says so."""
+    name: str | None = None
+    """Under which runs are filed and compared, where the file is one's own; else the registered
+    name.
+    """
 
 
 @dataclass(frozen=True)

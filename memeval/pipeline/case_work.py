@@ -21,6 +21,7 @@ from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.question import failed_answer
 from memeval.pipeline.repeat import Repeat, ingest_id
+from memeval.pipeline.retrieving import retrieves_only
 from memeval.pipeline.rows import answer_digest, is_about, is_final, usages_of
 from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
@@ -55,7 +56,8 @@ class CaseWork:
 
         `judge` judges in place of one that is built from the config.
         """
-        self.cell, self.progress = cell, progress
+        self.cell = cell
+        self.progress: Progress = progress
         self._connections = connections
         self._make_source, self._judge_given = source, judge
         self._unread = 0
@@ -67,6 +69,7 @@ class CaseWork:
             self.cell.config, self.cell.run_key, self.progress.say, self._connections
         )
         self._source = self._make_source(self.cell, self._models)
+        self.progress.watch(self._models.connections)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of this pass."""
@@ -99,9 +102,9 @@ class CaseWork:
         }
         is_open = any(answer is None for answer in kept.values())
         places = room.places if room else 0
-        self.progress.expect("prepare", 1)
-        self.progress.expect("answer", len(case.questions))
-        self.progress.expect("judge", len(case.questions))
+        for stage, count in self.count_stages(1, len(case.questions)).items():
+            self.progress.expect(stage, count)
+
         answers = await self._open_case(repeat, case) if is_open else None
         self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
@@ -121,6 +124,11 @@ class CaseWork:
         finally:
             if answers is not None:
                 await answers.close()
+
+    def count_stages(self, cases: int, questions: int) -> dict[str, int]:
+        """The items of each stage that cases and questions come to."""
+        stages = {"prepare": cases, "answer": questions}
+        return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
 
     async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
         """What answers the questions of a case; a failed ingest gives each of them its error."""
@@ -188,15 +196,28 @@ class CaseWork:
     ) -> None:
         before = repeat.verdicts.rows.get(question.question_id)
         kept = before is not None and self._is_kept(before, JUDGE)
+        if retrieves_only(self.cell.config):
+            return
+
         if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
+            self._score(question, before)
             self.progress.done("judge", reused=kept)
             return
 
         text = answer.hypothesis or ""
         row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
         self.progress.spent(row.usage)
-        self.watch(self._keep_verdict(repeat, row, text))
+        stored = self._keep_verdict(repeat, row, text)
+        self.watch(stored)
+        self._score(question, stored)
         self.progress.done("judge", reused=False)
+
+    def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
+        """Reports a score that enters the accuracy."""
+        headline = self.cell.dataset.headline
+        score = None if row is None or row.verdict is None else row.verdict.score
+        if score is not None and (headline is None or question.category in headline):
+            self.progress.scored(score)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
         """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""

@@ -19,7 +19,7 @@ from memeval.config.identity import (
     settings_stages,
 )
 from memeval.config.options import built_in_classes
-from memeval.config.paths import data_dir, outputs_dir, prepared_dir
+from memeval.config.paths import data_dir, outputs_dir, prepared_dir, project_root
 from memeval.config.schema import (
     ANSWER,
     JUDGE,
@@ -40,6 +40,7 @@ from memeval.judges.contract import Judge, JudgeSettings
 from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
+from memeval.llm.own_prices import name_prices, own_prices
 from memeval.names import file_name
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared, Source
@@ -52,6 +53,8 @@ from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
 
+PRICES_FILE = "prices.yaml"
+"""In the home: prices of the user's own models."""
 AUTO, SHORT = "auto", "short"
 OFFLINE_READER = "extractive"
 """The option of the group `llm` that is not a language model."""
@@ -200,6 +203,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
     Raises `UserError` for anything that the user has to mend before a run can start.
     """
     system_name = config.system["name"]
+    name_prices(config.prices, project_root() / PRICES_FILE)
     source = _source(config)
     dataset = open_dataset(config)
     if retrieves_only(config):
@@ -268,9 +272,15 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         choice_template=choice_template,
         judge_template=judge_template,
         identity=identity,
-        figures_code=figures_code(type(dataset)),
+        figures_code=figures_code(type(dataset)) + _prices_in_force(),
         command=command,
     )
+
+
+def _prices_in_force() -> str:
+    """What other prices of the user's own change in the identity of the figures."""
+    own = own_prices()
+    return "" if own is None else f"-prices-{own.digest}"
 
 
 def _source(config: RunConfig) -> Source:

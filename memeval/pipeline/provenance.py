@@ -47,6 +47,8 @@ UNPUBLISHED = frozenset(
         "store",
         "budget",
         "confirm_above_usd",
+        "stop_after_failures",
+        "prices",
         "fresh",
         "plots",
         "tags",

@@ -16,14 +16,16 @@ from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
+from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.budget import budget_of, check_budget
 from memeval.pipeline.case_work import CaseWork
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.code import is_built_in
 from memeval.pipeline.connections import Connections
 from memeval.pipeline.lane import Computing, Lane, Turn
 from memeval.pipeline.memories import MemorySource
 from memeval.pipeline.models import Models
-from memeval.pipeline.progress import Progress
+from memeval.pipeline.progress import Counted, Progress
 from memeval.pipeline.repeat import (
     Finished,
     Repeat,
@@ -72,6 +74,9 @@ def window_limit(cell: Cell) -> int:
     return QUESTIONS_AHEAD * max(limits)
 
 
+QUICKLY_READ = 50 * 2**20
+"""Bytes of a data file that is read once more, to count what there is to do."""
+
 _searched: set[Path] = set()
 """Folders in which this process looked for rows of version 0.1."""
 
@@ -101,15 +106,23 @@ class CellRun(CaseWork):
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
 
-        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
-        finished rows stay in either case.
+        Raises `StorageError` where the disk refuses, `UserError` where the cell can't be run, and
+        `WorldError` where an endpoint no longer answers; finished rows stay in each case.
         """
-        budget = self._lane.connections.budget
-        if budget is None or self._shares_lane:
-            return await self._run(finish)
+        connections = self._lane.connections
+        if connections.budget is None or self._shares_lane:
+            return await self._run_kept(finish)
 
         check_budget(self.cell)
-        return await budget.keep(self._run(finish))
+        return await connections.budget.keep(self._run_kept(finish))
+
+    async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell, unless one of its endpoints is dead."""
+        return await self._lane.connections.breaker.keep(
+            self._run(finish),
+            called_addresses(self.cell),
+            self.cell.config.stop_after_failures,
+        )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turn = Turn(self._lane, self.number)
@@ -119,6 +132,7 @@ class CellRun(CaseWork):
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                self._count()
                 cases = await self._all(repeats, turn)
                 if not any(case.questions for case in cases):
                     raise UserError(
@@ -198,6 +212,24 @@ class CellRun(CaseWork):
                 f"  {count} files in {path.parent} are of memeval 0.1, whose rows this version "
                 "does not use: their questions are asked again, replies come from the cache"
             )
+
+    def _count(self) -> None:
+        """Says how much there is to do before anything of it is done, where that is quick to tell.
+
+        A file of gigabytes takes minutes to read: its totals grow while it is read.
+        """
+        loaded = self.cell.loaded
+        is_small = loaded.path.is_file() and loaded.path.stat().st_size <= QUICKLY_READ
+        is_ours = isinstance(self._source, MemorySource) and is_built_in(type(self.cell.dataset))
+        if not is_small or not is_ours:
+            return
+
+        questions = [len(case.questions) for case in self._source.cases()]
+        repeats = self.cell.config.num_runs
+        for stage, count in self.count_stages(len(questions), sum(questions)).items():
+            self.progress.expect(stage, repeats * count)
+
+        self.progress = Counted(self.progress)
 
     async def _all(self, repeats: Sequence[Repeat], turn: Turn) -> tuple[EvalCase, ...]:
         asked: list[EvalCase] = []

@@ -158,7 +158,7 @@ def summarise(
     return RunSummary(
         run_key=cell.run_key,
         name=cell.name,
-        dataset=cell.config.dataset["name"],
+        dataset=cell.loaded.name or cell.config.dataset["name"],
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.pipeline.case_work import CaseWork
+from memeval.pipeline.connections import Connections
 from memeval.pipeline.metrics import Measured
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.repeat import Repeat, first_error
@@ -22,7 +23,7 @@ from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Parse, R, Rows, RowStore
 
 ANSWER_ROW, VERDICT_ROW, TEXT = "answer_row", "verdict_row", "text"
-EXPECT, DONE, SAY, SPENT = "expect", "done", "say", "spent"
+EXPECT, DONE, SAY, SPENT, SCORED = "expect", "done", "say", "spent", "scored"
 """What a computing process sends."""
 Message = tuple[str, tuple[Any, ...]]
 Send = Callable[[Message], None]
@@ -96,6 +97,8 @@ class Keeper:
             self._progress.say(*content)
         elif kind == SPENT:
             self._progress.spent(*content)
+        elif kind == SCORED and not self._again:
+            self._progress.scored(*content)
 
     def _done(self, stage: str, reused: bool) -> None:
         if self._to_skip[stage]:
@@ -153,6 +156,12 @@ class SentProgress:
 
     def spent(self, usages: Sequence[Usage]) -> None:
         self._send((SPENT, (tuple(usages),)))
+
+    def scored(self, score: float) -> None:
+        self._send((SCORED, (score,)))
+
+    def watch(self, connections: Connections) -> None:
+        """A process that computes calls no endpoint."""
 
 
 async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:

@@ -22,6 +22,7 @@ from memeval.report.figures import (
     deviation,
     dollars,
     flags,
+    fresh_cost,
     interval,
     milliseconds,
     percent,
@@ -136,7 +137,8 @@ def headline(summary: RunSummary) -> list[str]:
         rows.append(("accuracy if the unscored were all wrong, all right", bounds))
 
     rows.append(("context", f"{count(get('context_tokens'))} tokens per question"))
-    rows.append(("cost", money(get("cost_usd/total"))))
+    rows.append(("cost of a fresh run", money(fresh_cost(summary))))
+    rows.append(("billed", money(get("cost_usd/total"))))
     if flagged := flags(summary):
         rows.append(("flags", ", ".join(flagged)))
 
@@ -312,7 +314,7 @@ def tokens(summary: RunSummary) -> list[str]:
         "of the prompt, cached by the provider",
         "billed",
     )
-    uncached = f"Cost without our response cache: {money(get('cost_usd_uncached/total'))}."
+    uncached = f"A fresh run, without our response cache: {money(fresh_cost(summary))}."
 
     return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 

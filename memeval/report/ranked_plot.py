@@ -24,13 +24,13 @@ NAME = 46
 
 
 def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
-    """Cells from the highest accuracy down, with 95 % intervals; controls and invalid cells are
-    marked by form and fill.
+    """Cells from the highest accuracy down, with 95 % intervals, invalid ones last; controls and
+    invalid cells are marked by form and fill.
     """
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     named = sorted(
         zip(measured, labels(measured), strict=True),
-        key=lambda pair: (pair[0].metrics["accuracy"] or 0.0, pair[1]),
+        key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
     )
     cells = [cell for cell, _ in named]
     categories = category_names(cells)

@@ -34,7 +34,7 @@ def _stamp(folder: Path, *, plots: bool) -> str:
     digests = [file.hexdigest() for file in files]
     page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
 
-    return "\n".join([*digests, page, calibration, _code(), f"plots={plots}", *drawn]) + "\n"
+    return "\n".join([*digests, page, calibration, report_code(), f"plots={plots}", *drawn]) + "\n"
 
 
 def _digest(path: Path) -> str:
@@ -43,7 +43,7 @@ def _digest(path: Path) -> str:
 
 
 @cache
-def _code() -> str:
+def report_code() -> str:
     """Digest of the code that writes reports and pages."""
     digest = hashlib.sha256()
     report = Path(__file__).parent

@@ -91,7 +91,7 @@ def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
     assert len(rows) == 3 and len(set(map(len, rows))) == 1
     assert not any(cell.startswith(("=", "@", "\t", "\r")) for row in rows for cell in row)
     console = Console(width=400, file=io.StringIO(), force_terminal=True)
-    console.print(comparison_table(cells))
+    console.print(comparison_table(cells, console.width))
     assert "\x1b[31mred" not in console.file.getvalue()  # type: ignore[attr-defined]
     sweep_plot(cells, tmp_path / "plot.png")
 
