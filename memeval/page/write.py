@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +46,28 @@ def write_page(
 
     Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
     """
-    runs = [PageRun.read(folder) for folder in folders]
-    write_atomically(target, render(page_data(runs, comparison)))
+    with collector_paused():
+        runs = [PageRun.read(folder) for folder in folders]
+        html = render(page_data(runs, comparison))
+
+    write_atomically(target, html)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keeps the collector of cycles from running meanwhile.
+
+    A page makes millions of objects, none of them in a cycle. At the end of a sweep the process
+    holds many more, and the collector would go through all of them again and again: it took more
+    time than the page.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def write_comparison_page(
