@@ -14,6 +14,7 @@ from memeval.cli.session import (
     DoneCell,
     describe_publication,
     filing_of,
+    is_grouped,
     note_done,
     start_publisher,
 )
@@ -62,6 +63,7 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
             reused=completed.reused,
             published=describe_publication(completed.published),
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )
     return completed.summary

@@ -78,7 +78,7 @@ def compare(arguments: Sequence[str]) -> int:
 
         write_comparison_plots(comparison, folder)
 
-    write_page_of(comparison, runs, folder / "comparison.html")
+    write_page_of(comparison, [run.folder for run in runs], folder / "comparison.html")
     if options.json:
         print(json.dumps(redacted_in(comparison.to_json()), indent=1))
         return 0

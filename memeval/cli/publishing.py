@@ -13,6 +13,7 @@ from memeval.cli.session import (
     any_publisher,
     describe_publication,
     filing_of,
+    is_grouped,
     note_done,
     start_publisher,
 )
@@ -155,5 +156,6 @@ def _note(outcome: Outcome, published: str) -> None:
             reused=outcome.reused,
             published=published,
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )

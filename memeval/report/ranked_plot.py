@@ -8,8 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memeval.report.differences import labels
-from memeval.report.plots import BLUE, GREY, INK, ORANGE, canvas, wrap_name, wrap_title
+from memeval.report.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    canvas,
+    name_datasets,
+    save,
+    wrap_name,
+    wrap_title,
+)
+from memeval.report.differences import labels, system_of
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
@@ -23,7 +34,7 @@ MOST_CATEGORIES = 8
 NAME = 46
 
 
-def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
+def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
     """Cells from the highest accuracy down, with 95 % intervals; controls and invalid cells are
     marked by form and fill.
     """
@@ -59,7 +70,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         set_panel(panel, wrap_name(category), len(cells))
         panel.tick_params(axis="y", labelleft=False)
 
-    datasets = ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
+    datasets = name_datasets([cell.dataset for cell in cells])
     title = f"accuracy and categories with 95 % intervals, {datasets}"
     figure.suptitle(
         f"{wrap_title(title, width=86)}\nsquare: control; hollow: INVALID, its coverage is too low",
@@ -67,7 +78,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         ha="left",
         fontsize=10,
     )
-    figure.savefig(path, metadata={"Software": None})
+    return save(figure, path)
 
 
 def category_names(cells: Sequence[RunSummary]) -> list[str]:
@@ -96,7 +107,7 @@ def draw_row(
     if low is not None and high is not None:
         axes.plot([100 * low, 100 * high], [place, place], color=INK, linewidth=1.3, zorder=2)
 
-    is_control = cell.params.get("system") in ("oracle", "no_memory")
+    is_control = system_of(cell) in ("oracle", "no_memory")
     colour = ORANGE if is_control else BLUE
     axes.plot(
         100 * value,
@@ -117,7 +128,7 @@ def set_panel(axes: Axes, title: str, count: int) -> None:
     axes.set_ylim(-0.7, count - 0.3)
     axes.tick_params(axis="y", length=0, labelsize=10)
     axes.tick_params(axis="x", labelsize=9)
-    axes.grid(axis="x", color="#E6E6E6", linewidth=0.8)
+    axes.grid(axis="x", color=PALE, linewidth=0.8)
     axes.hlines(range(count), 0, 1, transform=axes.get_yaxis_transform(), color=GREY, alpha=0.15)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

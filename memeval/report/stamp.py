@@ -30,7 +30,7 @@ def has_report(folder: Path, *, plots: bool) -> bool:
 
 def _stamp(folder: Path, *, plots: bool) -> str:
     files = [hashlib.sha256((folder / name).read_bytes()) for name in (RUN_FILE, REPORT_FILE)]
-    drawn = sorted(path.name for path in (folder / "plots").glob("*.png")) if plots else []
+    drawn = sorted(path.name for path in (folder / "plots").glob("*.??g")) if plots else []
     digests = [file.hexdigest() for file in files]
     page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
 
