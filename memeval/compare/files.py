@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from memeval.compare.metric import metric_named
 from memeval.compare.records import Comparison, Difference
 from memeval.compare.tables import (
     category_cells,
@@ -26,26 +29,32 @@ WHOLE = "all"
 """Scope of a row of the CSV that is about all questions, not about a category."""
 
 
-def write_comparison(comparison: Comparison, folder: Path, markdown: str, cells_csv: str) -> None:
+def write_comparisons(
+    comparisons: Sequence[Comparison], folder: Path, markdown: str, cells_csv: str
+) -> None:
     """Writes `comparison.md`, `.csv` (the runs), `.json`, `.tex` and `differences.csv`.
 
     `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` where
     the disk refuses.
     """
     texts = {
-        "comparison.md": f"{markdown}\n{comparison_markdown(comparison)}",
+        "comparison.md": "\n".join([markdown, *map(comparison_markdown, comparisons)]),
         "comparison.csv": cells_csv,
-        **data_files([comparison]),
+        **data_files(comparisons),
     }
     write_texts(texts, folder)
 
 
-def data_files(comparisons: list[Comparison]) -> dict[str, str]:
-    """The files for programs by name; several comparisons where a sweep has several data sets."""
+def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """One comparison as JSON; several, where there are several data sets or metrics, as a list."""
     content = [comparison.to_json() for comparison in comparisons]
-    whole = content[0] if len(content) == 1 else {"comparisons": content}
+    return content[0] if len(content) == 1 else {"comparisons": content}
+
+
+def data_files(comparisons: Sequence[Comparison]) -> dict[str, str]:
+    """The files for programs by name."""
     return {
-        "comparison.json": as_json(redacted_in(whole)) + "\n",
+        "comparison.json": as_json(redacted_in(as_json_value(comparisons))) + "\n",
         "comparison.tex": "\n".join(map(comparison_tex, comparisons)),
         "differences.csv": differences_csv(comparisons),
     }
@@ -110,24 +119,28 @@ def _table(rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def differences_csv(comparisons: list[Comparison]) -> str:
+def differences_csv(comparisons: Sequence[Comparison]) -> str:
     """A row per difference and per category of it, unrounded, shares in [0, 1]."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]
-    writer.writerow([*names, *result, *own, "mcnemar_p", "forced"])
+    writer.writerow([*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts"])
 
     for comparison in comparisons:
+        is_judged = metric_named(comparison.metric).judged
         for pair in comparison.differences:
             tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
             forced = "; ".join(pair.forced)
+            how = [comparison.adjustment, "raw" if is_judged else ""]
             words = _named(comparison, pair, WHOLE)
-            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced])
+            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
             for row in pair.categories:
                 words = _named(comparison, pair, row.category)
-                writer.writerow([*words, *_figures(row.result), *([""] * len(tested)), forced])
+                writer.writerow(
+                    [*words, *_figures(row.result), *([""] * len(tested)), forced, *how]
+                )
 
     return text.getvalue()
 

@@ -14,13 +14,13 @@ from memeval.report.difference_plots import (
 )
 
 
-def write_comparison_plots(comparison: Comparison, folder: Path) -> list[Path]:
+def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
     """Draws the differences and the conversations behind them.
 
     Raises `StorageError` where the disk refuses.
     """
     try:
-        return write_difference_plots(as_drawn(comparison), folder)
+        return write_difference_plots(as_drawn(comparison), folder, suffix)
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from memeval.compare.metric import POINTS
-from memeval.compare.records import Comparison, Difference
+from memeval.compare.records import BENJAMINI_HOCHBERG, Comparison, Difference
 from memeval.report.figures import NONE, short_count
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.flips import EXACT_CLUSTERS
 
 MINUS = "−"
+RAW_VERDICTS = (
+    "Differences, their intervals and p rest on the raw verdicts, without that correction."
+)
 
 
 def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
@@ -65,7 +68,9 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
         )
 
     ps = f"p {probability(difference.p)}"
-    if len(comparison.differences) > 1:
+    if comparison.adjustment == BENJAMINI_HOCHBERG:
+        ps += f", Benjamini–Hochberg {probability(difference.adjusted_p)}"
+    elif len(comparison.differences) > 1:
         ps += f", adjusted {probability(difference.adjusted_p)}"
 
     if difference.is_shown:
@@ -111,16 +116,10 @@ def legend(comparison: Comparison) -> list[str]:
         "±: its 95 % interval, clustered by conversation.",
         "sampling SE: the error from having these conversations and questions and no others. "
         "re-run std: the spread over repeats. Neither stands for the other.",
-        "p: by flipping the signs of whole conversations. adj.: for all rows together (max-T). "
+        f"p: by flipping the signs of whole conversations. adj.: {adjusted_how(comparison)}. "
         "MDE: the difference that this data shows in 80 of 100 cases.",
+        *corrections(comparison),
     ]
-    if comparison.metric == "accuracy":
-        lines += [
-            f"{run.label}, corrected for its judge's error: {run.corrected}"
-            for run in comparison.runs
-            if run.corrected
-        ]
-
     if any(run.letters for run in comparison.runs):
         lines.append("Runs that share a letter can't be told apart (all pairs, adjusted together).")
 
@@ -145,6 +144,30 @@ def legend(comparison: Comparison) -> list[str]:
         )
 
     return lines
+
+
+def adjusted_how(comparison: Comparison) -> str:
+    """How p is adjusted for the number of tests."""
+    if comparison.adjustment == BENJAMINI_HOCHBERG:
+        return (
+            f"Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is called "
+            "a difference, 5 % are expected to be chance"
+        )
+
+    return "for all rows together (max-T)"
+
+
+def corrections(comparison: Comparison) -> list[str]:
+    """The corrected accuracies, and that differences do not rest on them."""
+    if comparison.metric != "accuracy":
+        return []
+
+    lines = [
+        f"{run.label}, corrected for its judge's error: {run.corrected}"
+        for run in comparison.runs
+        if run.corrected
+    ]
+    return [*lines, RAW_VERDICTS] if lines else []
 
 
 def headline(comparison: Comparison) -> list[str]:

@@ -9,6 +9,8 @@ from memeval.page.data import (
     CellData,
     ComparisonData,
     ConversationData,
+    CurveData,
+    CurvePoint,
     PageData,
     SettingData,
     Share,
@@ -18,8 +20,10 @@ from memeval.page.runs import PageRun
 from memeval.page.sentences import sentences
 from memeval.redaction import redacted
 from memeval.report.comparison import categories_of, judge_of
+from memeval.report.curves import curves_of, value_of
 from memeval.report.differences import as_yaml, differing, labels
 from memeval.report.figures import corrected, flags
+from memeval.report.frontier import is_fair
 from memeval.results import Record, RunSummary
 
 MOST_CONVERSATIONS = 60
@@ -45,6 +49,7 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         categories=category_data(summaries),
         conversations=conversation_data(runs, baseline),
         settings=setting_data(summaries),
+        curves=curve_data(summaries),
         questions=question_data(runs),
     )
 
@@ -72,11 +77,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             name=summary.name,
             command=redacted(summary.command),
             judge=judge_of(summary),
-            accuracy=Share(
-                value=summary.metrics.get("accuracy"),
-                low=summary.metrics.get("accuracy_ci95_low"),
-                high=summary.metrics.get("accuracy_ci95_high"),
-            ),
+            accuracy=accuracy_of(summary),
             std=summary.metrics.get("accuracy_std"),
             repeats=len(summary.repeats),
             figures=summary.metrics,
@@ -87,6 +88,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             asked=sum(row.asked for row in summary.categories if row.headline),
             valid=summary.valid,
             corrected=corrected(summary),
+            is_fair=is_fair(summary),
         )
         for summary, label in zip(summaries, names, strict=True)
     )
@@ -151,6 +153,33 @@ def _difference(own: Mapping[str, float | None], other: Mapping[str, float | Non
             differences.append(score - other_score)
 
     return _mean(differences)
+
+
+def curve_data(summaries: Sequence[RunSummary]) -> tuple[CurveData, ...]:
+    """The numbers that the cells vary, as the plots in files have them."""
+    number_of = {summary.run_key: number for number, summary in enumerate(summaries, start=1)}
+    made = []
+    for curves in curves_of(summaries):
+        lines = {}
+        for name, line in curves.lines.items():
+            lines[name] = tuple(
+                CurvePoint(
+                    number=number_of[cell.run_key],
+                    value=value_of(cell, curves.setting),
+                    accuracy=accuracy_of(cell),
+                )
+                for cell in line
+            )
+
+        made.append(CurveData(curves.setting, lines))
+
+    return tuple(made)
+
+
+def accuracy_of(summary: RunSummary) -> Share:
+    """The accuracy of a run with its interval."""
+    get = summary.metrics.get
+    return Share(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
 
 
 def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.page.build import page_data
-from memeval.page.charts import forest, frontiers, largest_difference, shade
+from memeval.page.charts import forest, largest_difference, shade
 from memeval.page.compared import comparison_data
+from memeval.page.curves import curve
 from memeval.page.data import CellData, ComparisonData, PageData
+from memeval.page.frontiers import frontiers
 from memeval.page.runs import PageRun
 from memeval.records import Status
 from memeval.report.figures import (
@@ -104,6 +106,7 @@ def render(data: PageData) -> str:
         to_baseline=bool(data.comparison and data.comparison.baseline),
         forest=forest(data.comparison) if data.comparison else None,
         frontiers=frontiers(data.cells),
+        curves=list(map(curve, data.curves)),
         largest=largest_difference(data.conversations),
         differences=differences,
         statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
