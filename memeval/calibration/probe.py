@@ -84,10 +84,7 @@ class ProbeResult:
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON."""
-        kinds = [
-            {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
-            for kind in self.kinds
-        ]
+        kinds = [_members(kind) for kind in self.kinds]
         return {
             "judge": self.judge,
             "dataset": self.dataset,
@@ -111,6 +108,10 @@ class ProbeResult:
             }
             for probed in judged
         ]
+
+
+def _members(kind: KindResult) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
 
 
 def _item_json(probed: ProbedItem) -> dict[str, Any]:

@@ -95,18 +95,16 @@ def _score(record: Record) -> float | None:
     return None if record.score is None or record.verdict is None else record.verdict.score
 
 
-BUILT_IN = {
-    metric.name: metric
-    for metric in (
-        Metric("accuracy", judged=True),
-        Metric("score", judged=True, of_record=_score),
-        Metric("cost_usd", unit="$", of_record=_cost),
-        Metric("tokens", unit="tokens", of_record=_tokens),
-        Metric("context_tokens", unit="tokens", of_record=_context),
-        Metric("latency_ms", unit="ms", of_record=_latency),
-        *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
-    )
-}
+_METRICS = (
+    Metric("accuracy", judged=True),
+    Metric("score", judged=True, of_record=_score),
+    Metric("cost_usd", unit="$", of_record=_cost),
+    Metric("tokens", unit="tokens", of_record=_tokens),
+    Metric("context_tokens", unit="tokens", of_record=_context),
+    Metric("latency_ms", unit="ms", of_record=_latency),
+    *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
+)
+BUILT_IN = {metric.name: metric for metric in _METRICS}
 ALIASES = {
     "acc": "accuracy",
     "f1": "token_f1",

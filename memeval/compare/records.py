@@ -149,13 +149,15 @@ class Comparison:
         `questions.values[run key][i]`, null where it has none.
         """
         ids = list(self.questions)
+        values = {}
+        for key, own in self.values.items():
+            values[key] = [own.get(name) for name in ids]
+
         columns = {
             "id": ids,
             "case": [self.questions[name]["case"] for name in ids],
             "category": [self.questions[name]["category"] for name in ids],
-            "values": {
-                key: [values.get(name) for name in ids] for key, values in self.values.items()
-            },
+            "values": values,
         }
         return {
             "version": JSON_VERSION,

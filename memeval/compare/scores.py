@@ -8,7 +8,7 @@ a tenth of the time that whole records take.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,16 @@ class RunScores:
     repeats: int
     metrics: frozenset[str] = frozenset()
     """Names of the metrics that records of the run have, where none has a value."""
+
+
+def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
+    """The conversation of each question."""
+    return [scores.questions[question].case_id for question in questions]
+
+
+def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
+    """How many questions each question stands for."""
+    return [scores.questions[question].weight for question in questions]
 
 
 @dataclass

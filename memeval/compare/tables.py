@@ -164,10 +164,7 @@ def aligned(rows: Rows, width: int = WIDTH) -> list[str]:
     Columns that are empty in all rows but the header are left out. Figures are never cut.
     """
     rows = without_empty(rows)
-    widths = [
-        max(len(line) for row in rows for line in (row[column] or " ").split("\n"))
-        for column in range(len(rows[0]))
-    ]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
     widths[0] = min(widths[0], room)
 
@@ -175,24 +172,29 @@ def aligned(rows: Rows, width: int = WIDTH) -> list[str]:
     for number, row in enumerate(rows):
         columns = [_folded(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
         height = max(map(len, columns))
-        if number == 0:  # a header ends at the bottom of its row
-            columns = [[""] * (height - len(column)) + column for column in columns]
+        for column in columns:
+            missing = [""] * (height - len(column))
+            # A header ends at the bottom of its row, everything else begins at the top.
+            column[:] = missing + column if number == 0 else column + missing
 
-        for line in range(height):
-            cells = [column[line] if line < len(column) else "" for column in columns]
-            right = [cell.rjust(size) for cell, size in zip(cells[1:], widths[1:], strict=True)]
-            lines.append("  ".join([cells[0].ljust(widths[0]), *right]).rstrip())
+        for first, *others in zip(*columns, strict=True):
+            right = [cell.rjust(size) for cell, size in zip(others, widths[1:], strict=True)]
+            lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
 
     return lines
 
 
+def _width(cell: str) -> int:
+    """Characters of the longest line of a cell; an empty one takes one."""
+    return max(1, *map(len, cell.split("\n")))
+
+
 def without_empty(rows: Rows) -> Rows:
     """The rows without the columns that are empty in all of them but the header."""
-    header, *body = rows
-    kept = [
-        column for column in range(len(header)) if column == 0 or any(row[column] for row in body)
-    ]
-    return [[row[column] for column in kept] for row in rows]
+    columns = list(zip(*rows, strict=True))
+    # The first column names the rows, whatever is in it.
+    kept = [column for column in columns if column is columns[0] or any(column[1:])]
+    return list(map(list, zip(*kept, strict=True)))
 
 
 def _folded(text: str, width: int) -> list[str]:

@@ -29,8 +29,10 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     else:
         text = f"{size:.3g}" if size < 100 else short_count(size)
 
-    sign = MINUS if value < 0 else "+" if signed and value > 0 else ""
-    return sign + text
+    if value < 0:
+        return MINUS + text
+
+    return f"+{text}" if signed and value > 0 else text
 
 
 def probability(p: float | None) -> str:

@@ -15,7 +15,7 @@ from memeval.gate.baseline import Baseline
 from memeval.gate.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules
 from memeval.report.escaping import inline
 from memeval.report.figures import count, dollars
-from memeval.report.markdown import table
+from memeval.report.tables import table
 from memeval.shown import one_line
 from memeval.statistics.flips import EXACT_CLUSTERS
 

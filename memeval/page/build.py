@@ -21,10 +21,10 @@ from memeval.page.sentences import sentences
 from memeval.redaction import redacted
 from memeval.report.comparison import categories_of, judge_of
 from memeval.report.curves import curves_of, value_of
-from memeval.report.differences import as_yaml, differing, labels
+from memeval.report.differences import differing, labels, shown
 from memeval.report.figures import corrected, flags
 from memeval.report.frontier import is_fair
-from memeval.results import Record, RunSummary
+from memeval.results import CategoryResult, Record, RunSummary
 
 MOST_CONVERSATIONS = 60
 """Conversations that are drawn one by one; of more of them only the questions are listed."""
@@ -70,8 +70,10 @@ def _baseline(summaries: Sequence[RunSummary], comparison: ComparisonData | None
 def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     """A row of the table for each run."""
     names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
-    return tuple(
-        CellData(
+    cells = []
+    for summary, label in zip(summaries, names, strict=True):
+        headline = [row for row in summary.categories if row.headline]
+        cell = CellData(
             key=summary.run_key,
             label=label,
             name=summary.name,
@@ -84,22 +86,22 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             flags=tuple(flags(summary)),
             notes=tuple(map(redacted, summary.notes)),
             statuses=summary.statuses,
-            scored=sum(row.scored for row in summary.categories if row.headline),
-            asked=sum(row.asked for row in summary.categories if row.headline),
+            scored=sum(row.scored for row in headline),
+            asked=sum(row.asked for row in headline),
             valid=summary.valid,
             corrected=corrected(summary),
             is_fair=is_fair(summary),
         )
-        for summary, label in zip(summaries, names, strict=True)
-    )
+        cells.append(cell)
+
+    return tuple(cells)
 
 
 def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     """The categories of all runs, those of the headline first."""
-    by_name = [{row.name: row for row in summary.categories} for summary in summaries]
     made = []
     for name in categories_of(summaries):
-        rows = [categories.get(name) for categories in by_name]
+        rows = [category_row(summary, name) for summary in summaries]
         first = next(row for row in rows if row is not None)
         shares = tuple(
             None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
@@ -108,6 +110,11 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
         made.append(CategoryData(name=name, n=first.n, headline=first.headline, shares=shares))
 
     return tuple(made)
+
+
+def category_row(summary: RunSummary, name: str) -> CategoryResult | None:
+    """A run's row of a category; None where it was not asked."""
+    return next((row for row in summary.categories if row.name == name), None)
 
 
 def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
@@ -123,7 +130,7 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
 
     made = []
     for case_id, questions in cases.items():
-        scores = [{name: run.score(name) for name in questions} for run in runs]
+        scores = [run.scores(questions) for run in runs]
         made.append(
             ConversationData(
                 name=case_id,
@@ -189,13 +196,9 @@ def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
     else:
         names = [key for key, value in summaries[0].params.items() if value is not None]
 
-    return tuple(
-        SettingData(
-            name=name,
-            values=tuple(
-                redacted(as_yaml(summary.params[name])) if name in summary.params else "–"
-                for summary in summaries
-            ),
-        )
-        for name in names
-    )
+    made = []
+    for name in names:
+        values = [redacted(shown(summary, name)) for summary in summaries]
+        made.append(SettingData(name=name, values=tuple(values)))
+
+    return tuple(made)

@@ -76,18 +76,12 @@ def frontier(
         return None
 
     across = price_axis(costs)
-    accuracies = [accuracy for _, _, _, accuracy in rows]
-    room = max(0.02, 0.15 * (max(accuracies) - min(accuracies)))
-    up = Axis(max(0.0, min(accuracies) - room), min(1.0, max(accuracies) + room))
-
+    up = accuracy_axis([accuracy for _, _, _, accuracy in rows])
     fair = [(cost, 100 * accuracy) for _, cell, cost, accuracy in rows if cell.is_fair]
     best = {fair[index] for index in pareto_frontier(fair)}
-    ticks = across.ticks()
-    if across.logarithmic and min(costs) == 0:
-        ticks = [0.0, *ticks]
-
-    points = tuple(
-        Point(
+    points = []
+    for number, cell, cost, accuracy in rows:
+        point = Point(
             number=number,
             label=cell.label,
             x=across.at(cost),
@@ -96,13 +90,16 @@ def frontier(
             x_text=as_text(cost),
             y_text=percent(accuracy),
         )
-        for number, cell, cost, accuracy in rows
-    )
+        points.append(point)
+
     return Frontier(
         title=title,
-        points=points,
+        points=tuple(points),
         steps=steps(points),
-        x_ticks=tuple(Tick(across.at(value), as_text(value) if value else "0") for value in ticks),
+        x_ticks=tuple(
+            Tick(across.at(value), as_text(value) if value else "0")
+            for value in price_ticks(across, costs)
+        ),
         y_ticks=tuple(
             Tick(round(100 - up.at(value), 2), percent(value, 0)) for value in up.ticks()
         ),
@@ -119,6 +116,19 @@ def price_axis(costs: Sequence[float]) -> Axis:
     # Where a cell costs nothing, it is at the beginning, and the cheapest of the others beside it.
     low = min(positive) / 3 if min(costs) == 0 else min(positive)
     return Axis(low, max(positive), logarithmic=True)
+
+
+def price_ticks(axis: Axis, costs: Sequence[float]) -> list[float]:
+    """The prices to mark, 0 included where a cell costs nothing."""
+    ticks = axis.ticks()
+    return [0.0, *ticks] if axis.logarithmic and min(costs) == 0 else ticks
+
+
+def accuracy_axis(accuracies: Sequence[float]) -> Axis:
+    """The axis upwards, with some room around the points."""
+    low, high = min(accuracies), max(accuracies)
+    room = max(0.02, 0.15 * (high - low))
+    return Axis(max(0.0, low - room), min(1.0, high + room))
 
 
 def steps(points: Sequence[Point]) -> tuple[tuple[float, float, float, float], ...]:

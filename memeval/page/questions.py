@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -49,12 +49,19 @@ def question_data(runs: Sequence[PageRun]) -> QuestionData:
         "category": _positions(categories, [record.category_name for record in questions.values()]),
         "text": [record.question for record in questions.values()],
         "gold": ["\n".join(_gold(record)) for record in questions.values()],
-        "marks": ["".join(mark(run.records.get(name, ())) for name in questions) for run in runs],
-        "shown": ["".join(shown(run.records.get(name, ())) for name in questions) for run in runs],
+        "marks": [_letters(run, questions, mark) for run in runs],
+        "shown": [_letters(run, questions, shown) for run in runs],
         "disagree": [int(_is_disputed(runs, name)) for name in questions],
         "block": places,
     }
     return QuestionData(index=index, blocks=tuple(blocks))
+
+
+def _letters(
+    run: PageRun, questions: Iterable[str], letter_of: Callable[[Sequence[Record]], str]
+) -> str:
+    """A letter per question, as one string: a list would be four times as long."""
+    return "".join(letter_of(run.records.get(name, ())) for name in questions)
 
 
 def mark(records: Sequence[Record]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,10 @@ class PageRun:
             record.score for record in self.records.get(question_id, ()) if record.score is not None
         ]
         return sum(scores) / len(scores) if scores else None
+
+    def scores(self, question_ids: Iterable[str]) -> dict[str, float | None]:
+        """The scores of some questions."""
+        return {question_id: self.score(question_id) for question_id in question_ids}
 
     def counts(self, record: Record) -> bool:
         """Whether a question is one of those that the accuracy is made of."""

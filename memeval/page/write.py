@@ -205,10 +205,13 @@ def difference(value: float | None, scale: float, *, signed: bool = False) -> st
 
     shown = abs(scale * value)
     text = f"{shown:.1f}" if scale == 100 else f"{shown:,.3g}"
-    is_zero = not text.strip("0.,")
-    sign = "−" if value < 0 and not is_zero else "+" if signed and not is_zero else ""
+    # What is shown as 0 has no sign: `−0.0` would say more than there is.
+    if not text.strip("0.,"):
+        return text
+    if value < 0:
+        return f"−{text}"
 
-    return sign + text
+    return f"+{text}" if signed else text
 
 
 def p_value(value: float | None) -> str:
@@ -216,4 +219,7 @@ def p_value(value: float | None) -> str:
     if value is None:
         return NONE
 
-    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
+    if value < 0.001:
+        return "< .001"
+
+    return f"{value:.3f}".lstrip("0") if value < 1 else "1"

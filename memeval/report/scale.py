@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,7 @@ def draw_heat(
     What was not asked stays white.
     """
     columns = [accuracy_by_depth(cell) for _, cell in panel]
-    values = [[column.get(depth) for column in columns] for depth in depths]
+    values = [values_at(depth, columns) for depth in depths]
     shades = [list(map(shade, row)) for row in values]
     axes.imshow(shades, cmap="Blues", vmin=0, vmax=115, aspect="auto")
 
@@ -134,6 +134,11 @@ def draw_heat(
     axes.tick_params(labelsize=8, length=0)
     for side in axes.spines.values():
         side.set_visible(False)
+
+
+def values_at(depth: str, columns: Sequence[Mapping[str, float | None]]) -> list[float | None]:
+    """The accuracy of each column at one depth."""
+    return [column.get(depth) for column in columns]
 
 
 def accuracy_by_depth(cell: RunSummary | None) -> dict[str, float | None]:

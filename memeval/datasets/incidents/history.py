@@ -62,11 +62,9 @@ class History:
     def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
         """The groups in which no record is disputed."""
         doubtful = {one.turn_id for found in self.disputed.values() for one in found}
-        return (
-            (name, records)
-            for name, records in groups.items()
-            if doubtful.isdisjoint(record.turn_id for record in records)
-        )
+        for name, records in groups.items():
+            if doubtful.isdisjoint(record.turn_id for record in records):
+                yield name, records
 
     @property
     def now(self) -> datetime:
