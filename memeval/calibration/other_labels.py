@@ -73,8 +73,8 @@ def by_other_labels(
     source: Source, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
 ) -> Calibration:
     """A range: what the accuracy would be if all wrong answers were of one kind, for each kind."""
-    right = [one for one in labelled if one.label]
-    kinds = ordered_kinds([one.kind for one in labelled if not one.label])
+    right = [label for label in labelled if label.label]
+    kinds = ordered_kinds([label.kind for label in labelled if not label.label])
     if not right or not kinds:
         missing = "wrong" if right else "right"
         raise UserError(
@@ -82,12 +82,12 @@ def by_other_labels(
             "a judge's error shows on right and on wrong answers: both are needed",
         )
 
-    kept = sum(one.verdict for one in right)
+    kept = sum(label.verdict for label in right)
     count = len({answer.question_id for answer in answers})
     ranges = []
     for kind in kinds:
-        wrong = [one for one in labelled if not one.label and one.kind == kind]
-        caught = sum(not one.verdict for one in wrong)
+        wrong = [label for label in labelled if not label.label and label.kind == kind]
+        caught = sum(not label.verdict for label in wrong)
         rates = JudgeRates(
             right_kept=kept / len(right),
             right_labels=len(right),
@@ -100,7 +100,7 @@ def by_other_labels(
         RANGE,
         len(labelled),
         accuracy=None,
-        bounds=(min(one.low for one in ranges), max(one.high for one in ranges)),
+        bounds=(min(part.low for part in ranges), max(part.high for part in ranges)),
         right=(kept, len(right)),
         kinds=tuple(ranges),
     )

@@ -131,7 +131,7 @@ def _by_labels_alone(
 def _interval(
     mean: float, se: float | None, groups: int | None
 ) -> tuple[float | None, float | None]:
-    """95 % interval; none where the error is 0, which is no proof of certainty."""
+    """95 % interval; none where the error is 0, which does not prove certainty."""
     if not se:
         return None, None
 

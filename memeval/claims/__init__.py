@@ -1,4 +1,4 @@
-"""Published figures as data, each with the protocol behind it, and whether a run may stand beside
+"""Published figures as data, each with the protocol behind it, and whether a run may be compared with
 them.
 """
 

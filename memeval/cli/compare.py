@@ -19,7 +19,7 @@ from memeval.compare.finding import FinishedRun, named_run
 from memeval.compare.metric import Metric, metric_named
 from memeval.compare.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.compare.tables import comparison_text
-from memeval.compare.words import refused
+from memeval.compare.words import refusal_lines
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
 from memeval.names import file_name
@@ -61,7 +61,7 @@ def compare(arguments: Sequence[str]) -> int:
 
     for comparison in comparisons:
         print(comparison_text(comparison))
-        for line in refused(comparison):
+        for line in refusal_lines(comparison):
             print(line)
 
     print(f"files: {folder}")
@@ -209,7 +209,7 @@ def check_records(run: FinishedRun) -> None:
 
 def refusal(comparison: Comparison) -> UserError:
     """The error where nothing could be compared."""
-    message, *others = refused(comparison)
+    message, *others = refusal_lines(comparison)
     kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
     if "common" not in kinds:
         others.append("to compare all the same:  --force, which every table will say")

@@ -150,14 +150,14 @@ def print_differences(compared: Sequence[Compared], folder: Path) -> None:
     """Prints the differences, and adds them to the folder's files."""
     from memeval.compare.files import comparison_markdown, data_files, write_texts
     from memeval.compare.tables import short_text
-    from memeval.compare.words import refused
+    from memeval.compare.words import refusal_lines
 
     comparisons = [group.comparison for group in compared if group.comparison]
     for comparison in comparisons:
         if comparison.differences:
             print(f"\n{short_text(comparison, MOST_SENTENCES)}", end="")
 
-        for line in refused(comparison):
+        for line in refusal_lines(comparison):
             print(line)
 
     if comparisons:

@@ -17,7 +17,7 @@ from memeval.compare.tables import (
     pair_label,
     result_tables,
 )
-from memeval.compare.words import counted, headline, legend, refused, sentence
+from memeval.compare.words import describe_counts, headline, legend, refusal_lines, sentence
 from memeval.errors import StorageError
 from memeval.redaction import redacted_in
 from memeval.report.escaping import csv_cell, inline
@@ -76,22 +76,25 @@ def comparison_markdown(comparison: Comparison) -> str:
         first, *others = headline(comparison)
         lines = [f"## {inline(first)}", ""]
         lines += [inline(line) + "  " for line in others]
-        lines += ["", *(f"- {inline(_told(comparison, pair))}" for pair in comparison.differences)]
+        lines += [
+            "",
+            *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
+        ]
         for header, *rows in result_tables(comparison):
-            lines += ["", *_table([_flat(header), *rows])]
+            lines += ["", *_table([_flatten(header), *rows])]
 
         lines += _categories(comparison)
         lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
 
-    lines += ["", *(f"- {inline(line)}" for line in refused(comparison))]
+    lines += ["", *(f"- {inline(line)}" for line in refusal_lines(comparison))]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _told(comparison: Comparison, difference: Difference) -> str:
-    return f"{sentence(comparison, difference)} {counted(comparison, difference)}"
+def _describe(comparison: Comparison, difference: Difference) -> str:
+    return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
 
 
-def _flat(header: list[str]) -> list[str]:
+def _flatten(header: list[str]) -> list[str]:
     return [cell.replace("\n", " ") or "letters" for cell in header]
 
 
@@ -134,10 +137,10 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
             tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
             forced = "; ".join(pair.forced)
             how = [comparison.adjustment, "raw" if is_judged else ""]
-            words = _named(comparison, pair, WHOLE)
+            words = _name_cells(comparison, pair, WHOLE)
             writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
             for row in pair.categories:
-                words = _named(comparison, pair, row.category)
+                words = _name_cells(comparison, pair, row.category)
                 writer.writerow(
                     [*words, *_figures(row.result), *([""] * len(tested)), forced, *how]
                 )
@@ -145,7 +148,7 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
     return text.getvalue()
 
 
-def _named(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
+def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
     first, second = comparison.run(pair.first).label, comparison.run(pair.second).label
     words = [pair.first, first, pair.second, second, comparison.metric, scope]
     return [csv_cell(redacted_in(word)) for word in words]
@@ -186,14 +189,14 @@ def tex(text: str) -> str:
 def comparison_tex(comparison: Comparison) -> str:
     """The table of the figures for a paper (needs `booktabs`), with what it means in comments."""
     notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
-    notes += refused(comparison)
+    notes += refusal_lines(comparison)
     lines = [f"% {' '.join(printable(note).split())}" for note in notes]
     if not comparison.differences:
         return "\n".join([*lines, ""])
 
     for header, *rows in result_tables(comparison):
         columns = len(header)
-        first, *body = [" & ".join(map(tex, row)) + r" \\" for row in [_flat(header), *rows]]
+        first, *body = [" & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *rows]]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
         lines += [*body, r"\bottomrule"]
         if comparison.forced:

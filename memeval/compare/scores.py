@@ -42,7 +42,7 @@ class AskedQuestion:
     repeat: int
     gold: tuple[str, ...]
     weight: float = 1.0
-    """How many questions of its category it stands for, in a sample."""
+    """How many questions of its category it represents, in a sample."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
 
 
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
-    """How many questions each question stands for."""
+    """How many questions each question represents."""
     return [scores.questions[question].weight for question in questions]
 
 

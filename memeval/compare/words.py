@@ -90,7 +90,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     )
 
 
-def counted(comparison: Comparison, difference: Difference) -> str:
+def describe_counts(comparison: Comparison, difference: Difference) -> str:
     """On which questions a difference rests, and which cell alone has some right."""
     first = comparison.run(difference.first).label
     second = comparison.run(difference.second).label
@@ -117,7 +117,7 @@ def legend(comparison: Comparison) -> list[str]:
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
         "±: its 95 % interval, clustered by conversation.",
         "sampling SE: the error from having these conversations and questions and no others. "
-        "re-run std: the spread over repeats. Neither stands for the other.",
+        "re-run std: the spread over repeats. Neither replaces the other.",
         f"p: by flipping the signs of whole conversations. adj.: {adjusted_how(comparison)}. "
         "MDE: the difference that this data shows in 80 of 100 cases.",
         *corrections(comparison),
@@ -135,7 +135,7 @@ def legend(comparison: Comparison) -> list[str]:
     if any(result.se == 0 and result.mde is not None for result in results):
         lines.append(
             "No ± where all conversations show the same difference: few conversations that agree "
-            "are no proof of certainty. See p."
+            "do not prove certainty. See p."
         )
 
     groups = max((result.groups for result in results), default=0)
@@ -198,7 +198,7 @@ def headline(comparison: Comparison) -> list[str]:
     return lines
 
 
-def refused(comparison: Comparison) -> list[str]:
+def refusal_lines(comparison: Comparison) -> list[str]:
     """The refusals, a line each: those with one reason together."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for refusal in comparison.refusals:

@@ -116,7 +116,7 @@ class Dataset(ABC):
     def side(self) -> str | None:
         """The side of the split that is asked, None for both.
 
-        A data set may have splits of its own under this name: they are none of ours.
+        A data set may have splits of its own under this name, which are not ours.
         """
         known = type(self.settings).__dataclass_fields__
         if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
@@ -160,7 +160,7 @@ class Dataset(ABC):
             if wanted is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
-            # A case without any question is kept: what has none is no matter of the filters.
+            # A case without any question is kept: the filters did not empty it.
             if not chosen and (case.questions or wanted is not None):
                 continue
 

@@ -20,7 +20,7 @@ def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> 
     remarks = [
         *_forced(comparison),
         *_raw_verdicts(comparison),
-        *_refused(comparison, labels),
+        *_refusals(comparison, labels),
     ]
     return ComparisonData(
         metric=comparison["metric"],
@@ -120,7 +120,7 @@ def _forced(comparison: Mapping[str, Any]) -> list[str]:
     return [f"Forced, not comparable: {'; '.join(reasons)}."] if reasons else []
 
 
-def _refused(comparison: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+def _refusals(comparison: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
     """Pairs of cells that were not compared, and why."""
     return [
         f"Not compared: {labels[row['first']]} with {labels[row['second']]}: "

@@ -138,7 +138,7 @@ def _blocks(
     places: list[int] = []
     size = 0
 
-    for names in _grouped(runs, questions):
+    for names in _group(runs, questions):
         block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
         size += len(block)
         places += [len(blocks)] * len(names)
@@ -147,7 +147,7 @@ def _blocks(
     return blocks, places
 
 
-def _grouped(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
+def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
     """The questions of whole conversations, together until there are enough for a block."""
     names: list[str] = []
     for _, case in groupby(questions, key=lambda name: questions[name].case_id):
@@ -214,10 +214,10 @@ def _answer(
         "end": end_of(record),
         "answer": record.hypothesis,
         "tokens": record.context_tokens,
-        "cost": _rounded(total_cost_usd(record.usage, billed=False)),
+        "cost": _round(total_cost_usd(record.usage, billed=False)),
         "sent": _sum([usage.prompt_tokens for usage in record.usage]),
         "received": _sum([usage.completion_tokens for usage in record.usage]),
-        "times": {name: _rounded(value) for name, value in record.times.to_json().items()},
+        "times": {name: _round(value) for name, value in record.times.to_json().items()},
     }
     if record.status is not Status.OK:
         answer["status"] = record.status.value
@@ -235,7 +235,7 @@ def _answer(
         answer["ranks"] = list(record.evidence_ranks)
     if record.retrieved is not None:
         answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
-        answer["scores"] = [_rounded(chunk.score) for chunk in record.retrieved]
+        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
     if record.context is not None:
         answer["context"] = pool.put(texts, record.context)
     if record.prompt:
@@ -246,7 +246,7 @@ def _answer(
     return answer
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     """Four significant digits: what the page shows."""
     return None if value is None else float(f"{value:.4g}")
 

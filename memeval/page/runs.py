@@ -59,7 +59,7 @@ class PageRun:
 def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
     """All questions of the runs, each with a record of the first run that asked it.
 
-    Those of one conversation stand together.
+    Those of one conversation are together.
     """
     first: dict[str, Record] = {}
     for run in runs:

@@ -134,7 +134,7 @@ def notes(data: PageData) -> list[tuple[str, list[str]]]:
 
 
 def as_data(value: Any) -> str:
-    """JSON that may stand in an element `script`: nothing in it can end that element."""
+    """JSON that may be in an element `script`: nothing in it can end that element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -83,12 +83,12 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """A figure of so many inches, which finds room for its names by itself."""
+    """A figure of this size in inches, which finds room for its names by itself."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are no formulas
+    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
 

@@ -33,20 +33,20 @@ def drafts(seen: Seen) -> Iterator[Draft]:
 
 
 def device_at(seen: Seen) -> Iterator[Draft]:
-    for one in lines_alone_in_time(seen):
+    for line in lines_alone_in_time(seen):
         yield seen.ask(
             "IE",
             "device",
-            f"Which device had an alert at {moment(one.alert)}?",
-            (one.alert.device,),
-            [one],
+            f"Which device had an alert at {moment(line.alert)}?",
+            (line.alert.device,),
+            [line],
         )
 
 
 def kind_at(seen: Seen) -> Iterator[Draft]:
-    for one in lines_alone_in_time(seen):
-        text = f"Which alert did device {one.alert.device} have at {moment(one.alert)}?"
-        yield seen.ask("IE", "kind", text, (one.alert.kind,), [one])
+    for line in lines_alone_in_time(seen):
+        text = f"Which alert did device {line.alert.device} have at {moment(line.alert)}?"
+        yield seen.ask("IE", "kind", text, (line.alert.kind,), [line])
 
 
 def distinct_alerts(seen: Seen) -> Iterator[Draft]:
@@ -89,7 +89,7 @@ def root_causes(seen: Seen) -> Iterator[Draft]:
             causes,
         )
     elif causes:
-        names = ", ".join(one.alert.device for one in causes)
+        names = ", ".join(line.alert.device for line in causes)
         yield seen.ask(
             "MR",
             "root_causes",
@@ -103,9 +103,9 @@ def root_causes(seen: Seen) -> Iterator[Draft]:
 def root_of(seen: Seen) -> Iterator[Draft]:
     """Behind a device's symptoms; the evidence is one alert of each device on the way."""
     first = {
-        one.alert.device: one
-        for one in reversed(seen.shown)
-        if one.alert.via or one.alert.kind in ROOT_KINDS
+        line.alert.device: line
+        for line in reversed(seen.shown)
+        if line.alert.via or line.alert.kind in ROOT_KINDS
     }
     for device in seen.some(device for device, root in seen.storm.roots.items() if device != root):
         way = [first[device]]
@@ -118,7 +118,7 @@ def root_of(seen: Seen) -> Iterator[Draft]:
 
 def flap_count(seen: Seen) -> Iterator[Draft]:
     for device, own in link_lines(seen):
-        downs = [one for one in own if one.alert.kind == "link_down"]
+        downs = [line for line in own if line.alert.kind == "link_down"]
         if len(downs) > 1:
             text = f"How many times did device {device} have alert link_down?"
             yield seen.ask("MR", "flaps", text, counted(len(downs), "time"), downs, form=IN_WORDS)
@@ -244,7 +244,7 @@ def unknown_device(seen: Seen) -> Iterator[Draft]:
 
 def unknown_kind(seen: Seen) -> Iterator[Draft]:
     """A device and a kind that are both known, and never came together."""
-    met = {(one.alert.device, one.alert.kind) for one in seen.shown}
+    met = {(line.alert.device, line.alert.kind) for line in seen.shown}
     pairs = [
         (device, kind)
         for device in seen.devices

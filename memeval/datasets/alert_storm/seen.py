@@ -74,7 +74,7 @@ class Seen:
         *,
         form: str = "",
     ) -> Draft:
-        ids = tuple(dict.fromkeys(one.turn_id for one in evidence))
+        ids = tuple(dict.fromkeys(line.turn_id for line in evidence))
         return Draft(
             ability=ability,
             task=task,
@@ -103,22 +103,22 @@ def causes_of(seen: Seen) -> list[Shown]:
 
 def link_lines(seen: Seen) -> Iterator[tuple[str, list[Shown]]]:
     own = group_lines(
-        (one.alert.device, one) for kind in LINK_KINDS for one in seen.kinds.get(kind, ())
+        (line.alert.device, line) for kind in LINK_KINDS for line in seen.kinds.get(kind, ())
     )
     for device in seen.some(own):
-        yield device, sorted(own[device], key=lambda one: one.alert.time)
+        yield device, sorted(own[device], key=lambda line: line.alert.time)
 
 
 def lines_alone_in_time(seen: Seen) -> Iterator[Shown]:
     return (
-        one for one in draw(seen.rng, seen.shown, OFFERED) if seen.times[moment(one.alert)] == 1
+        line for line in draw(seen.rng, seen.shown, OFFERED) if seen.times[moment(line.alert)] == 1
     )
 
 
 def first_lines(lines: Sequence[Shown]) -> list[Shown]:
     firsts: dict[tuple[str, str, str], Shown] = {}
-    for one in lines:
-        firsts.setdefault(one.alert.identity, one)
+    for line in lines:
+        firsts.setdefault(line.alert.identity, line)
 
     return list(firsts.values())
 
@@ -138,7 +138,7 @@ def sameness(seen: Seen) -> str:
 
 def group_lines(pairs: Iterable[tuple[K, Shown]]) -> dict[K, list[Shown]]:
     groups: dict[K, list[Shown]] = {}
-    for key, one in pairs:
-        groups.setdefault(key, []).append(one)
+    for key, line in pairs:
+        groups.setdefault(key, []).append(line)
 
     return groups

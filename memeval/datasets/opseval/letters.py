@@ -33,7 +33,7 @@ class Lettered:
 
 def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     """Positions that a gold names among `count` choices, those out of range left out; None where it
-    is no letters at all.
+    has no letters at all.
 
     Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
     single digit n is the n-th choice.
@@ -65,9 +65,9 @@ def without_answer(question: str) -> str:
 
 
 def split_choices(text: str) -> Lettered | None:
-    """Cuts a text into a question and two or more lettered choices; None where there are none.
+    """Cuts a string into a question and two or more lettered choices; None where there are none.
 
-    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label stands at
+    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at
     the start of a line before a point, bracket, colon or comma. Where one is not there, it is taken
     within a line, else at the start of a line without any mark, else, where the next label follows,
     from a line with another letter in its place.
