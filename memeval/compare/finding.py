@@ -166,8 +166,8 @@ def tracked_ids(run: FinishedRun) -> list[str]:
 def earliest(since: datetime | timedelta | str | None) -> datetime | None:
     """The time from which on a run counts, with a time zone.
 
-    `since` is a time, a span up to now, or such a span as a string: `7d`, `12h`. Raises `UserError` for
-    a string that is not a span.
+    `since` is a time, a span up to now, or such a span as a string: `7d`, `12h`. Raises `UserError`
+    for a string that is not a span.
     """
     if since is None:
         return None

@@ -65,8 +65,8 @@ def clock_time(history: History) -> Iterator[Draft]:
     for past in history.offered(list(history.past)):
         if days[past.incident.components, past.incident.fault, past.incident.time.date()] == 1:
             what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
-            text = f"At what time of day did {named(past.incident)} {what} on "
-                f"{day(past.incident.time)}?"
+            when = day(past.incident.time)
+            text = f"At what time of day did {named(past.incident)} {what} on {when}?"
             yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 
