@@ -53,6 +53,7 @@ def with_verdicts(
             fits = answer is not None and row.answer_id in ("", answer.answer_id)
             verdict = answer.right if answer is not None and fits else None
 
+        # Rates of another judge, even of the same model under another prompt, correct nothing here.
         if judged_by and judged_by != judge:
             raise UserError(
                 f"{row.place}: judged by {one_line(judged_by)}, the run by {judge}",
@@ -62,6 +63,8 @@ def with_verdicts(
         if verdict is None:
             problems.append(f"{row.place}: no verdict, and no finished run that has one")
         else:
+            # A file may call its right answers `right`, as the probe does: that is not a kind of
+            # wrong answer.
             kind = row.kind if row.kind and row.kind != RIGHT else WRONG
             labelled.append(JudgedLabel(kind, bool(row.label), verdict))
 

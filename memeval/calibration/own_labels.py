@@ -30,6 +30,7 @@ def by_own_labels(
             f"about 100 say something:  python -m memeval label {source.run.key} --n 100",
         )
 
+    # Labelled answers of one conversation are not independent either.
     clusters = clusters_of(answers)
     groups = None if clusters is None else _groups(clusters, answers, labels)
     if len(labels) == len(answers):
@@ -132,6 +133,7 @@ def _interval(
     mean: float, se: float | None, groups: int | None
 ) -> tuple[float | None, float | None]:
     """95 % interval; none where the error is 0, which does not prove certainty."""
+    # Few labels can agree by chance: `± 0` would claim to know what nobody does.
     if not se:
         return None, None
 

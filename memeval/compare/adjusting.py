@@ -14,6 +14,7 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
     Letters are left out: they rest on max-T over the pairs of one metric.
     """
+    # The raw p: those of max-T are adjusted already.
     ps = [row.p for comparison in comparisons for row in comparison.differences]
     known = [p for p in ps if p is not None]
     adjusted = iter(benjamini_hochberg(known))

@@ -76,6 +76,7 @@ def read_run(folder: Path) -> FinishedRun | None:
     """The run of a folder; None where it holds no readable run."""
     try:
         summary = read_shown_summary(folder)
+    # A folder without a summary is a run that is under way, or was killed.
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -125,6 +126,7 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
     matching = (
         by_key
         or [run for run in known if word and run.key.startswith(word)]
+        # A key counts before a name: a user’s run may be named like another one’s key.
         or [run for run in known if run.name == word]
         or [run for run in known if word in tracked_ids(run)]
         or _run_at(word)

@@ -62,6 +62,7 @@ def _cost(record: Record) -> float | None:
 def _tokens(record: Record) -> float | None:
     total = 0
     for usage in record.usage:
+        # Not known is not 0: one such call would make a system look cheap.
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
 
@@ -82,6 +83,7 @@ def _of_ranking(name: str) -> Callable[[Record], float | None]:
     """Reads a retrieval metric from the ranks of the evidence, as records hold no other."""
 
     def read(record: Record) -> float | None:
+        # Records of other programs may have the metric without the ranks.
         if not record.evidence_ranks:
             return record.metrics.get(name)
 

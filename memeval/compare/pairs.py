@@ -22,6 +22,7 @@ def difference_between(key: str, other_key: str, scores: RunScores, other: RunSc
     if result is None:
         raise UserError("no question in common")
 
+    # Only of values that are right or wrong: an average of repeats is neither.
     first_alone = second_alone = None
     if {*values, *subtracted} <= {0.0, 1.0}:
         first_alone = sum(delta > 0 for delta in deltas)
@@ -58,6 +59,7 @@ def _by_category(
         values.append(delta)
         cases.append(asked.case_id)
 
+    # Categories come in the order of the data set, not in that of the first questions.
     order = {asked.category_name: asked.category for asked in scores.questions.values()}
     differences = []
     for name in sorted(rows, key=lambda name: order[name]):

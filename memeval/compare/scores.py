@@ -90,6 +90,7 @@ class ScoreReader:
         repeats: dict[int, list[float | None]] = {}
 
         for question, value in self._rows(path):
+            # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
             if headline and question.category not in headline:
                 continue
 
@@ -122,6 +123,7 @@ class ScoreReader:
             raise UserError(f"{path}, line {number}: {one_line(error)}", MADE_AGAIN) from error
 
     def _line(self, line: bytes) -> tuple[AskedQuestion, float | None]:
+        # `json.loads` of whole lines, with their chunks and contexts, takes ten times as long.
         end = line.find(_AFTER_QUESTION)
         start = line.find(_STATUS, end)
         stop = line.find(_METRICS if self.metric.name == "accuracy" else _RETRIEVED, start)
@@ -166,6 +168,7 @@ class ScoreReader:
 
 def _remembered(known: dict[bytes, Any], text: bytes, read: Callable[[Any], Any]) -> Any:
     if text not in known:
+        # A metric of many different values would else keep every line.
         if len(known) >= _MOST_REMEMBERED:
             known.clear()
 

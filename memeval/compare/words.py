@@ -138,6 +138,7 @@ def legend(comparison: Comparison) -> list[str]:
             "do not prove certainty. See p."
         )
 
+    # Of the 2^G ways to set the signs, the data’s own and the opposite always count.
     groups = max((result.groups for result in results), default=0)
     if 1 < groups <= EXACT_CLUSTERS and 2 / 2**groups > 0.05:
         lines.append(

@@ -79,6 +79,7 @@ class MustPass:
     @property
     def passes(self) -> bool:
         """Whether it is right, or no worse than in the baseline where that was not quite right."""
+        # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
         least = 1.0 if self.before is None else self.before
         return self.now is not None and self.now >= least - _ROUNDING
 
@@ -175,6 +176,7 @@ def _by_category(
 
 def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
     mean = change.result.mean
+    # The order matters: a loss is reported as one, also where a named question fails besides.
     if change.high < 0 and mean <= -rules.margin + _ROUNDING:
         return Outcome.WORSE
     if not all(question.passes for question in passes):
@@ -222,6 +224,7 @@ def _not_comparable(
         )
         return
 
+    # The same questions under other weights are another sample of the same data.
     weighted = sum(
         abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
         for name, question in scores.questions.items()

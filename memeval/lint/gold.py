@@ -41,6 +41,7 @@ def around(prompt: SentPrompt, record: Record) -> str:
     text = "\n".join(prompt.messages)
     for own in (prompt.context, record.question, *record.choices):
         if own:
+            # A question may hold words of its own gold, and a context should.
             text = text.replace(own, "\n")
 
     return text

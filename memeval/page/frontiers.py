@@ -134,6 +134,7 @@ def accuracy_axis(accuracies: Sequence[float]) -> Axis:
 def steps(points: Sequence[Point]) -> tuple[tuple[float, float, float, float], ...]:
     """The line of the frontier, as steps: the best accuracy that can be had up to a cost."""
     places = sorted({(point.x, point.y) for point in points if point.on_frontier})
+    # Between two points nothing better can be had than the left one: no slope, steps.
     lines = []
     for (x, y), (next_x, next_y) in pairwise(places):
         lines += [(x, y, next_x, y), (next_x, y, next_x, next_y)]

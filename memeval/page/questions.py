@@ -75,6 +75,7 @@ def mark(records: Sequence[Record]) -> str:
 
 def end_of(record: Record) -> str:
     """How one answer ended."""
+    # It has an answer and a status that is not `ok`: not scored, but not failed.
     if record.status is Status.UNPARSED:
         return UNSCORED
     if record.status is not Status.OK:
@@ -106,6 +107,7 @@ def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
             if len(set(record.verdict.votes)) > 1:
                 return True
 
+            # A blank more or less is the same answer to a reader.
             answer = " ".join(record.hypothesis.split())
             if labels.setdefault(answer, record.verdict.label) is not record.verdict.label:
                 return True
@@ -140,6 +142,7 @@ def _blocks(
 
     for names in _group(runs, questions):
         block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
+        # Of what is compressed: that is what the browser has to read.
         size += len(block)
         places += [len(blocks)] * len(names)
         blocks.append(block)

@@ -89,6 +89,7 @@ def empty_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
+    # Not pyplot: its figures are global, and stay in memory until they are closed.
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
 

@@ -41,6 +41,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     named = sorted(
         zip(measured, labels(measured), strict=True),
+        # By name where accuracies are equal, so that the same cells give the same bytes.
         key=lambda pair: (pair[0].metrics["accuracy"] or 0.0, pair[1]),
     )
     cells = [cell for cell, _ in named]
@@ -48,6 +49,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
     figure, axes = canvas(
         width=6.0 + PANEL * len(categories), height=1.7 + ROW * max(len(cells), 2)
     )
+    # The axes of `canvas` make room for panels, which share their rows.
     grid = axes.get_subplotspec()
     assert grid is not None
     axes.remove()

@@ -244,6 +244,7 @@ class TextStore(Texts):
         if start < 0:
             return self.put(text)
 
+        # Most of a prompt is its context, which is stored already.
         around = [text[:start], within, text[start + len(within) :]]
         return self.put_joined([part for part in around if part], "")
 

@@ -38,6 +38,7 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
     single digit n is the n-th choice.
     """
+    # Chinese files write letters and points in full width.
     plain = unicodedata.normalize("NFKC", text).strip(" \t\r\n,.;、。")
     if NUMBER.fullmatch(plain):
         return (int(plain) - 1,) if int(plain) <= count else None
@@ -74,6 +75,7 @@ def split_choices(text: str) -> Lettered | None:
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
+    # Of equal runs the last: a question may quote a list before its own choices.
     best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
     if len(best) < LEAST_CHOICES:
         return None
