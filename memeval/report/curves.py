@@ -162,14 +162,14 @@ def shifts_of(curves: Curves) -> dict[str, float]:
 
 
 def shift(value: float, by: float, curves: Curves) -> float:
-    """Where a value is drawn: at most an eighth of the smallest step beside its place."""
+    """Where a value is drawn: near enough to its place to belong to it, and inside the axes."""
     values = curves.values
     if curves.is_logarithmic:
         steps = [high / low for low, high in pairwise(values)]
         return float(value * min(*steps, 2.0) ** (by / 8))
 
     steps = [high - low for low, high in pairwise(values)]
-    return value + by * min(steps) / 8
+    return value + by * min(min(steps) / 8, 0.02 * (values[-1] - values[0]))
 
 
 def set_number_axis(axes: Axes, curves: Curves) -> None:

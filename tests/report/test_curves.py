@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from sample_runs import summary
 
-from memeval.report.canvas import looks_of
-from memeval.report.curves import curve_file, curves_of
+from memeval.report.canvas import canvas, looks_of
+from memeval.report.curves import curve_file, curves_of, set_number_axis, shift, shifts_of
 from memeval.report.sweep_plots import write_sweep_plots
 from memeval.results import RunSummary
 
@@ -51,6 +52,22 @@ def test_one_system_is_a_line_too(tmp_path: Path) -> None:
     assert list(curves.lines) == ["rag"]
     names = [path.name for path in write_sweep_plots(cells, tmp_path / "comparison_a.png")]
     assert "curve_top_k_a.png" in names and "comparison_a_ranked.png" in names
+
+
+@pytest.mark.parametrize("tops", [(3, 10), (1, 2, 3), (1, 40), (5, 10, 1000)])
+def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> None:
+    (curves,) = curves_of([cell(system, top_k=k) for system in ("rag", "bm25") for k in tops])
+    _, axes = canvas(4, 3)
+    if curves.is_logarithmic:
+        axes.set_xscale("log")
+
+    set_number_axis(axes, curves)
+    left, right = axes.get_xlim()
+    assert shifts_of(curves) == {"rag": -1.0, "bm25": 1.0}
+    for by in (-1.0, 1.0):
+        places = [shift(value, by, curves) for value in curves.values]
+        assert left < min(places) and max(places) < right
+        assert places == sorted(places)
 
 
 def test_names_of_settings_lead_nowhere_else() -> None:
