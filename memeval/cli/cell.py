@@ -15,6 +15,7 @@ from memeval.cli.session import (
     DoneCell,
     describe_publication,
     filing_of,
+    is_grouped,
     note_done,
     start_publisher,
 )
@@ -64,6 +65,7 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
             reused=completed.reused,
             published=describe_publication(completed.published),
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )
     return completed.summary

@@ -12,6 +12,7 @@ from memeval.cli.session import (
     DoneCell,
     any_publisher,
     describe_publication,
+    is_grouped,
     note_done,
     start_publisher,
 )
@@ -109,5 +110,6 @@ def _note(outcome: Outcome, published: str) -> None:
             reused=outcome.reused,
             published=published,
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )

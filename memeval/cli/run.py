@@ -72,9 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
     finally:
         clean_copies(session_folder())
-        show_comparison(
-            plots=not interrupted
-        )  # the publisher, which draws them, may be what was waited for
+        show_comparison(interrupted=interrupted)
 
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():

@@ -217,6 +217,7 @@ def figures(
         "acc ±95%": with_half_width(
             get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
         ),
+        # Beside the raw accuracy, never in its place.
         "acc corr.": corrected(summary) or NONE,
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{

@@ -30,8 +30,9 @@ def has_report(folder: Path, *, plots: bool) -> bool:
 
 def _stamp(folder: Path, *, plots: bool) -> str:
     files = [hashlib.sha256((folder / name).read_bytes()) for name in (RUN_FILE, REPORT_FILE)]
-    drawn = sorted(path.name for path in (folder / "plots").glob("*.png")) if plots else []
+    drawn = sorted(path.name for path in (folder / "plots").glob("*.??g")) if plots else []
     digests = [file.hexdigest() for file in files]
+    # Labels change what a report shows, and nothing in `run.json`.
     page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
 
     return "\n".join([*digests, page, calibration, report_code(), f"plots={plots}", *drawn]) + "\n"

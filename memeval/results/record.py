@@ -73,7 +73,7 @@ class Record:
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     weight: float = 1.0
-    """How many questions of its category it stands for, in a sample."""
+    """How many questions of its category it represents, in a sample."""
 
     def __getitem__(self, name: str) -> Any:
         """A member as version 0.1 gave it to `Dataset.measures`; until 0.3."""
