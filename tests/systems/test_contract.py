@@ -34,7 +34,7 @@ UNSEARCHED = [
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
 RANKS = [name for name in RETRIEVES if name != "oracle"]
-SHOW_MORE = ["combined", "semantic_recall"]
+SHOW_MORE = ["combined", "light", "semantic_recall"]
 """Systems that show more than they retrieved: neighbours, last messages, a form."""
 FORMS = ["combined", "working_memory"]
 """Systems that show a form, whose headings bear no date."""
