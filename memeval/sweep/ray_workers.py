@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import shutil
 import sys
 import tempfile
@@ -81,6 +82,8 @@ class Cluster:
                 "_temp_dir": self._folder,
             }
 
+        # It announces what it does by default.
+        logging.getLogger("ray").setLevel(logging.ERROR)
         try:
             # What workers print is in Ray's own logs: this terminal shows the sweep.
             ray.init(**how, log_to_driver=False, configure_logging=False, logging_level="ERROR")
