@@ -72,13 +72,7 @@ def show_comparison(*, plots: bool = True) -> None:
                 [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
             )
 
-    for summary in summaries:
-        if not summary.valid:
-            print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
-                f"{_worst(summary)}"
-            )
-
+    _warn(summaries)
     published = [cell.published for cell in cells]
     for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
         print(f"{line}; the same command logs it later", file=sys.stderr)
@@ -92,6 +86,18 @@ def show_comparison(*, plots: bool = True) -> None:
             f"note: {note}"
             + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
         )
+
+
+def _warn(summaries: Sequence[RunSummary]) -> None:
+    """Prints which cells have figures that can't be trusted."""
+    for summary in summaries:
+        if summary.is_stopped:
+            print(f"STOPPED: {summary.name}: not finished; the same command continues it")
+        elif not summary.valid:
+            print(
+                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
+                f"{_worst(summary)}"
+            )
 
 
 def show_differences(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:

@@ -10,7 +10,7 @@ from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
 from memeval.compare.tables import aligned
 from memeval.report.differences import labels
-from memeval.report.figures import NONE, corrected, count, dollars, percent
+from memeval.report.figures import NONE, corrected, count, dollars, percent, warning
 from memeval.shown import one_line
 
 SHORTEST_KEY = 8
@@ -31,7 +31,7 @@ def list_runs(arguments: Sequence[str]) -> int:
         when = datetime.fromisoformat(run.summary.finished_at).astimezone()
         rows.append(
             [
-                label if run.summary.valid else f"{label} INVALID",
+                " ".join([label, *warning(run.summary)]),
                 run.key[:length],
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,

@@ -86,6 +86,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             scored=sum(row.scored for row in summary.categories if row.headline),
             asked=sum(row.asked for row in summary.categories if row.headline),
             valid=summary.valid,
+            stopped=summary.is_stopped,
             corrected=corrected(summary),
         )
         for summary, label in zip(summaries, names, strict=True)

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from memeval.config.identity import Keys
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import ANSWER, JUDGE, STAGES
-from memeval.errors import ModelError, UserError
+from memeval.errors import BudgetError, ModelError, UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
 from memeval.pipeline.budget import budget_of, check_budget
@@ -101,6 +101,8 @@ class Finished:
     seconds: float
     notes: tuple[str, ...] = ()
     """What the pass itself has to say beside its records."""
+    stopped: str = ""
+    """Why it ended before all questions were done; `cases` then holds those with an answer."""
 
 
 def text_size(case: EvalCase) -> int:
@@ -197,6 +199,8 @@ class CellRun:
         self._lane = lane or self._own_lane()
         self._unread = 0
         self._noted: list[str] = []
+        self.stopped: Any = None
+        """What `finish` made of a run that ended because the budget was spent."""
 
     def _own_lane(self) -> Lane:
         say = self.progress.say
@@ -207,6 +211,9 @@ class CellRun:
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
 
+        Where the budget is spent, that is what is done so far; among other cells it is in `stopped`
+        once this one is cancelled.
+
         Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
         finished rows stay in either case.
         """
@@ -215,7 +222,13 @@ class CellRun:
             return await self._run(finish)
 
         check_budget(self.cell)
-        return await budget.keep(self._run(finish))
+        try:
+            return await budget.keep(self._run(finish))
+        except BudgetError:
+            if self.stopped is None:
+                raise  # no file was opened yet
+
+            return cast(T, self.stopped)
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turn = Turn(self._lane, self.number)
@@ -225,7 +238,16 @@ class CellRun:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
-                cases = await self._all(repeats, turn)
+                cases: list[EvalCase] = []
+                try:
+                    await self._all(repeats, turn, cases)
+                except asyncio.CancelledError:
+                    seconds = time.perf_counter() - began
+                    self._finish_stopped(
+                        finish, _answered(cases, repeats), repeats, started, seconds
+                    )
+                    raise
+
                 if not any(case.questions for case in cases):
                     raise UserError(
                         f"dataset={self.cell.config.dataset['name']}: no questions are left "
@@ -233,7 +255,7 @@ class CellRun:
                     )
 
                 seconds = time.perf_counter() - began
-                finished = Finished(cases, tuple(repeats), started, seconds, self.notes())
+                finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
                 if not self._shares_lane:
                     return finish(finished)
 
@@ -243,6 +265,24 @@ class CellRun:
             turn.give()
             if not self._shares_lane:
                 await self._lane.connections.aclose()
+
+    def _finish_stopped(
+        self,
+        finish: Callable[[Finished], T],
+        cases: tuple[EvalCase, ...],
+        repeats: Sequence[Repeat],
+        started: datetime,
+        seconds: float,
+    ) -> None:
+        """Keeps what is done, where the budget is what the run was cancelled for."""
+        budget = self._lane.connections.budget
+        if budget is None or not budget.is_spent:
+            return
+
+        why = budget.describe_end()
+        self.stopped = finish(
+            Finished(cases, tuple(repeats), started, seconds, self.notes(), stopped=why)
+        )
 
     def begin(self, models: Models | None = None) -> None:
         """Makes the cell's models, unless they are given, and what gives its answers."""
@@ -334,8 +374,8 @@ class CellRun:
                 "does not use: their questions are asked again, replies come from the cache"
             )
 
-    async def _all(self, repeats: Sequence[Repeat], turn: Turn) -> tuple[EvalCase, ...]:
-        asked: list[EvalCase] = []
+    async def _all(self, repeats: Sequence[Repeat], turn: Turn, asked: list[EvalCase]) -> None:
+        """Works on all cases; `asked` gets each of them when its turn comes."""
         taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -350,8 +390,6 @@ class CellRun:
                 turn.give()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
-
-        return tuple(asked)
 
     def _room(self, case: EvalCase) -> Room:
         """Room for a case: a place for each open question, as far as other cases have room beside
@@ -521,6 +559,25 @@ class CellRun:
                 f"be read ({one_line(row.verdict.reason)}): "
                 "use a model that keeps to the form, or a prompt template that asks for it"
             )
+
+
+def _answered(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tuple[EvalCase, ...]:
+    """The cases with the questions that have an answer in each repeat, judged or not."""
+    answered = []
+    for case in cases:
+        questions = [one for one in case.questions if _is_answered(one, repeats)]
+        answered.append(replace(case, questions=tuple(questions)))
+
+    return tuple(answered)
+
+
+def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
+    for repeat in repeats:
+        is_measured = question.question_id in repeat.measured
+        if not is_measured or repeat.answer(question.question_id) is None:
+            return False
+
+    return True
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

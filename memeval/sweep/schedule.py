@@ -187,6 +187,11 @@ class Schedule:
         )
         try:
             summary = await run.run(lambda finished: finish(cell, finished))
+        except asyncio.CancelledError:
+            if run.stopped is not None:
+                self._watcher.ended(Outcome(planned, run.stopped))
+
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on
             return Outcome(planned, error=error)
 
