@@ -49,7 +49,7 @@ LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --gen
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
-	$(LOCK) --extra mem0 --extra letta --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(LOCK) --extra mem0 --extra letta --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) $(VENV)-uv outputs mlruns/* data/prepared data/cache

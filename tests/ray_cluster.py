@@ -51,7 +51,8 @@ def serve(nodes: int, folder: str) -> None:
     for _ in range(nodes - 1):
         cluster.add_node(num_cpus=1)
 
-    print(cluster.address, flush=True)
+    sys.stdout.write(f"{cluster.address}\n")
+    sys.stdout.flush()
     sys.stdin.read()
     cluster.shutdown()
 

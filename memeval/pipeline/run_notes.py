@@ -28,7 +28,9 @@ def notes(
 ) -> Iterator[str]:
     """What a reader of the figures must know."""
     if finished.stopped:
-        yield f"{finished.stopped}. The figures are those of the questions that were answered so far."
+        yield (
+            f"{finished.stopped}. The figures are those of the questions that were answered so far."
+        )
 
     yield from notes_on_questions(cell, rows)
     yield from _settings(cell)

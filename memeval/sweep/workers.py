@@ -15,6 +15,8 @@ import signal
 import socket
 import struct
 import sys
+import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -32,6 +34,8 @@ from memeval.sweep.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitCompute
 from memeval.sweep.plan import PlannedCell
 
 STOP = "stop"
+PARENT_S = 1.0
+"""Between two looks whether the parent process is there."""
 TRIES = 2
 """A unit whose process died is tried once more."""
 _LENGTH = struct.Struct("!Q")
@@ -264,6 +268,7 @@ def _become_forker(control: socket.socket, cells: Mapping[int, Cell], run_loop: 
 
 def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: RunLoop) -> None:
     """Computes units until the other side is gone. Never returns."""
+    threading.Thread(target=_end_behind, args=(os.getppid(),), daemon=True).start()
     try:
         run_loop(_Computer(sock, cells).serve())
     except BaseException:  # noqa: BLE001 - the other side sees that this process is gone
@@ -276,6 +281,15 @@ def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: Run
         atexit._run_exitfuncs()
 
     os._exit(status)
+
+
+def _end_behind(parent: int) -> None:
+    """Ends this process some time after its parent: a system that hangs lets nothing else do it."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_S)
+
+    time.sleep(ENDING_S)
+    os._exit(1)
 
 
 class _Computer:

@@ -96,7 +96,7 @@ def workers_of(cluster: RayCluster) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name = (folder / "cmdline").read_bytes()
-            opened = [os.readlink(file) for file in (folder / "fd").iterdir()]
+            opened = [str(file.readlink()) for file in (folder / "fd").iterdir()]
         except OSError:
             continue
 
