@@ -93,8 +93,8 @@ class Cluster:
             raise UserError(
                 f"the Ray cluster at {settings.address or 'this machine'} can't be used: "
                 f"{type(error).__name__}: {one_line(error, 300)}",
-                "start one:  ray start --head   and then  hydra.launcher.address=HOST:6379",
-                "or leave hydra.launcher.address out: a cluster of this machine's own",
+                "where it asks for a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
+                "to start one:               ray start --head --port 6379",
             ) from error
 
     @property
