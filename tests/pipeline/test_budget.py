@@ -57,6 +57,7 @@ def stopped_runs(home: Path) -> list[RunSummary]:
     return [run for run in map(RunSummary.read, folders) if run.status == "stopped"]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("system=bm25", *SMALL[:2], *MODEL, f"llm.base_url={endpoint.base_url}")
@@ -102,6 +103,7 @@ def test_a_run_that_could_not_begin_is_stopped_without_figures(
     assert f"STOPPED: {run.name}" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_stopped_sweep_leaves_what_each_cell_has(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.01) as endpoint:
         words = (*asking(endpoint), "llm.max_concurrency=2")

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment
@@ -43,6 +44,11 @@ CELLS = (
     "tracking=none",
 )
 RAY = ("hydra/launcher=ray",)
+
+
+def slow(*values: object) -> Any:
+    """A row of a table of which a sample runs by default."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def start(home: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
@@ -124,16 +130,16 @@ def on_one_machine(
         return outcomes(home), endpoint.count()
 
 
-def test_a_cluster_of_this_machine_makes_the_same_records(tmp_path: Path) -> None:
-    words = (*CELLS, "system=bm25", "top_k=3,5", "dataset.limit_questions=2")
+def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_path: Path) -> None:
+    words = (*CELLS, "system=bm25", "dataset.limit_questions=2")
     one, other = tmp_path / "one", tmp_path / "other"
     with ScriptedEndpoint() as endpoint:
         address = f"llm.base_url={endpoint.base_url}"
-        finish(start(one, *words, address, *RAY, "hydra.launcher.workers=1"))
+        memeval(*words, address, *RAY, "hydra.launcher.workers=1", home=one, MY_OWN_KEY=KEY)
         calls = endpoint.count()
         assert calls and repeated(endpoint) == 0 and endpoint.peak <= LIMIT
         # Another home: nothing of it is known, and all calls are made again.
-        finish(start(other, *words, address))
+        memeval(*words, address, home=other, MY_OWN_KEY=KEY)
         assert endpoint.count() == 2 * calls
 
     assert outcomes(one) == outcomes(other)
@@ -143,10 +149,10 @@ def test_a_cluster_of_this_machine_makes_the_same_records(tmp_path: Path) -> Non
     ("words", "said"),
     [
         (("hydra.launcher.address=nonsense",), "must be HOST:PORT"),
-        (("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
-        (("hydra.launcher.workers=0",), "must be at least 1"),
-        (("hydra.launcher.variables=[NOT_SET_ANYWHERE]",), "NOT_SET_ANYWHERE is not set"),
-        (("budget.calls=5",), "a budget can't be kept with hydra/launcher=ray"),
+        slow(("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
+        slow(("hydra.launcher.workers=0",), "must be at least 1"),
+        slow(("hydra.launcher.variables=[NOT_SET_ANYWHERE]",), "NOT_SET_ANYWHERE is not set"),
+        slow(("budget.calls=5",), "a budget can't be kept with hydra/launcher=ray"),
     ],
 )
 def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:

@@ -32,12 +32,19 @@ needs_server = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("PGUSER", "memeval")
+@pytest.fixture(scope="module")
+def running() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture
+def server(running: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server, with an empty database."""
+    monkeypatch.setenv("PGUSER", "memeval")
+    running.ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return running
 
 
 def entries(home: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -95,6 +102,7 @@ def test_a_home_goes_to_a_database_and_comes_back_as_it_was(
     assert without_times(records(one)) == without_times(records(other))
 
 
+@pytest.mark.slow
 @needs_server
 def test_a_copy_goes_on_and_leaves_what_is_in_use(
     memeval: Command, tmp_path: Path, server: Server
