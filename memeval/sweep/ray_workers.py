@@ -14,10 +14,9 @@ import shutil
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import ray as untyped_ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
@@ -32,6 +31,7 @@ from memeval.sweep.computing import DONE, ENDING_S, FAILED
 from memeval.sweep.plan import PlannedCell
 from memeval.sweep.ray_computing import RunLoop, Start
 
+T = TypeVar("T")
 ray: Any = untyped_ray
 """Some of its functions have annotations, others have none."""
 TRIES = 4
@@ -219,7 +219,7 @@ class RayWorkers:
         actor = self._class.remote()
         variables = dict(self._settings.variables)
         beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
-        ready = asyncio.ensure_future(_value(beginning))
+        ready = _task(_value(beginning))
         try:
             await asyncio.wait({ready}, timeout=PATIENCE_S)
             if not ready.done() and not self._seats:
@@ -273,7 +273,7 @@ class RayWorkers:
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
         # A task of its own: a message is never lost to a cancellation.
-        receiving = asyncio.ensure_future(self._receive(seat, number, stream, keeper))
+        receiving = _task(self._receive(seat, number, stream, keeper))
         try:
             return await asyncio.shield(receiving)
         except asyncio.CancelledError:
@@ -313,13 +313,9 @@ class RayWorkers:
         for task in starting:
             task.cancel()
 
-        leaving = [asyncio.ensure_future(_value(seat.actor.leave.remote())) for seat in self._seats]
+        leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
         if starting or leaving:
             await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
-
-        for task in leaving:
-            with suppress(asyncio.CancelledError, RayError, asyncio.InvalidStateError):
-                task.exception()
 
         for seat in self._seats:
             ray.kill(seat.actor)
@@ -335,6 +331,13 @@ def several_nodes() -> UserError:
         "the Ray cluster has more than one node, and files are not shared between machines",
         "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., which all reach)",
     )
+
+
+def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task whose error is no news where nobody waits for it any more."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 async def _value(reference: Any) -> Any:
