@@ -26,7 +26,7 @@ USAGE = """memeval measures the memory of language-model agents.
   python -m memeval judge probe | calibrate | agree          how far a judge can be trusted
   python -m memeval label RUN                                label answers of a run by hand
   python -m memeval verify [RUN ...]                         verify finished runs
-  python -m memeval store info | clean | verify              show, clean, verify what is stored
+  python -m memeval store info | clean | verify | copy       what is stored: show, clean, copy it
   python -m memeval ui                                       open MLflow's page of the runs
 """
 INTEGERS = ("top_k", "compression_turn")
