@@ -49,7 +49,7 @@ LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --gen
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
-	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:
