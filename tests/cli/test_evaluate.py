@@ -75,7 +75,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(
         "dataset.limit_cases=1",
         "dataset.limit_questions=6",
     )
-    assert done.status == 0, done.err
+    assert done.status == 1, done.err
     (run,) = runs(tmp_path)
     names = [question_id for question_id, _ in right]
     expected = [
