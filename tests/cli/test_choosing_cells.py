@@ -93,7 +93,7 @@ def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> 
         DEMO,
         "tracking=none",
     )
-    assert done.status == 0, done.err
+    assert done.status == 1, "replies that name no choice have no score: the run is invalid"
     rows = {row["question_id"]: row for row in records(tmp_path)}
     assert [rows[question_id]["chosen"] for question_id, _ in replies] == [
         [3],

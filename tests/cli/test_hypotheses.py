@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import completed, records, runs
+from command_line import completed, memeval, records, runs
 
 from memeval.records import Status
 
@@ -63,7 +63,8 @@ def test_each_repeat_has_its_file_and_failures_are_left_out(tmp_path: Path) -> N
     assert rows(folder / "hypotheses_1.jsonl") == kept and len(kept) == 8
     part = tmp_path / "part.jsonl"
     part.write_text("\n".join(json.dumps(row) for row in kept[:5]), encoding="utf-8")
-    completed(tmp_path / "part", "evaluate", str(part), "dataset=demo_longmemeval", "tracking=none")
+    words = ("evaluate", str(part), "dataset=demo_longmemeval", "tracking=none")
+    assert memeval(tmp_path / "part", *words).status == 1, "three of eight questions have no answer"
     (folder,) = (tmp_path / "part").glob("outputs/runs/*")
     assert [row["status"] for row in records(folder)].count(Status.ANSWER_FAILED) == 3
     assert rows(folder / "hypotheses.jsonl") == kept[:5]

@@ -122,7 +122,7 @@ def test_a_prompt_for_few_words_says_where_more_is_asked_for(
 
     assert set(styles(endpoint)) == {style}
     note = (
-        f"prompt_mismatch: prompt={style} asks for as few words as possible, but some questions "
+        f"prompt mismatch: prompt={style} asks for as few words as possible, but some questions "
         "ask for a recommendation or a summary; use prompt=auto"
     )
     assert note in summary.notes
@@ -132,7 +132,7 @@ def test_no_mismatch_is_said_where_there_is_none(endpoint: ScriptedEndpoint) -> 
     auto = run(endpoint, "dataset=demo_longmemeval", "judge=keyword")
     short = run(endpoint, "dataset=demo", "judge=keyword", "prompt=short", "dataset.limit_cases=1")
 
-    assert not [note for note in (*auto.notes, *short.notes) if "prompt_mismatch" in note]
+    assert not [note for note in (*auto.notes, *short.notes) if "prompt mismatch" in note]
 
 
 def test_offline_auto_is_short_and_changes_no_key() -> None:

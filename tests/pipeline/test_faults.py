@@ -43,8 +43,11 @@ def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: 
 def test_lasting_faults_become_statuses_and_are_not_tried_again(
     memeval: Command, tmp_path: Path, kind: str
 ) -> None:
+    # One call after the other, of which the first is answered: a key or a model that the very first
+    # call is refused for ends the run.
     with ScriptedEndpoint(faults=Faults({kind: 0.4}, seed=5)) as endpoint:
-        memeval(*model(endpoint))
+        done = memeval(*model(endpoint, "llm.max_concurrency=1"), check=False)
+        assert done.returncode == 1 and "INVALID" in done.stdout
         assert endpoint.count(CHAT) == QUESTIONS
         failed = endpoint.faulted[kind]
     assert 0 < failed < QUESTIONS
