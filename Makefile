@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
+DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage check lock ui clean
+.PHONY: run test test-all coverage check docs lock ui clean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
@@ -27,6 +28,10 @@ check: $(BIN)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in build/site; any broken link, and anything that a page would load from elsewhere, fails.
+docs: $(DOCS_VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
 ui: $(BIN)/.run
 	$(BIN)/python -m memeval ui
 
@@ -41,15 +46,22 @@ $(BIN)/.dev: requirements/dev.txt | $(BIN)/python
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 
+$(DOCS_VENV)/.docs: requirements/docs.txt | $(BIN)/python
+	[ -e $(DOCS_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON) $(DOCS_VENV)
+	$(UV) pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes requirements/docs.txt
+	touch $@
+
 $(BIN)/python:
 	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	$(UV) venv --quiet --python $(PYTHON) $(VENV)
 
-LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet
+COMPILE := $(UV) pip compile --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet
+LOCK := $(COMPILE) pyproject.toml
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
 	$(LOCK) --extra mem0 --extra letta --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) --group docs --output-file requirements/docs.txt
 
 clean:
-	rm -rf $(VENV) $(VENV)-uv outputs mlruns/* data/prepared data/cache
+	rm -rf $(VENV) $(VENV)-uv $(DOCS_VENV) build outputs mlruns/* data/prepared data/cache
