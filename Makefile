@@ -7,7 +7,7 @@ DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage check docs lock ui clean
+.PHONY: run test test-all coverage check docs reference lock ui clean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
@@ -31,6 +31,10 @@ check: $(BIN)/.dev
 # The site, in build/site; any broken link, and anything that a page would load from elsewhere, fails.
 docs: $(DOCS_VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+# Pages that are made from the code; the tests fail where one is not up to date.
+reference: $(BIN)/.dev
+	for page in docs/*_reference.py; do $(BIN)/python $$page || exit 1; done
 
 ui: $(BIN)/.run
 	$(BIN)/python -m memeval ui

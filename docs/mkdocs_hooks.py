@@ -65,9 +65,7 @@ def rewrite_links(text: str, source: str) -> str:
         return f"{link[1]}{relative}{link[3] or ''}{link[4]}"
 
     parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(
-        part if part.startswith("```") else LINK.sub(rewritten, part) for part in parts
-    )
+    return "".join(part if part.startswith("```") else LINK.sub(rewritten, part) for part in parts)
 
 
 def expand(nav: list[Any], pages: list[str]) -> list[Any]:
