@@ -28,7 +28,11 @@ OUTSIDE = {
     "LICENSE": "LICENSE.txt",
 }
 """Address on the site of each file that is outside of docs/."""
-FOLDERS = {"docs/datasets": "docs/datasets/README.md", "sweeps": "sweeps/README.md"}
+FOLDERS = {
+    "docs/datasets": "docs/datasets/README.md",
+    "docs/howto": "docs/howto/choose_a_judge.md",
+    "sweeps": "sweeps/README.md",
+}
 """The page that a link to a folder leads to."""
 
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")

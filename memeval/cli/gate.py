@@ -127,7 +127,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     settings = [word for word in words if "=" in word]
     if not settings:
         if config_dir is not None:
-            raise UserError("--config-dir is for the settings of a run, and there are none", EXAMPLE)
+            raise UserError("--config-dir is for settings of a run, and there are none", EXAMPLE)
         if len(words) > 1:
             raise UserError(f"gate takes one run, not {len(words)}", EXAMPLE)
 
