@@ -31,6 +31,7 @@ OUTSIDE = {
 FOLDERS = {
     "docs/datasets": "docs/datasets/README.md",
     "docs/howto": "docs/howto/choose_a_judge.md",
+    "docs/any_memory": "docs/any_memory.md",
     "sweeps": "sweeps/README.md",
 }
 """The page that a link to a folder leads to."""
