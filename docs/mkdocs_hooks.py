@@ -35,6 +35,8 @@ FOLDERS = {
     "sweeps": "sweeps/README.md",
 }
 """The page that a link to a folder leads to."""
+ALONE = ("index.md", "tutorial.md")
+"""Pages that are a section by themselves."""
 
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 ELSEWHERE = re.compile(r"(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
@@ -145,8 +147,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Rewrites links between docs/ and what is outside of it."""
+    """Rewrites links between docs/ and what is outside of it, and says how a page is shown."""
     address = page.file.src_uri
+    if address in ALONE:  # nothing is beside it, and its tables are wide
+        page.meta["hide"] = ["navigation"]
+    if address == OUTSIDE["CHANGELOG.md"]:  # it holds every word, and would be found first
+        page.meta["search"] = {"exclude": True}
+
     sources = {site: path for path, site in OUTSIDE.items()}
     return rewrite_links(markdown, sources.get(address, f"docs/{address}"))
 
