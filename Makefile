@@ -7,7 +7,7 @@ DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage check docs reference lock ui clean
+.PHONY: run test test-all coverage check docs reference lock ui clean distclean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
@@ -64,8 +64,18 @@ LOCK := $(COMPILE) pyproject.toml
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
-	$(LOCK) --extra mem0 --extra letta --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group docs --output-file requirements/docs.txt
 
+# What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:
-	rm -rf $(VENV) $(VENV)-uv $(DOCS_VENV) build outputs mlruns/* data/prepared data/cache
+	rm -rf $(VENV) $(VENV)-uv $(DOCS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
+
+RESULTS := outputs mlruns/* data/prepared data/cache
+
+# Results, too: runs, memories, and replies that were paid for. It asks first.
+distclean:
+	@du -sh $(RESULTS) 2>/dev/null || true
+	@printf 'Delete all results, memories and paid replies? Type yes: '; read answer; \
+	if [ "$$answer" = yes ]; then rm -rf $(RESULTS); else echo 'nothing was deleted'; exit 1; fi
+	$(MAKE) clean

@@ -89,6 +89,10 @@ class EvalQuestion:
     category: CategoryId
     gold: tuple[str, ...]
     """Accepted answers; empty where the right answer is a refusal."""
+    rubric: tuple[str, ...] = ()
+    """What a right answer does, one statement each, where the data set's protocol judges answers by
+    such statements and not by `gold`.
+    """
     evidence: tuple[str, ...] = ()
     """Ids of the turns that hold the answer, repaired and unique.
 
@@ -326,6 +330,10 @@ class Verdict:
 
     Where the verdict is unscored, the next pass asks beyond them.
     """
+    graded: bool = False
+    """True where `accuracy` is the mean of `score`, not the share of labels that are correct."""
+    parts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What the judge found part by part, by name: the data set's own metrics are made from it."""
 
 
 class Status(StrEnum):

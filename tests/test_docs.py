@@ -202,6 +202,8 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
         ("python", "my_recent.py"),
         ("yaml", "my_conf/system/recent.yaml"),
         ("python", "test_my_systems.py"),
+        ("python", "my_facts.py"),
+        ("yaml", "my_conf/system/facts.yaml"),
         ("python", "my_parts.py"),
         ("yaml", "my_conf/embedder/word_hashes.yaml"),
     ):

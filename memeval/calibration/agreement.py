@@ -82,11 +82,8 @@ def agree(runs: Sequence[FinishedRun]) -> Agreement:
         raise UserError(f"the runs are of different data: {names}")
 
     units = _units([read_answers(run) for run in runs])
-    shared = {
-        key: labels
-        for key, labels in units.items()
-        if sum(label is not None for label in labels) > 1
-    }
+    # An answer that one judge alone scored says nothing of agreement.
+    shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
     if not shared:
         raise UserError(
             "the runs share no answer that two of them judged",

@@ -75,6 +75,7 @@ def read_labels(path: Path) -> list[LabelRow]:
     """
     suffix = suffix_of(path)
     try:
+        # Spreadsheets put a byte order mark before the first column’s name.
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror}") from error
@@ -111,6 +112,8 @@ def raise_problems(path: Path, problems: Sequence[str]) -> None:
 
 
 def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
+    # A long answer exceeds the default of 128 KB. Without any limit, one quote could take in the
+    # whole file.
     csv.field_size_limit(LARGEST_FIELD)
     # Spreadsheets of some countries write semicolons.
     header = text.partition("\n")[0]
@@ -130,6 +133,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
 
 def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
     rows: list[tuple[int, Any]] = []
+    # Not splitlines(): JSON may hold U+2028, at which that would cut a row in two.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

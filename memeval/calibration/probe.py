@@ -19,7 +19,7 @@ from memeval.pipeline.judging import judge_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.provenance import params
-from memeval.pipeline.run import first_error
+from memeval.pipeline.repeat import first_error
 from memeval.records import EvalQuestion, Label, Status
 from memeval.results import VerdictRow
 from memeval.statistics.proportions import wilson_interval
@@ -57,7 +57,7 @@ class KindResult:
     accepted: int
     """Items that the judge called right."""
     share: float | None
-    """Of the judged items; None where there is none."""
+    """Of the judged items; None where no item was judged."""
     low: float | None
     high: float | None
     """Wilson's 95 % interval."""
@@ -84,10 +84,7 @@ class ProbeResult:
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON."""
-        kinds = [
-            {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
-            for kind in self.kinds
-        ]
+        kinds = [_members(kind) for kind in self.kinds]
         return {
             "judge": self.judge,
             "dataset": self.dataset,
@@ -111,6 +108,10 @@ class ProbeResult:
             }
             for probed in judged
         ]
+
+
+def _members(kind: KindResult) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
 
 
 def _item_json(probed: ProbedItem) -> dict[str, Any]:
@@ -211,9 +212,9 @@ async def _judge_all(
 def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
     """What was accepted of each kind."""
     results = []
-    for kind in ordered_kinds([one.item.kind for one in probed]):
-        own = [one for one in probed if one.item.kind == kind]
-        verdicts = [one.accepted for one in own if one.accepted is not None]
+    for kind in ordered_kinds([answer.item.kind for answer in probed]):
+        own = [answer for answer in probed if answer.item.kind == kind]
+        verdicts = [answer.accepted for answer in own if answer.accepted is not None]
         accepted, judged = sum(verdicts), len(verdicts)
         low, high = wilson_interval(accepted, judged) if judged else (None, None)
         results.append(
@@ -225,8 +226,8 @@ def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
                 share=accepted / judged if judged else None,
                 low=low,
                 high=high,
-                unparsed=sum(one.row.status is Status.UNPARSED for one in own),
-                failed=sum(one.row.status is Status.JUDGE_FAILED for one in own),
+                unparsed=sum(answer.row.status is Status.UNPARSED for answer in own),
+                failed=sum(answer.row.status is Status.JUDGE_FAILED for answer in own),
             )
         )
 

@@ -23,6 +23,7 @@ def draw_sample(
     Whoever labels the first ones only has still labelled a random sample. Of a larger sample under
     the same seed, a smaller one is a part, but for rounding.
     """
+    # The run is part of the seed: two runs of one data set have different questions labelled.
     draw = random.Random(f"{run_key}/{seed}")
     strata: dict[str, list[JudgedAnswer]] = {}
     for answer in answers:
@@ -36,6 +37,7 @@ def draw_sample(
     for name, quota in allocate(sizes, min(count, len(answers))).items():
         sample += strata[name][:quota]
 
+    # Else whoever stops half way has labelled the first strata only.
     draw.shuffle(sample)
     return sample
 
@@ -44,6 +46,7 @@ def allocate(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     """How many of `count` each stratum gets: its share, rounded by the largest remainders."""
     total = sum(sizes.values())
     quotas = {name: count * size // total for name, size in sizes.items()}
+    # Rounding each share by itself would draw more or fewer than `count`.
     remainders = sorted(sizes, key=lambda name: -(count * sizes[name] % total))
     for name in remainders[: count - sum(quotas.values())]:
         quotas[name] += 1

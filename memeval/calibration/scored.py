@@ -52,6 +52,7 @@ def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
     answers = []
     try:
         for record in read_records(path):
+            # A choice is read by a rule: there is no judge whose error could be corrected.
             if record.choices:
                 raise UserError(
                     f"run {one_line(run.key)} chose among answers: no judge reads its replies"
@@ -59,6 +60,12 @@ def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
 
             if headline and str(record.category) not in headline:
                 continue
+            if record.verdict is not None and record.verdict.graded:
+                raise UserError(
+                    f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong: "
+                    "what a judge's errors make of them is not known"
+                )
+
             if record.status in _JUDGED and record.hypothesis is not None:
                 answers.append(_answer(record))
     except (OSError, ValueError) as error:
@@ -67,6 +74,7 @@ def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
     return answers
 
 
+# A judge that failed has judged nothing, but other judges may have: agreement needs the answer.
 _JUDGED = (Status.OK, Status.UNPARSED, Status.JUDGE_FAILED)
 
 

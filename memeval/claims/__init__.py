@@ -1,5 +1,5 @@
-"""Published figures as data, each with the protocol behind it, and whether a run may stand beside
-them.
+"""Published figures as data, each with the protocol behind it, and whether a run may be compared
+with them.
 """
 
 from memeval.claims.matching import Aspect, Match, Sameness, match_claim

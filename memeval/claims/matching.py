@@ -1,4 +1,4 @@
-"""Whether a run may stand beside a published figure, aspect by aspect, in words."""
+"""Whether a run may be compared with a published figure, aspect by aspect, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memeval.shown import one_line
 
 
 class Sameness(StrEnum):
-    """How an aspect of a run stands to that of a claim."""
+    """How an aspect of a run relates to that of a claim."""
 
     SAME = "same"
     OTHER = "other"

@@ -16,12 +16,12 @@ from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memeval.cli.cell import check_keys
-from memeval.cli.composed import remember_files
+from memeval.cli.composed import SweepComposer, remember_files
 from memeval.cli.hydra_errors import explain, is_about_configs
 from memeval.cli.interrupt import KEYS_THREAD, run_loop
 from memeval.cli.publishing import Publishing
 from memeval.cli.refused import RefusedError
-from memeval.cli.run import hint_after, open_job
+from memeval.cli.run import hint_after, objective_of, open_job
 from memeval.cli.session import FailedCell, note_failed
 from memeval.cli.spending import confirm_cost, shared_budget
 from memeval.cli.sweep_display import SweepDisplay
@@ -98,6 +98,7 @@ class Batch:
         errors: list[UserError] = []
         cells: list[PlannedCell] = []
         remember_files(self._loader)
+        self._composer = SweepComposer(self._loader, self._master)
 
         for number, overrides in enumerate(jobs, start=first):
             try:
@@ -121,7 +122,7 @@ class Batch:
     def _open(self, overrides: Sequence[str], number: int) -> Cell:
         """The cell of a job. Raises `UserError` where it can't be composed or opened."""
         try:
-            config = self._loader.load_sweep_config(self._master, list(overrides))
+            config = self._composer.compose(overrides)
             with open_dict(config):
                 config.hydra.job.id = str(number)
                 config.hydra.job.num = number
@@ -154,7 +155,7 @@ class _Watcher:
         planned = outcome.planned
         self._display.ended(outcome)
         if outcome.summary is not None:
-            metric = outcome.summary.metrics.get(planned.cell.config.objective)
+            metric = objective_of(planned.cell, outcome.summary)
             self._ends[planned.number] = _returned(JobStatus.COMPLETED, metric)
             self._publishing.add(outcome)
             return

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.publish import PublishResult
+from memeval.cli.published import published_before
 from memeval.cli.session import (
     DoneCell,
     describe_publication,
     filing_of,
+    is_grouped,
     note_done,
     start_publisher,
 )
@@ -25,7 +27,8 @@ from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import endpoint_settings
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.run import CellRun, Finished
+from memeval.pipeline.repeat import Finished
+from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import Earlier, earlier, finish
 from memeval.results import RunSummary
 from memeval.store.opening import open_memories, open_store
@@ -62,6 +65,7 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
             reused=completed.reused,
             published=describe_publication(completed.published),
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )
     return completed.summary
@@ -85,7 +89,10 @@ def complete_cell(
         open_store(cell.config.store, cache_dir(), None)
         open_memories(cell.config.store)
 
-    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
+    # MLflow and pyplot take seconds of CPU to load: only where something is left to publish.
+    known = published_before([cell]).get(cell.folder) if reused else None
+    if known is None:
+        start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:
         for damage in before.damage:
@@ -102,8 +109,10 @@ def complete_cell(
             )
             summary = tag_with_sweep(cell, summary)
 
-    with _PUBLISHING:
-        return Completed(summary, reused, publisher.publish(cell.folder, filing_of(cell.config)))
+    if known is not None:
+        return Completed(summary, reused, PublishResult(url=known or None))
+
+    return Completed(summary, reused, publish_cell(cell))
 
 
 def publish_cell(cell: Cell) -> PublishResult:

@@ -6,20 +6,23 @@ import argparse
 import hashlib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from memeval.cli.comparison import metric_of
 from memeval.cli.comparison_page import write_page_of
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
+from memeval.compare.adjusting import adjust_by_discovery
 from memeval.compare.build import compare_runs
-from memeval.compare.files import write_comparison
+from memeval.compare.files import as_json_value, write_comparisons
 from memeval.compare.finding import FinishedRun, named_run
-from memeval.compare.metric import metric_named
-from memeval.compare.records import Comparison
+from memeval.compare.metric import Metric, metric_named
+from memeval.compare.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.compare.tables import comparison_text
-from memeval.compare.words import refused
+from memeval.compare.words import refusal_lines
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
+from memeval.names import file_name
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
@@ -33,9 +36,42 @@ EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm
 def compare(arguments: Sequence[str]) -> int:
     """Prints how runs differ, and leaves it in outputs/comparisons/."""
     options = parser().parse_intermixed_args(list(arguments))
+    runs, baseline = chosen_runs(options)
+    for run in runs:
+        check_records(run)
+
+    metrics = chosen_metrics(options.metric, runs)
+    comparisons = [
+        compare_runs(
+            runs, metric, baseline=baseline, all_pairs=options.all_pairs, force=options.force
+        )
+        for metric in metrics
+    ]
+    # What can't be compared by one metric may be compared by another: another judge matters to
+    # accuracies alone.
+    if not any(comparison.differences for comparison in comparisons):
+        raise refusal(comparisons[0])
+    if options.adjust == BENJAMINI_HOCHBERG:
+        comparisons = adjust_by_discovery(comparisons)
+
+    folder = write_files(comparisons, runs, plots=options.plots)
+    if options.json:
+        print(json.dumps(redacted_in(as_json_value(comparisons)), indent=1))
+        return 0
+
+    for comparison in comparisons:
+        print(comparison_text(comparison))
+        for line in refusal_lines(comparison):
+            print(line)
+
+    print(f"files: {folder}")
+    return 0
+
+
+def chosen_runs(options: argparse.Namespace) -> tuple[list[FinishedRun], int]:
+    """The runs to compare, and the position of the baseline among them. Raises `UserError`."""
     if not options.words and options.last is None:
         raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
-
     if options.all_pairs and options.baseline is not None:
         raise UserError("--all-pairs compares all with all: leave --baseline out")
 
@@ -51,44 +87,47 @@ def compare(arguments: Sequence[str]) -> int:
     if len(runs) < 2:
         raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to be compared with")
 
-    for run in runs:
-        check_records(run)
+    return runs, baseline
 
-    comparison = compare_runs(
-        runs,
-        metric_named(options.metric or metric_of([run.summary for run in runs])),
-        baseline=baseline,
-        all_pairs=options.all_pairs,
-        force=options.force,
-    )
-    if not comparison.differences:
-        raise refusal(comparison)
 
+def chosen_metrics(words: Sequence[str] | None, runs: Sequence[FinishedRun]) -> list[Metric]:
+    """The metrics of the words `--metric`, each once; the usual one of these runs without any."""
+    if not words:
+        return [metric_named(metric_of([run.summary for run in runs]))]
+
+    names = [name.strip() for word in words for name in word.split(",")]
+    if not all(names):
+        raise UserError("--metric names no metric", "use:  --metric accuracy,f1")
+
+    by_name = {metric.name: metric for metric in map(metric_named, names)}
+    return list(by_name.values())
+
+
+def write_files(
+    comparisons: Sequence[Comparison], runs: Sequence[FinishedRun], *, plots: bool
+) -> Path:
+    """Writes the comparisons into a folder of their own, and returns it. Raises `StorageError`."""
     summaries = [run.summary for run in runs]
-    folder = outputs_dir() / "comparisons" / comparison_name(comparison)
+    folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     try:
         make_folder(folder)
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
     tables = "\n".join(map(comparison_markdown, by_dataset(summaries).values()))
-    write_comparison(comparison, folder, tables, comparison_csv(summaries))
-    if options.plots:
-        from memeval.compare.plots import write_comparison_plots
+    write_comparisons(comparisons, folder, tables, comparison_csv(summaries))
+    for comparison in comparisons:
+        # The first metric has the plain names; the others are beside it.
+        suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
+        if plots:
+            from memeval.compare.plots import write_comparison_plots
 
-        write_comparison_plots(comparison, folder)
+            write_comparison_plots(comparison, folder, suffix)
 
-    write_page_of(comparison, runs, folder / "comparison.html")
-    if options.json:
-        print(json.dumps(redacted_in(comparison.to_json()), indent=1))
-        return 0
+        folders = [run.folder for run in runs]
+        write_page_of(comparison, folders, folder / f"comparison{suffix}.html")
 
-    print(comparison_text(comparison))
-    for line in refused(comparison):
-        print(line)
-
-    print(f"files: {folder}")
-    return 0
+    return folder
 
 
 def parser() -> argparse.ArgumentParser:
@@ -114,8 +153,16 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--metric",
         metavar="M",
+        action="append",
         help="accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost, tokens, "
-        "context, latency, or any metric of the records",
+        "context, latency, or any metric of the records; several with commas",
+    )
+    options.add_argument(
+        "--adjust",
+        choices=[MAX_T, BENJAMINI_HOCHBERG],
+        default=MAX_T,
+        help="how p is adjusted: max-t, for the differences of each metric (default), or bh, "
+        "Benjamini-Hochberg over the differences of all metrics",
     )
     options.add_argument("--all-pairs", action="store_true", help="compare all runs with all")
     options.add_argument(
@@ -162,7 +209,7 @@ def check_records(run: FinishedRun) -> None:
 
 def refusal(comparison: Comparison) -> UserError:
     """The error where nothing could be compared."""
-    message, *others = refused(comparison)
+    message, *others = refusal_lines(comparison)
     kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
     if "common" not in kinds:
         others.append("to compare all the same:  --force, which every table will say")
@@ -170,8 +217,14 @@ def refusal(comparison: Comparison) -> UserError:
     return UserError(message, *others)
 
 
-def comparison_name(comparison: Comparison) -> str:
+def comparison_name(comparisons: Sequence[Comparison]) -> str:
     """The folder of a comparison: the same for the same runs and options."""
-    parts = [comparison.metric, str(comparison.baseline), str(bool(comparison.forced))]
-    parts += [run.key for run in comparison.runs]
+    parts = []
+    for comparison in comparisons:
+        parts += [comparison.metric, str(comparison.baseline), str(bool(comparison.forced))]
+
+    parts += [run.key for run in comparisons[0].runs]
+    if comparisons[0].adjustment != MAX_T:
+        parts.append(comparisons[0].adjustment)
+
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]

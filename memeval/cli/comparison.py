@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memeval.cli.comparison_page import write_page_of
-from memeval.cli.session import any_publisher, done_cells, session_folder
+from memeval.cli.drawings import copy_drawn, draw_cells
+from memeval.cli.session import (
+    DoneCell,
+    any_publisher,
+    done_cells,
+    session_folder,
+    tracking_publishers,
+)
 from memeval.cli.terminal import drawn
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
@@ -17,8 +28,28 @@ from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.shown import printable
 
+if TYPE_CHECKING:
+    from memeval.compare import Comparison
+
+SCORED = ("ok", "retrieved")
+"""Statuses of records that count as scored."""
 MOST_SENTENCES = 12
 """Differences that are put in words at the end of a sweep; the files have all."""
+NOT_LOGGED = "not logged"
+
+Groups = Mapping[str, Sequence[RunSummary]]
+"""The cells of each data set."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The cells of one data set, and how they differ."""
+
+    folders: Sequence[Path]
+    suffix: str
+    """Of the names of its files, where the sweep has several data sets."""
+    comparison: Comparison | None
+    """None where nothing can be compared, such as a single cell."""
 
 
 def read_summaries() -> list[RunSummary]:
@@ -26,113 +57,197 @@ def read_summaries() -> list[RunSummary]:
     return [read_shown_summary(Path(cell.folder)) for cell in done_cells()]
 
 
-def show_comparison(*, plots: bool = True) -> None:
+def show_comparison(*, interrupted: bool = False) -> None:
     """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as
-    Markdown, CSV and plots.
+    Markdown, CSV, a page and plots.
+
+    After an interruption nothing is drawn or logged: the publisher, which does both, may be what
+    the user did not want to wait for.
     """
+    from memeval.report.comparison import by_dataset
+
     cells = done_cells()
     if not cells:
         return
 
+    summaries, folder = read_summaries(), session_folder()
+    groups = by_dataset(summaries)
+    print_tables(groups)
+    write_tables(summaries, folder)
+
+    compared = compare_groups(groups)
+    print_differences(compared, folder)
+    draws = any(cell.plots for cell in cells) and not interrupted
+    with plots_meanwhile(compared if draws else [], folder):
+        pages = write_pages(compared, folder)
+
+    print_invalid(summaries)
+    print_unpublished(cells)
+    print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
+    for page in pages:
+        print(f"page: {page}")
+
+    if any(cell.published and not cell.published.startswith(NOT_LOGGED) for cell in cells):
+        print("compare: python -m memeval ui")
+
+    if not interrupted:
+        log_comparison(cells, folder)
+
+    print_notes(summaries)
+
+
+def print_tables(groups: Groups) -> None:
+    """Prints the cells of each data set, one per line."""
     from rich.console import Console
     from rich.text import Text
 
-    from memeval.report.comparison import (
-        by_dataset,
-        comparison_csv,
-        comparison_markdown,
-        comparison_table,
-    )
+    from memeval.report.comparison import comparison_table
 
     output = drawn(sys.stdout)
-    summaries, console = read_summaries(), Console(file=output)
+    console = Console(file=output)
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
 
-    groups = by_dataset(summaries)
-    plots = plots and any(cell.plots for cell in cells)
     for name, group in groups.items():
         if len(groups) > 1:
             console.print(Text(f"\n{printable(name)}", style="bold"))
 
-        console.print(comparison_table(group))
+        console.print(comparison_table(group, console.width))
 
-    folder = session_folder()
+
+def write_tables(summaries: Sequence[RunSummary], folder: Path) -> None:
+    """Writes `comparison.md` and `comparison.csv`. Raises `StorageError`."""
+    from memeval.report.comparison import comparison_csv, comparison_markdown
+
     try:
         (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
         (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror}") from error
 
-    show_differences(groups, folder)
-    for name, group in groups.items():
-        if plots and len(group) > 1:
-            plot = "comparison.png" if len(groups) == 1 else f"comparison_{file_name(name)}.png"
-            any_publisher().compare(
-                [outputs_dir() / "runs" / summary.run_key for summary in group], folder / plot
-            )
 
-    for summary in summaries:
-        if not summary.valid:
-            print(
-                f"INVALID: {summary.name}: coverage {summary.metrics['coverage']:.3f}; "
-                f"{_worst(summary)}"
-            )
-
-    published = [cell.published for cell in cells]
-    for line in dict.fromkeys(line for line in published if line.startswith("not logged")):
-        print(f"{line}; the same command logs it later", file=sys.stderr)
-
-    print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
-    if any(line and not line.startswith("not logged") for line in published):
-        print("compare: python -m memeval ui")
-
-    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
-        print(
-            f"note: {note}"
-            + (f" ({count} of {len(summaries)} runs)" if count < len(summaries) else "")
-        )
-
-
-def show_differences(groups: Mapping[str, Sequence[RunSummary]], folder: Path) -> None:
-    """Prints how the cells of each data set differ from the first of them, and adds it to the
-    folder's files.
-    """
+def compare_groups(groups: Groups) -> list[Compared]:
+    """How the cells of each data set differ from the first of them."""
     from memeval.compare import FinishedRun, compare_runs, metric_named
-    from memeval.compare.files import comparison_markdown, data_files, write_texts
-    from memeval.compare.tables import short_text
-    from memeval.compare.words import refused
 
-    comparisons = []
+    compared = []
     for name, group in groups.items():
         by_key = {summary.run_key: summary for summary in group}
-        if len(by_key) < 2:
-            continue
-
         runs = [
             FinishedRun(outputs_dir() / "runs" / key, summary) for key, summary in by_key.items()
         ]
-        try:
-            comparison = compare_runs(runs, metric_named(metric_of(group)))
-        except UserError as error:  # the cells are finished: what was measured is shown above
-            print(f"not compared: {error.message}")
-            continue
+        comparison = None
+        if len(runs) > 1:
+            try:
+                comparison = compare_runs(runs, metric_named(metric_of(group)))
+            except UserError as error:  # the cells are finished: what was measured is shown above
+                print(f"not compared: {error.message}")
 
-        comparisons.append(comparison)
-        page = "comparison.html" if len(groups) == 1 else f"comparison_{file_name(name)}.html"
-        write_page_of(comparison, runs, folder / page)
+        suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
+        compared.append(Compared([run.folder for run in runs], suffix, comparison))
+
+    return compared
+
+
+def print_differences(compared: Sequence[Compared], folder: Path) -> None:
+    """Prints the differences, and adds them to the folder's files."""
+    from memeval.compare.files import comparison_markdown, data_files, write_texts
+    from memeval.compare.tables import short_text
+    from memeval.compare.words import refusal_lines
+
+    comparisons = [group.comparison for group in compared if group.comparison]
+    for comparison in comparisons:
         if comparison.differences:
             print(f"\n{short_text(comparison, MOST_SENTENCES)}", end="")
 
-        for line in refused(comparison):
+        for line in refusal_lines(comparison):
             print(line)
 
-    if not comparisons:
+    if comparisons:
+        path = folder / "comparison.md"
+        parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
+        write_texts({path.name: "\n".join(parts), **data_files(comparisons)}, folder)
+
+
+@contextmanager
+def plots_meanwhile(compared: Sequence[Compared], folder: Path) -> Iterator[None]:
+    """Has the publisher draw the cells while this process writes their page: on two cores the end
+    of a sweep takes half as long.
+    """
+    problems: list[str] = []
+
+    def draw() -> None:
+        from memeval.compare.plots import as_drawn
+
+        for group in compared:
+            if len(group.folders) < 2:
+                continue
+
+            differences = as_drawn(group.comparison).to_json() if group.comparison else None
+            plot = folder / f"comparison{group.suffix}.png"
+            if copy_drawn(group.folders, plot, differences):
+                continue
+
+            result = draw_cells(any_publisher(), group.folders, plot, differences)
+            if result.error is not None:
+                problems.append(result.error)
+
+    thread = threading.Thread(target=draw, name="memeval-drawing")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+    for problem in dict.fromkeys(problems):
+        print(f"not drawn: {problem}", file=sys.stderr)
+
+
+def write_pages(compared: Sequence[Compared], folder: Path) -> list[Path]:
+    """Writes a page for each data set whose cells could be compared, and returns their paths."""
+    pages = []
+    for group in compared:
+        page = folder / f"comparison{group.suffix}.html"
+        if group.comparison and write_page_of(group.comparison, group.folders, page):
+            pages.append(page)
+
+    return pages
+
+
+def print_invalid(summaries: Sequence[RunSummary]) -> None:
+    """Names the cells whose coverage is too low."""
+    for summary in summaries:
+        if not summary.valid:
+            print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
+
+
+def print_unpublished(cells: Sequence[DoneCell]) -> None:
+    """Says, once per reason, why cells are not in MLflow."""
+    reasons = [cell.published for cell in cells if cell.published.startswith(NOT_LOGGED)]
+    for reason in dict.fromkeys(reasons):
+        print(f"{reason}; the same command logs it later", file=sys.stderr)
+
+
+def log_comparison(cells: Sequence[DoneCell], folder: Path) -> None:
+    """Logs the comparison to the run of the sweep, where the cells are below one."""
+    grouped = [Path(cell.folder) for cell in cells if cell.grouped]
+    if not grouped:
         return
 
-    path = folder / "comparison.md"
-    parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
-    write_texts({path.name: "\n".join(parts), **data_files(comparisons)}, folder)
+    for publisher in tracking_publishers():
+        result = publisher.log_comparison(grouped, folder)
+        for url in result.urls:
+            print(f"in MLflow: {url}")
+
+        if result.error is not None:
+            print(f"comparison {NOT_LOGGED}: {result.error}", file=sys.stderr)
+
+
+def print_notes(summaries: Sequence[RunSummary]) -> None:
+    """Prints each note once, with the number of runs that have it."""
+    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
+        of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
+        print(f"note: {note}{of_some}")
 
 
 def metric_of(summaries: Sequence[RunSummary]) -> str:
@@ -141,7 +256,16 @@ def metric_of(summaries: Sequence[RunSummary]) -> str:
     return "recall_at_10" if is_retrieval else "accuracy"
 
 
-def _worst(summary: RunSummary) -> str:
-    return ", ".join(
-        f"{count} {status}" for status, count in summary.statuses.items() if status != "ok"
-    )
+def _why_invalid(summary: RunSummary) -> str:
+    """How much of a cell has a score, how much was asked for, and what happened to the rest."""
+    whole = sum(summary.statuses.values())
+    lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
+    scored = whole - sum(lost.values())
+    share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
+    reasons = [note for note in summary.notes if " have no score" in note]
+    what = f"{scored} of {whole} records have a score"
+    if share is not None:
+        what += f" ({100 * share:.1f} %, min_coverage={least})"
+
+    counts = ", ".join(f"{count} {status}" for status, count in lost.items())
+    return f"{what}: {'; '.join(reasons) or counts}"

@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING
 from memeval.errors import StorageError
 
 if TYPE_CHECKING:
-    from memeval.compare import Comparison, FinishedRun
+    from memeval.compare import Comparison
 
 MOST_CELLS = 20
 """Cells of one page: more are slow to open, and too many to look at beside each other."""
 
 
-def write_page_of(comparison: Comparison, runs: Sequence[FinishedRun], target: Path) -> bool:
+def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> bool:
     """Writes the page of compared runs, and says whether it did.
 
     There is none of more than `MOST_CELLS`, or where nothing could be compared. Raises
     `StorageError` where the disk refuses.
     """
-    if len(runs) > MOST_CELLS or not comparison.differences:
+    if len(folders) > MOST_CELLS or not comparison.differences:
         return False
 
     from memeval.compare.words import sentence
     from memeval.page import write_comparison_page
     from memeval.redaction import redacted_in
 
-    folders = [run.folder for run in runs]
     sentences = [sentence(comparison, difference) for difference in comparison.differences]
     try:
         write_comparison_page(folders, target, redacted_in(comparison.to_json()), sentences)

@@ -1,4 +1,4 @@
-"""`python -m memeval data list | fetch NAME | verify NAME | stats NAME | make NAME FILE`.
+"""`python -m memeval data ACTION`: lists, fetches, describes, checks and writes data sets.
 
 `make` also takes settings, and the published files or folders that a data set is made from.
 """
@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from memeval.cli.data_settings import chosen_dataset, read_words
 from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
 from memeval.config.renamed import current_name
-from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
@@ -45,6 +46,11 @@ def data(arguments: Sequence[str]) -> int:
 
         return 0
 
+    if chosen.action == "check":
+        from memeval.cli.data_check import check
+
+        return check(Path(chosen.file))
+
     name = current_name("dataset", chosen.name)
     if chosen.action == "stats":
         from memeval.cli.data_stats import show_stats
@@ -58,7 +64,7 @@ def data(arguments: Sequence[str]) -> int:
 
     info = dataset_info(name)
     if chosen.action == "verify":
-        return _verify(info)
+        return _verify(info, chosen.settings)
     if chosen.max_bytes is not None and chosen.max_bytes < 1:
         raise UserError(f"--max-bytes must be at least 1, not {chosen.max_bytes}")
     if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
@@ -70,7 +76,26 @@ def data(arguments: Sequence[str]) -> int:
             f"use:  python -m memeval data fetch {info.name}",
         )
 
-    return _fetch(info, FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower()))
+    limits = FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower())
+    return _fetch(info, limits, _files(info, chosen.settings))
+
+
+def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None:
+    """The files that settings on the command line choose of a folder; None for all of it.
+
+    Raises `UserError` for settings that choose nothing.
+    """
+    if not words:
+        return None
+
+    dataset = chosen_dataset(info.name, words) if has_adapter(info.name) else None
+    if dataset is None or type(dataset).files_read is Dataset.files_read:
+        raise UserError(
+            f"data set '{info.name}' has no parts: {' '.join(words)} chooses nothing",
+            f"use:  python -m memeval data fetch {info.name}",
+        )
+
+    return dataset.files_read()
 
 
 def parser() -> Parser:
@@ -85,6 +110,11 @@ def parser() -> Parser:
         help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
     )
 
+    checked = actions.add_parser(
+        "check", help="name every mistake of a file of your own (dataset=json), with its place"
+    )
+    checked.add_argument("file")
+
     for action, what in (
         ("fetch", "download a data set, verify it, show its licence"),
         (
@@ -95,7 +125,7 @@ def parser() -> Parser:
         (
             "make",
             "write a data set to a file: generated or derived (synthetic, locomo_mc10), or from "
-            "published files (incidents, memory_agent_bench)",
+            "published files (incidents, memory_agent_bench), or from your own (chatgpt, csv)",
         ),
     ):
         own = actions.add_parser(action, help=what)
@@ -116,8 +146,8 @@ def parser() -> Parser:
                 help="expected sha256 of a data set that has no registered one",
             )
 
-        if action in ("stats", "make"):
-            metavar = "dataset.field=value" if action == "stats" else "dataset.field=value | FROM"
+        if action in ("fetch", "verify", "stats", "make"):
+            metavar = "dataset.field=value | FROM" if action == "make" else "dataset.field=value"
             own.add_argument("settings", nargs="*", metavar=metavar)
 
     return whole
@@ -159,7 +189,9 @@ def _size(info: DatasetInfo) -> str:
     if not info.file:
         return "depends on its settings"
     if info.files:
-        return f"{sum(file.size_bytes for file in info.files):,} bytes in {len(info.files)} files"
+        known = [file.size_bytes for file in info.files if file.size_bytes is not None]
+        more = "" if len(known) == len(info.files) else " and more"
+        return f"{sum(known):,} bytes{more} in {len(info.files)} files"
 
     if info.size_bytes:
         size = f"{info.size_bytes:,} bytes"
@@ -169,11 +201,11 @@ def _size(info: DatasetInfo) -> str:
     return size + (f", sha256 {info.sha256}" if info.sha256 else "")
 
 
-def _fetch(info: DatasetInfo, limits: FetchLimits) -> int:
+def _fetch(info: DatasetInfo, limits: FetchLimits, files: Sequence[FileInfo] | None) -> int:
     if (info.url is not None and (info.sha256 or limits.sha256)) or info.files:
         print(f"{info.name}: licence {info.licence}. {info.citation}")
 
-    path = fetch(info, data_dir(), _show, limits)
+    path = fetch(info, data_dir(), _show, limits, files)
     checked = f"sha256 {info.sha256}, as registered"
     if not info.sha256:
         checked = f"sha256 {limits.sha256}, as given with --sha256; unpinned: none is registered"
@@ -191,8 +223,8 @@ def _show(done: int, total: int | None) -> None:
             print(file=sys.stderr)
 
 
-def _verify(info: DatasetInfo) -> int:
-    verified = verify(info, data_dir())
+def _verify(info: DatasetInfo, words: Sequence[str]) -> int:
+    verified = verify(info, data_dir(), read_words(words))
     print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
 
     if verified.counts:

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from memeval.cli.data_check import check
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
+from memeval.datasets.json.convert import CONVERTERS
 from memeval.datasets.registry import writable
 from memeval.errors import UserError
+
+USAGE_OF_CONVERTERS = "python -m memeval data make {} FILE FROM [QUESTIONS.csv]"
 
 
 def make(name: str, path: Path, words: Sequence[str]) -> int:
@@ -20,6 +24,9 @@ def make(name: str, path: Path, words: Sequence[str]) -> int:
     `words` are settings, `dataset.field=value`, and the files or folders that it is made from.
     """
     sources = [Path(word) for word in words if "=" not in word]
+    if name in CONVERTERS:
+        return _convert(name, path, sources)
+
     dataset = chosen_dataset(name, [word for word in words if "=" in word])
     if sources:
         return _make_from(dataset, path, sources)
@@ -58,6 +65,28 @@ def _make_from(dataset: Dataset, path: Path, sources: Sequence[Path]) -> int:
         print(f"  {note}")
 
     return 0
+
+
+def _convert(name: str, path: Path, sources: Sequence[Path]) -> int:
+    """Writes a file for `dataset=json` from other forms, and says what is left to do."""
+    if not sources:
+        raise UserError(
+            f"data make {name} needs a file to read", f"as:  {USAGE_OF_CONVERTERS.format(name)}"
+        )
+
+    # Either order is clear: the one that is there is read.
+    if len(sources) == 1 and path.exists() and not sources[0].exists():
+        path, sources = sources[0], [path]
+
+    converted = CONVERTERS[name](sources)
+    with _whole_file(path) as file:
+        converted.write(file, lines=path.suffix == ".jsonl")
+
+    print(f"{path}: {path.stat().st_size:,} bytes")
+    for note in converted.notes:
+        print(f"  {note}")
+
+    return check(path)
 
 
 @contextmanager

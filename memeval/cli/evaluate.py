@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memeval.cli.comparison import show_comparison
 from memeval.cli.compose import compose_config
@@ -17,6 +18,15 @@ from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
 from memeval.shown import one_line
+
+if TYPE_CHECKING:
+    from memeval.cli.cell import Finish, Runner
+    from memeval.config.schema import RunConfig
+    from memeval.judges.recorded import RecordedJudge
+    from memeval.pipeline.cell import Cell
+    from memeval.pipeline.imported import Hypotheses
+    from memeval.pipeline.models import Models
+    from memeval.pipeline.progress import Progress
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
 ONLY_LISTED = "--only-listed"
@@ -33,17 +43,11 @@ OPTIONS = (
 def evaluate(arguments: Sequence[str]) -> int:
     """Judges a file of answers and logs the run, tagged as imported.
 
-    Exit status 1 if nothing could be scored.
+    Exit status 1 if the result is invalid.
     """
-    from memeval.cli.cell import Finish, run_cell
-    from memeval.judges.recorded import RECORDED
-    from memeval.pipeline.cell import Cell, open_cell, open_dataset
-    from memeval.pipeline.imported import ImportedAnswers, read_hypotheses
-    from memeval.pipeline.imported_source import IMPORTED
-    from memeval.pipeline.imported_verdicts import recorded_judge
-    from memeval.pipeline.models import Models
-    from memeval.pipeline.progress import Progress
-    from memeval.pipeline.run import CellRun
+    from memeval.cli.cell import run_cell
+    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.imported import read_hypotheses
 
     only_listed = ONLY_LISTED in arguments
     judged_by = named_judge(arguments)
@@ -56,48 +60,97 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     check_writable()
     hypotheses = read_hypotheses(Path(file))
-    config.system = {
-        "name": IMPORTED,
-        "file": file,
-        "sha256": hypotheses.sha256,
-    }
-    if only_listed:
-        config.system["only_listed"] = True
-
-    judge_of_file = None
-    if config.judge.name == RECORDED:
-        judge_of_file = recorded_judge(hypotheses, judged_by)
-        config.system["judged_by"] = judge_of_file.judged_by
-    elif judged_by is not None:
-        raise UserError(f"{JUDGED_BY}{one_line(judged_by)} needs judge=recorded")
-
-    repeated = [
-        current_override(word)
-        for word in arguments
-        if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
-    ]
-    cell = open_cell(
-        config, redacted(shlex.join(["python", "-m", "memeval", "evaluate", *repeated]))
-    )
-    known = frozenset(
-        question.question_id for case in open_dataset(config).read() for question in case.questions
-    )
+    judge_of_file = judge_in_file(config, hypotheses, judged_by)
+    config.system = system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
+    cell = open_cell(config, repeated_command(arguments, file))
+    known = known_questions(config)
+    # Without this check a file for another data set would be a run in which nothing was answered.
     if only_listed and known.isdisjoint(hypotheses.answers):
         raise UserError(
             f"{one_line(file)} does not list a question of dataset={config.dataset['name']}",
             f"an id of this data set:  {one_line(min(known, default='none'))}",
         )
 
-    def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
-        def source(cell: Cell, _: Models) -> ImportedAnswers:
-            return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
-
-        return run_loop(CellRun(cell, progress, source, judge_of_file).run(finish))
-
-    summary = run_cell(cell, runner=judge)
+    runner = runner_of(hypotheses, known, judge_of_file, only_listed=only_listed)
+    summary = run_cell(cell, runner=runner)
     show_comparison()
 
-    return 1 if summary.metrics["coverage"] == 0 else 0
+    return 0 if summary.valid else 1
+
+
+def judge_in_file(
+    config: RunConfig, hypotheses: Hypotheses, judged_by: str | None
+) -> RecordedJudge | None:
+    """The judge whose verdicts the file records, under `judge=recorded`; else None.
+
+    Raises `UserError` where there is no such judge, and for `--judged-by` under another judge.
+    """
+    from memeval.judges.recorded import RECORDED
+    from memeval.pipeline.imported_verdicts import recorded_judge
+
+    if config.judge.name == RECORDED:
+        return recorded_judge(hypotheses, judged_by)
+    if judged_by is not None:
+        raise UserError(f"{JUDGED_BY}{one_line(judged_by)} needs judge=recorded")
+
+    return None
+
+
+def system_of_file(
+    file: str,
+    hypotheses: Hypotheses,
+    judge_of_file: RecordedJudge | None,
+    *,
+    only_listed: bool,
+) -> dict[str, Any]:
+    """The system of the run: the file, and what of it is used. It is part of the run's key."""
+    from memeval.pipeline.imported_source import IMPORTED
+
+    system: dict[str, Any] = {"name": IMPORTED, "file": file, "sha256": hypotheses.sha256}
+    if only_listed:
+        system["only_listed"] = True
+    if judge_of_file is not None:
+        system["judged_by"] = judge_of_file.judged_by
+
+    return system
+
+
+def repeated_command(arguments: Sequence[str], file: str) -> str:
+    """The command that makes the same run, without options that change none."""
+    words = [
+        current_override(word)
+        for word in arguments
+        if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
+    ]
+    return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
+
+
+def known_questions(config: RunConfig) -> frozenset[str]:
+    """The ids of all questions of the data set, those that are not asked included."""
+    from memeval.pipeline.cell import open_dataset
+
+    cases = open_dataset(config).read()
+    return frozenset(question.question_id for case in cases for question in case.questions)
+
+
+def runner_of(
+    hypotheses: Hypotheses,
+    known: frozenset[str],
+    judge_of_file: RecordedJudge | None,
+    *,
+    only_listed: bool,
+) -> Runner:
+    """Runs a cell whose answers are those of the file."""
+    from memeval.pipeline.imported import ImportedAnswers
+    from memeval.pipeline.run import CellRun
+
+    def source(cell: Cell, _: Models) -> ImportedAnswers:
+        return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
+
+    def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
+        return run_loop(CellRun(cell, progress, source, judge_of_file).run(finish))
+
+    return judge
 
 
 def named_judge(arguments: Sequence[str]) -> str | None:

@@ -3,62 +3,102 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from pathlib import Path
 
 from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.errors import unknown
 
 USAGE = """memeval measures the memory of language-model agents.
 
-  python -m memeval [group=option] [field=value]             one run
-  python -m memeval -m system=rag,bm25,mem0 dataset=locomo   every combination, compared
-  python -m memeval -m +sweep=baselines dataset=locomo       a named sweep
-  python -m memeval plan -m ...                              calls, cost and time of a sweep
-  python -m memeval prepare dataset=... system=...           build and save memories only
-  python -m memeval evaluate ANSWERS.jsonl dataset=locomo    judge another program's answers
-  python -m memeval data list | fetch NAME | verify NAME     list, download, verify data sets
-  python -m memeval data stats NAME | make NAME FILE         describe one; write one to a file
-  python -m memeval list [FILTER ...]                        find finished runs
-  python -m memeval show RUN [QUESTION]                      read a run, or one of its questions
-  python -m memeval compare RUN RUN ... | sweep=NAME         compare finished runs
-  python -m memeval gate --baseline FILE [RUN | field=value] fail where a run is worse than FILE
-  python -m memeval claims [RUN ...]                         published figures beside a run
-  python -m memeval lint RUN ...                             look for leaks in finished runs
-  python -m memeval judge probe | calibrate | agree          how far a judge can be trusted
-  python -m memeval label RUN                                label answers of a run by hand
-  python -m memeval verify [RUN ...]                         verify finished runs
-  python -m memeval store info | clean | verify              show, clean, verify what is stored
-  python -m memeval ui                                       open MLflow's page of the runs
+usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
+
+  (none)         one run; -m system=rag,bm25 top_k=5,10 runs all combinations
+  plan           calls, cost and time of a run or a sweep; nothing is run
+  prepare        build and save memories only
+  evaluate       judge another program's answers: evaluate ANSWERS.jsonl
+  data           list, fetch, verify, describe, check and make data sets
+  list, show     find finished runs; read a run, or one of its questions
+  compare        compare finished runs: compare RUN RUN ... | sweep=NAME
+  gate           fail where a run is worse than a baseline
+  claims, lint   published figures beside a run; leaks in finished runs
+  check          whether a memory system keeps the rules
+  judge, label   how far a judge can be trusted; label answers by hand
+  verify, store  verify finished runs; show and clean what is stored
+  ui             open MLflow's page of the runs
+
+groups: {groups}
+more:   --help GROUP     its options and their fields
+        --help fields    fields of a run          --help sweeps   named sweeps
+        --help all       all of these             COMMAND --help  its arguments
+        --hydra-help     Hydra's own options
 """
+WIDTH = 79
+FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
 INTEGERS = ("top_k", "compression_turn")
 
 
-def print_help() -> None:
-    """Usage, groups with their options and each option's fields, sweeps."""
-    print(USAGE)
-    print("Groups (group=option; * is the default):\n")
-    defaults = _defaults()
+def print_help(topic: str | None = None) -> None:
+    """The usage on one screen; of a topic, its part: a group, `fields`, `sweeps` or `all`.
 
-    for folder in sorted(
-        path for path in conf_dir().iterdir() if path.is_dir() and path.name != "sweep"
-    ):
-        also = "   or any positive integer" if folder.name in INTEGERS else ""
-        print(f"  {folder.name}{also}")
+    Raises `UserError` with the nearest names for another topic.
+    """
+    groups = _groups()
+    if topic is None:
+        names = textwrap.wrap(" ".join(groups), WIDTH - 8)
+        print(USAGE.format(groups="\n        ".join(names)), end="")
+    elif topic == FIELDS:
+        _print_fields()
+    elif topic == SWEEPS:
+        _print_sweeps()
+    elif topic == ALL:
+        for name in groups:
+            _print_group(name)
 
-        for option in sorted(folder.glob("*.yaml")):
-            mark = "*" if defaults.get(folder.name) == option.stem else " "
-            print(f"   {mark} {option.stem:<16} {_summary(option)}")
-            for field in _fields(option, skip=(folder.name,)):
-                print(f"       {folder.name}.{field}")
+        _print_fields()
+        _print_sweeps()
+    elif topic in groups:
+        _print_group(topic)
+    else:
+        raise unknown("topic of --help", topic, [*groups, FIELDS, SWEEPS, ALL])
 
-    print("\nFields (field=value):\n")
+
+def is_topic(word: str) -> bool:
+    """Whether a word behind `--help` could name a part of it."""
+    return word.isidentifier()
+
+
+def _groups() -> list[str]:
+    folders = (path for path in conf_dir().iterdir() if path.is_dir())
+    return sorted(path.name for path in folders if path.name not in ("sweep", "hydra"))
+
+
+def _print_group(name: str) -> None:
+    """The options of a group, each with its fields; the default has a star."""
+    also = "   or any positive integer" if name in INTEGERS else ""
+    print(f"  {name}{also}")
+
+    default = _defaults().get(name)
+    for option in sorted((conf_dir() / name).glob("*.yaml")):
+        mark = "*" if default == option.stem else " "
+        print(f"   {mark} {option.stem:<16} {_summary(option)}")
+        for field in _fields(option, skip=(name,)):
+            print(f"       {name}.{field}")
+
+
+def _print_fields() -> None:
+    print("Fields (field=value):\n")
     for field in [*_fields(conf_dir() / "config.yaml"), *_fields_within("store")]:
         print(f"    {field}")
 
-    print("\nSweeps (-m +sweep=name):\n")
+    for field in _fields_within("budget"):
+        print(f"    {field}")
+
+
+def _print_sweeps() -> None:
+    print("Sweeps (-m +sweep=name):\n")
     for sweep in sorted(sweeps_dir().glob("*.yaml")):
         print(f"    {sweep.stem:<16} {_summary(sweep)}")
-
-    print("\nHydra's own options:  python -m memeval --hydra-help")
 
 
 def _lines(path: Path) -> list[str]:
@@ -88,7 +128,7 @@ def _fields(path: Path, skip: tuple[str, ...] = ()) -> list[str]:
 def _fields_within(member: str) -> list[str]:
     """The fields of a member of the top-level config that is not a group."""
     lines = _lines(conf_dir() / "config.yaml")
-    start = lines.index(f"{member}:") + 1
+    start = next(at for at, line in enumerate(lines) if line.startswith(f"{member}:")) + 1
     fields = itertools.takewhile(lambda line: line.startswith("  "), lines[start:])
     return [f"{member}.{line.strip().replace(': ', '=', 1)}" for line in fields]
 

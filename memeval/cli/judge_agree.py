@@ -10,7 +10,7 @@ from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
-from memeval.compare.tables import aligned
+from memeval.compare.tables import align
 from memeval.errors import UserError
 from memeval.redaction import redacted_in
 from memeval.report.figures import NONE, percent
@@ -75,7 +75,7 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
     yield f"Krippendorff's α: {alpha_text(agreement.alpha)} (1 is agreement, 0 is chance)"
     yield ""
     rows = [["pair", "n", "both right", "1st alone", "2nd alone", "both wrong", "agree %", "α"]]
-    yield from aligned([*rows, *map(pair_row, agreement.pairs)])
+    yield from align([*rows, *map(pair_row, agreement.pairs)])
     yield ""
     yield from differing_lines(agreement.differing, whole=whole)
 
@@ -103,10 +103,10 @@ def pair_row(pair: PairAgreement) -> list[str]:
 def differing_lines(differing: Sequence[Disagreement], *, whole: bool) -> Iterator[str]:
     """The answers on which judges differ, with the verdict of each."""
     yield f"judges differ on {len(differing):,} answers"
-    for one in differing if whole else differing[:SHOWN]:
-        verdicts = [_as_word(verdict) for verdict in one.verdicts]
-        repeat = f" repeat {one.repeat}" if one.repeat else ""
-        yield f"  {one_line(one.question_id)}{repeat}: {', '.join(verdicts)}"
+    for answer in differing if whole else differing[:SHOWN]:
+        verdicts = [_as_word(verdict) for verdict in answer.verdicts]
+        repeat = f" repeat {answer.repeat}" if answer.repeat else ""
+        yield f"  {one_line(answer.question_id)}{repeat}: {', '.join(verdicts)}"
 
     if not whole and len(differing) > SHOWN:
         yield f"  and {len(differing) - SHOWN:,} more: --list"

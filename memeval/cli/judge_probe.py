@@ -15,7 +15,7 @@ from memeval.cli.data import Parser
 from memeval.cli.interrupt import run_loop
 from memeval.cli.progress import progress_for
 from memeval.cli.run import check_writable
-from memeval.compare.tables import aligned
+from memeval.compare.tables import align
 from memeval.errors import StorageError, UserError
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
@@ -155,7 +155,7 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
     yield ""
 
     rows = [["answers", "items", "accepted", "share %", "95 % (Wilson)", "unparsed", "failed"]]
-    yield from aligned([*rows, *map(kind_row, result.kinds)])
+    yield from align([*rows, *map(kind_row, result.kinds)])
     yield ""
     yield "A good judge accepts all right answers and no others."
     failures = [item.row.error for item in result.items if item.row.error]

@@ -119,7 +119,8 @@ def records_of(run: FinishedRun) -> list[Record]:
 
 def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
     """What the reader was sent, as far as its texts are here."""
-    texts = {seed: texts_of(summary, seed) for seed in {record.seed for record in records}}
+    seeds = {record.seed for record in records}
+    texts = {seed: texts_of(summary, seed) for seed in seeds}
     prompts = {}
     for record in records:
         own = texts[record.seed]

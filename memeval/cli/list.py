@@ -8,9 +8,9 @@ from datetime import datetime
 
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
-from memeval.compare.tables import aligned
+from memeval.compare.tables import align
 from memeval.report.differences import labels
-from memeval.report.figures import NONE, corrected, count, dollars, percent
+from memeval.report.figures import NONE, corrected, count, dollars, fresh_cost, percent
 from memeval.shown import one_line
 
 SHORTEST_KEY = 8
@@ -36,7 +36,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,
                 count(get("n_questions")),
-                dollars(get("cost_usd/total")),
+                dollars(fresh_cost(run.summary)),
                 f"{when:%Y-%m-%d %H:%M}",
                 one_line(run.summary.sweep or "", 20),
             ]
@@ -45,7 +45,7 @@ def list_runs(arguments: Sequence[str]) -> int:
     if all(row[CORRECTED] == NONE for row in rows[1:]):
         rows = [[*row[:CORRECTED], *row[CORRECTED + 1 :]] for row in rows]
 
-    print("\n".join(aligned(rows)))
+    print("\n".join(align(rows)))
     return 0
 
 

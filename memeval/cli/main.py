@@ -23,6 +23,7 @@ COMMANDS = {
     "gate": "memeval.cli.gate:gate",
     "claims": "memeval.cli.claims:claims",
     "lint": "memeval.cli.lint:lint",
+    "check": "memeval.cli.check:check",
     "list": "memeval.cli.list:list_runs",
     "show": "memeval.cli.show:show",
     "judge": "memeval.cli.judge:judge",
@@ -32,6 +33,7 @@ COMMANDS = {
     "ui": "memeval.cli.ui:ui",
 }
 OWN_HELP = (
+    "check",
     "claims",
     "compare",
     "data",
@@ -46,6 +48,7 @@ OWN_HELP = (
     "verify",
 )
 """Commands that describe their own arguments."""
+HELP = ("help", "-h", "--help")
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MEM0_TELEMETRY": "False",
@@ -114,9 +117,11 @@ def _answer_help(arguments: list[str]) -> bool:
     )
 
     if asked:
-        from memeval.cli.help import print_help
+        from memeval.cli.help import is_topic, print_help
 
-        print_help()
+        at = next(place for place, word in enumerate(arguments) if word in HELP)
+        topics = [word for word in arguments[at + 1 :] if is_topic(word)]
+        print_help(topics[0] if topics else None)
     elif first == "--version":
         print(__version__)
 

@@ -30,7 +30,9 @@ def name_questions(config: RunConfig) -> RunConfig:
 
     run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs"))
     name = one_line(run.name)
-    if run.summary.dataset != config.dataset["name"]:
+    # A file of one's own is filed under its own name.
+    named = run.summary.params.get("dataset", run.summary.dataset)
+    if named != config.dataset["name"]:
         raise UserError(
             f"dataset.only={WRONG}{run.key}: {name} asked dataset="
             f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"
@@ -45,7 +47,7 @@ def name_questions(config: RunConfig) -> RunConfig:
         ) from error
 
     named = config.dataset.get("question_ids")
-    wrong = dict.fromkeys(row.question_id for row in rows if row.score == 0)
+    wrong = dict.fromkeys(row.question_id for row in rows if row.is_right is False)
     chosen = [question for question in wrong if named is None or question in named]
     if not chosen:
         raise UserError(f"dataset.only={WRONG}{run.key}: {name} got no question wrong")

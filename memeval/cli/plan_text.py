@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memeval.compare.tables import aligned
+from memeval.compare.tables import align
 from memeval.report.figures import count, dollars, percent, short_count
 from memeval.shown import one_line
-from memeval.sweep.estimate import Estimate, Line
 from memeval.sweep.forecast import Forecast
 from memeval.sweep.outlook import Outlook
+from memeval.sweep.totals import Estimate, Line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
 MINUTE_S, HOUR_S = 60, 3600
@@ -17,7 +17,7 @@ MINUTE_S, HOUR_S = 60, 3600
 
 def plan_lines(result: Forecast) -> list[str]:
     """What would be done, what it would take, and what it could show."""
-    lines = aligned(_unit_rows(result))
+    lines = align(_unit_rows(result))
     lines += ["", *_call_lines(result.estimate)]
     lines += ["", *(_outlook_line(outlook) for outlook in result.outlooks)]
     lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
@@ -46,7 +46,7 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
 
     rows = [["role", "model", "calls", "known", "tokens\nsent", "tokens\nreceived", "$", "at most"]]
     rows += [_call_row(line) for line in estimate.lines]
-    yield from aligned(rows)
+    yield from align(rows)
     yield ""
     yield (
         f"{count(estimate.calls)} calls, {short_count(estimate.tokens)} tokens, "

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from memeval.cli.live import LiveFigures
+from memeval.cli.sweep_display import duration
 from memeval.cli.terminal import drawn
+from memeval.pipeline.connections import Connections
 from memeval.records import Usage
 from memeval.redaction import redacted
 from memeval.shown import printable
@@ -17,8 +20,10 @@ from memeval.shown import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-EVERY_S = 15.0
-"""Seconds between two plain lines of a stage."""
+EVERY_S = 60.0
+"""Seconds between two plain lines."""
+LONG_S = 10.0
+"""A run that takes longer says when each stage is through."""
 
 
 def progress_for(title: str) -> Bars | Lines:
@@ -33,16 +38,16 @@ class Count:
     total: int = 0
     done: int = 0
     reused: int = 0
-    began: float = 0.0
-    reported: float = 0.0
 
 
 class Lines:
-    """A line per stage when it begins to take long, and when it is through."""
+    """A line once a minute, one when a stage is through, and one at the end."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.counts: dict[str, Count] = {}
+        self.live = LiveFigures()
+        self._began = self._reported = time.monotonic()
 
     def __enter__(self) -> Self:
         self.say(self.title)
@@ -59,22 +64,39 @@ class Lines:
             self.say(f"  {'stopped at: ' if error else ''}{', '.join(parts)}")
 
     def expect(self, stage: str, count: int) -> None:
-        now = time.monotonic()
-        self.counts.setdefault(stage, Count(began=now, reported=now)).total += count
+        self.counts.setdefault(stage, Count()).total += count
 
     def done(self, stage: str, *, reused: bool = False) -> None:
         count, now = self.counts[stage], time.monotonic()
         count.done += 1
         count.reused += reused
 
-        if now - count.reported >= EVERY_S:
-            count.reported = now
-            rate = max(count.done - count.reused, 1) / (now - count.began)
-            left = (count.total - count.done) / rate
-            self.say(f"  {stage} {count.done}/{count.total}, {rate:.1f}/s, about {left:.0f} s left")
+        is_through = count.done == count.total and now - self._began >= LONG_S
+        if is_through or now - self._reported >= EVERY_S:
+            self._reported = now
+            self.say(f"  {self._line(now)}")
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        """A report says what a single cell took."""
+        self.live.add_usages(usages)
+
+    def scored(self, score: float) -> None:
+        self.live.add_score(score)
+
+    def watch(self, connections: Connections) -> None:
+        self.live.connections = connections
+
+    def _line(self, now: float) -> str:
+        """How far all stages are, what came of it so far, and what is left."""
+        parts = [f"{stage} {self._state(count)}" for stage, count in self.counts.items()]
+        left = self._left(now)
+        more = [self.live.text, f"about {duration(left)} left" if left else ""]
+        return "; ".join([", ".join(parts), *filter(None, more)])
+
+    def _left(self, now: float) -> float | None:
+        """Seconds that the rest may take, by what was done so far; None where nothing was."""
+        made = sum(count.done - count.reused for count in self.counts.values())
+        rest = sum(count.total - count.done for count in self.counts.values())
+        return rest * (now - self._began) / made if made else None
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -89,6 +111,7 @@ class Bars:
 
     def __init__(self, title: str) -> None:
         self.title = title
+        self.live = LiveFigures()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._reused: dict[str, int] = {}
@@ -142,12 +165,21 @@ class Bars:
         task = self._bars.tasks[self._tasks[stage]]
         self._reused[stage] = self._reused.get(stage, 0) + reused
         reused_text = f"{self._reused[stage]} reused" if self._reused[stage] else ""
+        if stage == list(self._tasks)[-1]:
+            reused_text = ", ".join(filter(None, [reused_text, self.live.text]))
+
         self._bars.update(
             task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=reused_text
         )
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        """A report says what a single cell took."""
+        self.live.add_usages(usages)
+
+    def scored(self, score: float) -> None:
+        self.live.add_score(score)
+
+    def watch(self, connections: Connections) -> None:
+        self.live.connections = connections
 
     def say(self, message: str) -> None:
         assert self._bars is not None

@@ -62,6 +62,8 @@ class PublishResult:
     url: str | None = None
     created: bool = False
     """False where MLflow had the run already."""
+    urls: Sequence[str] = ()
+    """Of the runs of sweeps that a comparison was logged to."""
 
     @property
     def ok(self) -> bool:
@@ -111,13 +113,29 @@ class Publisher:
         """
         return self.ask({"folder": str(folder.resolve()), "filing": filing.as_request()})
 
-    def compare(self, folders: Sequence[Path], plot: Path) -> PublishResult:
-        """Draws the run folders' cells into one plot."""
+    def compare(
+        self, folders: Sequence[Path], plot: Path, differences: Mapping[str, Any] | None = None
+    ) -> PublishResult:
+        """Draws the run folders' cells into plots: `plot`, and others beside it.
+
+        `differences` are those between the cells, as `compare.plots.as_drawn` has them.
+        """
         return self.ask(
             {
                 "folder": str(plot.parent),
                 "plot": str(plot),
-                "cells": [str(folder) for folder in folders],
+                "cells": list(map(str, folders)),
+                "differences": differences,
+            }
+        )
+
+    def log_comparison(self, folders: Sequence[Path], comparison: Path) -> PublishResult:
+        """Logs the files of a comparison to the run of the sweep that the cells are below."""
+        return self.ask(
+            {
+                "folder": str(comparison),
+                "comparison": str(comparison),
+                "cells": [str(folder.resolve()) for folder in folders],
             }
         )
 
@@ -278,6 +296,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if "plot" in request:
             return compare(request)
+        if "comparison" in request:
+            return log_compared(request)
 
         from memeval.page import PAGE_FILE, write_page
         from memeval.report import write_report
@@ -305,18 +325,29 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the comparison of several cells, and beside it what their haystacks show."""
-    from memeval.report import sweep_plot
-    from memeval.report.ranked_plot import ranked_plot
-    from memeval.report.scale import scale_plots
+    """Draws the comparison of several cells, and how they differ."""
+    from memeval.report.difference_plots import DrawnDifferences, write_difference_plots
+    from memeval.report.sweep_plots import write_sweep_plots
     from memeval.results import RunSummary
 
     cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
-    sweep_plot(cells, plot)
-    ranked_plot(cells, plot.with_name(f"{plot.stem}_ranked.png"))
-    scale_plots(cells, plot.parent)
+    write_sweep_plots(cells, plot)
+    if request["differences"]:
+        drawn = DrawnDifferences.from_json(request["differences"])
+        write_difference_plots(drawn, plot.parent, plot.stem.removeprefix("comparison"))
 
     return {"ok": True}
+
+
+def log_compared(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Logs the files of a comparison to MLflow."""
+    from memeval.tracking.store import prepare_store
+
+    store = prepare_store(Path(request["root"]), request.get("uri"))
+    from memeval.tracking.comparison import log_comparison
+
+    cells = [Path(cell) for cell in request["cells"]]
+    return {"ok": True, "urls": log_comparison(cells, Path(request["comparison"]), store)}
 
 
 def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -338,7 +369,7 @@ def warm(request: Mapping[str, Any]) -> None:
     """
     with suppress(MemevalError, OSError, ImportError):
         if request["plots"]:
-            from memeval.report.plots import warm_up
+            from memeval.report.canvas import warm_up
 
             warm_up()
 

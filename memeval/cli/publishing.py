@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
 
 from memeval.cli.cell import publish_cell, tag_with_sweep
+from memeval.cli.published import published_before
 from memeval.cli.session import (
     DoneCell,
     any_publisher,
     describe_publication,
-    filing_of,
+    is_grouped,
     note_done,
     start_publisher,
 )
-from memeval.config.paths import project_root
-from memeval.pipeline.cell import Cell
-from memeval.report.stamp import has_report
-from memeval.results import RunSummary
 from memeval.sweep.plan import Plan
 from memeval.sweep.schedule import Outcome
-from memeval.tracking.known import logged_before
-from memeval.tracking.store import locate
 
 
 class Publishing:
@@ -43,13 +37,16 @@ class Publishing:
 
         Raises `UserError` for an address that is not a tracking URI.
         """
-        self._known = published_before(plan)
+        self._known = published_before(
+            planned.cell for planned in plan.cells if planned.is_finished
+        )
         unpublished = [planned for planned in plan.cells if planned.cell.folder not in self._known]
         for planned in unpublished:
             config = planned.cell.config
             start_publisher(config.tracking, plots=config.plots is not False)
 
-        draws = any(planned.cell.config.plots is not False for planned in plan.cells)
+        # Where all is published, so are the plots of the comparison, most often.
+        draws = any(planned.cell.config.plots is not False for planned in unpublished)
         if draws and len(plan.cells) > 1:
             any_publisher()  # it draws the comparison at the end
 
@@ -104,48 +101,6 @@ class Publishing:
             _note(outcome, describe_publication(result))
 
 
-def published_before(plan: Plan) -> dict[Path, str]:
-    """Addresses of the finished cells whose report and run are as they would be made now; empty
-    where nothing is tracked.
-    """
-    known: dict[Path, str] = {}
-    for store_settings, cells in _by_store(plan).items():
-        folders = [cell.folder for cell in cells if is_reported(cell)]
-        if store_settings is None:
-            known |= dict.fromkeys(folders, "")
-        else:
-            filings = {
-                cell.folder: filing_of(cell.config) for cell in cells if cell.folder in folders
-            }
-            known |= logged_before(filings, locate(project_root(), store_settings or None))
-
-    return known
-
-
-def _by_store(plan: Plan) -> dict[str | None, list[Cell]]:
-    """The finished cells by the address of their store; under None those that are not tracked."""
-    groups: dict[str | None, list[Cell]] = {}
-    for planned in plan.cells:
-        tracking = planned.cell.config.tracking
-        address = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
-        if planned.is_finished:
-            tracked = tracking.name == "mlflow"
-            groups.setdefault(address if tracked else None, []).append(planned.cell)
-
-    return groups
-
-
-def is_reported(cell: Cell) -> bool:
-    """Whether a finished cell's report is there, and tagged with the sweep that asks for it."""
-    try:
-        summary = RunSummary.read(cell.folder)
-    except (OSError, ValueError, RecursionError):
-        return False
-
-    tagged = cell.config.sweep_name in (None, summary.sweep)
-    return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
-
-
 def _note(outcome: Outcome, published: str) -> None:
     cell = outcome.planned.cell
     note_done(
@@ -155,5 +110,6 @@ def _note(outcome: Outcome, published: str) -> None:
             reused=outcome.reused,
             published=published,
             plots=cell.config.plots is not False,
+            grouped=is_grouped(cell.config),
         )
     )

@@ -24,13 +24,14 @@ from memeval.cli.session import (
 )
 from memeval.cli.terminal import guard
 from memeval.config.paths import conf_dir, outputs_dir
-from memeval.config.schema import PREPARE
+from memeval.config.schema import PREPARE, RunConfig
 from memeval.errors import BudgetError, UserError, WorldError, unknown
 from memeval.redaction import redacted
 
 if TYPE_CHECKING:
     from memeval.cli.refused import RefusedError
     from memeval.pipeline.cell import Cell, OpenedData
+    from memeval.results import RunSummary
 
 VALUED = frozenset(
     """
@@ -46,7 +47,7 @@ KEEP_GOING = "--keep-going"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Composes and runs each cell. Exit status 1 where a cell could not score a single record."""
+    """Composes and runs each cell. Exit status 1 where a cell is invalid."""
     from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.cli.refused import RefusedError
 
@@ -71,9 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
     finally:
         clean_copies(session_folder())
-        show_comparison(
-            plots=not interrupted
-        )  # the publisher, which draws them, may be what was waited for
+        show_comparison(interrupted=interrupted)
 
     failures = failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
@@ -82,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
     if failures:
         return max(failure.status for failure in failures)
 
-    return 1 if any(cell.metrics["coverage"] == 0 for cell in read_summaries()) else 0
+    return 1 if any(not cell.valid for cell in read_summaries()) else 0
 
 
 def hydra_application(arguments: list[str]) -> Callable[[], Any]:
@@ -99,12 +98,21 @@ def hydra_application(arguments: list[str]) -> Callable[[], Any]:
     name_sweep([word for word in arguments if is_repeated(word)])
     register()
     launcher.register()
-    sys.argv = ["memeval", *as_hydra_words(arguments)]
+    sys.argv = ["memeval", *as_hydra_words(arguments), *_stated_mode(arguments)]
     main: Callable[[], Any] = hydra.main(
         config_path=str(conf_dir()), config_name="config", version_base="1.3"
     )(run_job)
 
     return main
+
+
+def _stated_mode(arguments: Sequence[str]) -> list[str]:
+    """`--run` where no word could ask for several runs.
+
+    Without it Hydra composes everything once more, only to see which mode the configs ask for.
+    """
+    is_plain = all(re.match(r"(?!hydra)[a-z]", word) for word in arguments)
+    return ["--run"] if is_plain else []
 
 
 def hint_after(error: WorldError) -> str:
@@ -149,7 +157,7 @@ def run_job(composed: Any) -> float | None:
         if cell.config.confirm_above_usd is not None:
             confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
 
-        return run_cell(cell, number).metrics.get(cell.config.objective)
+        return objective_of(cell, run_cell(cell, number))
     except UserError as error:
         note_failed(
             FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
@@ -160,15 +168,29 @@ def run_job(composed: Any) -> float | None:
     return None
 
 
+def objective_of(cell: Cell, summary: RunSummary) -> float | None:
+    """The metric that a sweeper which optimises gets; says so where the cell has none."""
+    name = cell.config.objective
+    metric = summary.metrics.get(name)
+    if metric is None and name != RunConfig.objective:
+        print(f"memeval: objective={name} has no value in {cell.name}", file=sys.stderr)
+
+    return metric
+
+
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
     """The cell that a composition describes; `opened` are the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
     from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.objective import check_objective
 
     config = resolve(composed)
     check_choices(config, overrides)
 
-    return open_cell(name_questions(config), repeating_command(overrides, config_dirs()), opened)
+    command = repeating_command(overrides, config_dirs())
+    cell = open_cell(name_questions(config), command, opened)
+    check_objective(cell)
+    return cell
 
 
 def config_dirs() -> list[str]:
@@ -201,7 +223,7 @@ def is_repeated(override: str) -> bool:
     """Whether a word of the command line belongs to the command that repeats the run."""
     filing = (
         r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
-        r"|confirm_above_usd=)"
+        r"|confirm_above_usd=|stop_after_failures=|prices=)"
     )
     return re.match(filing, override) is None
 

@@ -41,6 +41,8 @@ class DoneCell:
     """Address of the run, or why there is none."""
     plots: bool
     """Whether its plots are drawn."""
+    grouped: bool = False
+    """Whether its run in MLflow is below that of the sweep."""
 
 
 def session_folder() -> Path:
@@ -152,6 +154,20 @@ def any_publisher() -> Publisher:
     """A publisher that draws what belongs to no store: one that is running, or a new one."""
     drawing = [publisher for publisher in _publishers.values() if publisher.plots]
     return drawing[0] if drawing else start_publisher(TrackingConfig(name="none"))
+
+
+def tracking_publishers() -> list[Publisher]:
+    """This process's publishers that log to a store, one for each store."""
+    by_store = {
+        uri: publisher for (name, uri, _), publisher in _publishers.items() if name != "none"
+    }
+    return list(by_store.values())
+
+
+def is_grouped(config: RunConfig) -> bool:
+    """Whether a cell's run in MLflow is below that of the sweep."""
+    filing = filing_of(config)
+    return config.tracking.name != "none" and filing.group_by_sweep and filing.sweep_id is not None
 
 
 def describe_publication(result: PublishResult) -> str:

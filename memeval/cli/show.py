@@ -13,7 +13,7 @@ from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
 from memeval.compare.finding import FinishedRun
 from memeval.compare.protocol import judge_identity
-from memeval.compare.tables import WIDTH, aligned
+from memeval.compare.tables import WIDTH, align
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
@@ -26,6 +26,7 @@ from memeval.report.figures import (
     count,
     dollars,
     flags,
+    fresh_cost,
     interval,
     milliseconds,
     percent,
@@ -96,7 +97,8 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
             "token F1": percent(get("token_f1")),
             "recall@5": percent(get("recall_at_5")),
             "context tokens": count(get("context_tokens")),
-            "cost $": dollars(get("cost_usd/total")),
+            "cost of a fresh run $": dollars(fresh_cost(summary)),
+            "billed $": dollars(get("cost_usd/total")),
             "answer, median": milliseconds(get("latency_ms/answer/p50")),
         }.items()
     )
@@ -106,7 +108,7 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
         bounds = interval(row.ci95_low, row.ci95_high)
         rows.append([one_line(row.name), count(row.n), percent(row.accuracy), bounds])
 
-    yield from ["", *aligned(rows), "", "settings:"]
+    yield from ["", *align(rows), "", "settings:"]
     for name in sorted(summary.params):
         yield f"  {one_line(name)}: {one_line(as_yaml(summary.params[name]))}"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from memeval.cli.live import LiveFigures
 from memeval.cli.terminal import drawn
 from memeval.llm.endpoint import Endpoint
 from memeval.pipeline.connections import Connections
@@ -38,6 +39,7 @@ class CellCounts:
     total: Counter[str] = field(default_factory=Counter)
     done_items: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
+    live: LiveFigures = field(default_factory=LiveFigures)
 
     def expect(self, stage: str, count: int) -> None:
         self.total[stage] += count
@@ -49,6 +51,12 @@ class CellCounts:
 
     def spent(self, usages: Sequence[Usage]) -> None:
         self.display.spent(usages)
+
+    def scored(self, score: float) -> None:
+        self.live.add_score(score)
+
+    def watch(self, connections: Connections) -> None:
+        """The display has those of all cells."""
 
     def say(self, message: str) -> None:
         self.display.say(message)
@@ -73,7 +81,8 @@ class CellCounts:
             f"{stage} {self.done_items[stage]}/{total}".ljust(16)
             for stage, total in list(self.total.items())
         )
-        return f"{' '.join(stages):<50} {self.name}"
+        score = f"{self.live.text:<9}" if self.live.scored else ""
+        return f"{' '.join(stages):<50} {score}{self.name}"
 
     @property
     def share(self) -> float:
@@ -100,6 +109,8 @@ class Figures:
     """None where a price is unknown."""
     left_s: float | None
     """None where it can't be told yet."""
+    retries: int = 0
+    failures: int = 0
 
     @property
     def lines(self) -> list[str]:
@@ -114,6 +125,10 @@ class Figures:
         if self.tokens:
             second.append(f"{compact(self.tokens)} tokens")
             second.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+        if self.retries:
+            second.append(f"{self.retries} retries")
+        if self.failures:
+            second.append(f"{self.failures} failed")
         if self.left_s is not None:
             second.append(f"about {duration(self.left_s)} left")
 
@@ -130,8 +145,7 @@ class SweepDisplay:
         """Of the cells under way, by number."""
         self._ended = self._reused = self._failed = 0
         self._began = self._reported = time.monotonic()
-        self._tokens = self._cached = self._calls = 0
-        self._cost: float | None = 0.0
+        self.live = LiveFigures()
         self._recent = [(self._began, 0)]
         """Times, and calls up to then."""
         self._guard = threading.Lock()
@@ -195,16 +209,7 @@ class SweepDisplay:
 
     def spent(self, usages: Sequence[Usage]) -> None:
         """Calls that a row of a cell took."""
-        from memeval.llm.prices import total_cost_usd
-
-        paid = [usage for usage in usages if not usage.cached]
-        self._cached += sum(usage.calls for usage in usages if usage.cached)
-        self._calls += sum(usage.calls for usage in paid if usage.provider != "offline")
-        for usage in paid:
-            self._tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-
-        cost = total_cost_usd(paid, billed=True)
-        self._cost = None if cost is None or self._cost is None else self._cost + cost
+        self.live.add_usages(usages)
 
     def tick(self) -> None:
         """Something was done: time for a plain line, now and then."""
@@ -235,9 +240,11 @@ class SweepDisplay:
             calls=calls,
             waits=sum(endpoint.load.waits for endpoint in endpoints),
             per_s=self._rate(calls),
-            tokens=self._tokens,
-            cost_usd=self._cost,
+            tokens=self.live.tokens,
+            cost_usd=self.live.cost_usd,
             left_s=self._left(),
+            retries=sum(endpoint.load.retries for endpoint in endpoints),
+            failures=sum(endpoint.load.failures for endpoint in endpoints),
         )
 
     def _rate(self, calls: int) -> float:
@@ -270,9 +277,11 @@ class SweepDisplay:
             for endpoint in endpoints
             if (share := busy_share(endpoint)) is not None
         ]
-        if self._calls or self._cached:
-            parts.append(f"{self._calls:,} calls, {self._cached:,} from the cache")
-            parts.append("cost unknown" if self._cost is None else f"${self._cost:.2f}")
+        if self.live.calls or self.live.cached:
+            parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
+            parts.append(
+                "cost unknown" if self.live.cost_usd is None else f"${self.live.cost_usd:.2f}"
+            )
 
         return "; ".join(parts)
 

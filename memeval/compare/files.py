@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from memeval.compare.metric import metric_named
 from memeval.compare.records import Comparison, Difference
 from memeval.compare.tables import (
     category_cells,
@@ -14,7 +17,7 @@ from memeval.compare.tables import (
     pair_label,
     result_tables,
 )
-from memeval.compare.words import counted, headline, legend, refused, sentence
+from memeval.compare.words import describe_counts, headline, legend, refusal_lines, sentence
 from memeval.errors import StorageError
 from memeval.redaction import redacted_in
 from memeval.report.escaping import csv_cell, inline
@@ -26,26 +29,32 @@ WHOLE = "all"
 """Scope of a row of the CSV that is about all questions, not about a category."""
 
 
-def write_comparison(comparison: Comparison, folder: Path, markdown: str, cells_csv: str) -> None:
+def write_comparisons(
+    comparisons: Sequence[Comparison], folder: Path, markdown: str, cells_csv: str
+) -> None:
     """Writes `comparison.md`, `.csv` (the runs), `.json`, `.tex` and `differences.csv`.
 
     `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` where
     the disk refuses.
     """
     texts = {
-        "comparison.md": f"{markdown}\n{comparison_markdown(comparison)}",
+        "comparison.md": "\n".join([markdown, *map(comparison_markdown, comparisons)]),
         "comparison.csv": cells_csv,
-        **data_files([comparison]),
+        **data_files(comparisons),
     }
     write_texts(texts, folder)
 
 
-def data_files(comparisons: list[Comparison]) -> dict[str, str]:
-    """The files for programs by name; several comparisons where a sweep has several data sets."""
+def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """One comparison as JSON; several, where there are several data sets or metrics, as a list."""
     content = [comparison.to_json() for comparison in comparisons]
-    whole = content[0] if len(content) == 1 else {"comparisons": content}
+    return content[0] if len(content) == 1 else {"comparisons": content}
+
+
+def data_files(comparisons: Sequence[Comparison]) -> dict[str, str]:
+    """The files for programs by name."""
     return {
-        "comparison.json": as_json(redacted_in(whole)) + "\n",
+        "comparison.json": as_json(redacted_in(as_json_value(comparisons))) + "\n",
         "comparison.tex": "\n".join(map(comparison_tex, comparisons)),
         "differences.csv": differences_csv(comparisons),
     }
@@ -67,22 +76,25 @@ def comparison_markdown(comparison: Comparison) -> str:
         first, *others = headline(comparison)
         lines = [f"## {inline(first)}", ""]
         lines += [inline(line) + "  " for line in others]
-        lines += ["", *(f"- {inline(_told(comparison, pair))}" for pair in comparison.differences)]
+        lines += [
+            "",
+            *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
+        ]
         for header, *rows in result_tables(comparison):
-            lines += ["", *_table([_flat(header), *rows])]
+            lines += ["", *_table([_flatten(header), *rows])]
 
         lines += _categories(comparison)
         lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
 
-    lines += ["", *(f"- {inline(line)}" for line in refused(comparison))]
+    lines += ["", *(f"- {inline(line)}" for line in refusal_lines(comparison))]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _told(comparison: Comparison, difference: Difference) -> str:
-    return f"{sentence(comparison, difference)} {counted(comparison, difference)}"
+def _describe(comparison: Comparison, difference: Difference) -> str:
+    return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
 
 
-def _flat(header: list[str]) -> list[str]:
+def _flatten(header: list[str]) -> list[str]:
     return [cell.replace("\n", " ") or "letters" for cell in header]
 
 
@@ -110,29 +122,33 @@ def _table(rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def differences_csv(comparisons: list[Comparison]) -> str:
+def differences_csv(comparisons: Sequence[Comparison]) -> str:
     """A row per difference and per category of it, unrounded, shares in [0, 1]."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]
-    writer.writerow([*names, *result, *own, "mcnemar_p", "forced"])
+    writer.writerow([*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts"])
 
     for comparison in comparisons:
+        is_judged = metric_named(comparison.metric).judged
         for pair in comparison.differences:
             tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
             forced = "; ".join(pair.forced)
-            words = _named(comparison, pair, WHOLE)
-            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced])
+            how = [comparison.adjustment, "raw" if is_judged else ""]
+            words = _name_cells(comparison, pair, WHOLE)
+            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
             for row in pair.categories:
-                words = _named(comparison, pair, row.category)
-                writer.writerow([*words, *_figures(row.result), *([""] * len(tested)), forced])
+                words = _name_cells(comparison, pair, row.category)
+                writer.writerow(
+                    [*words, *_figures(row.result), *([""] * len(tested)), forced, *how]
+                )
 
     return text.getvalue()
 
 
-def _named(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
+def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
     first, second = comparison.run(pair.first).label, comparison.run(pair.second).label
     words = [pair.first, first, pair.second, second, comparison.metric, scope]
     return [csv_cell(redacted_in(word)) for word in words]
@@ -173,14 +189,14 @@ def tex(text: str) -> str:
 def comparison_tex(comparison: Comparison) -> str:
     """The table of the figures for a paper (needs `booktabs`), with what it means in comments."""
     notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
-    notes += refused(comparison)
+    notes += refusal_lines(comparison)
     lines = [f"% {' '.join(printable(note).split())}" for note in notes]
     if not comparison.differences:
         return "\n".join([*lines, ""])
 
     for header, *rows in result_tables(comparison):
         columns = len(header)
-        first, *body = [" & ".join(map(tex, row)) + r" \\" for row in [_flat(header), *rows]]
+        first, *body = [" & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *rows]]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
         lines += [*body, r"\bottomrule"]
         if comparison.forced:

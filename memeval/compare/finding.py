@@ -73,9 +73,10 @@ def run_folders(runs: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> FinishedRun | None:
-    """The run of a folder; None where there is no readable one."""
+    """The run of a folder; None where it holds no readable run."""
     try:
         summary = read_shown_summary(folder)
+    # A folder without a summary is a run that is under way, or was killed.
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -125,6 +126,7 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
     matching = (
         by_key
         or [run for run in known if word and run.key.startswith(word)]
+        # A key counts before a name: a user’s run may be named like another one’s key.
         or [run for run in known if run.name == word]
         or [run for run in known if word in tracked_ids(run)]
         or _run_at(word)
@@ -166,8 +168,8 @@ def tracked_ids(run: FinishedRun) -> list[str]:
 def earliest(since: datetime | timedelta | str | None) -> datetime | None:
     """The time from which on a run counts, with a time zone.
 
-    `since` is a time, a span up to now, or such a span as text: `7d`, `12h`. Raises `UserError` for
-    a text that is not a span.
+    `since` is a time, a span up to now, or such a span as a string: `7d`, `12h`. Raises `UserError`
+    for a string that is not a span.
     """
     if since is None:
         return None

@@ -62,6 +62,7 @@ def _cost(record: Record) -> float | None:
 def _tokens(record: Record) -> float | None:
     total = 0
     for usage in record.usage:
+        # Not known is not 0: one such call would make a system look cheap.
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
 
@@ -82,6 +83,7 @@ def _of_ranking(name: str) -> Callable[[Record], float | None]:
     """Reads a retrieval metric from the ranks of the evidence, as records hold no other."""
 
     def read(record: Record) -> float | None:
+        # Records of other programs may have the metric without the ranks.
         if not record.evidence_ranks:
             return record.metrics.get(name)
 
@@ -95,18 +97,16 @@ def _score(record: Record) -> float | None:
     return None if record.score is None or record.verdict is None else record.verdict.score
 
 
-BUILT_IN = {
-    metric.name: metric
-    for metric in (
-        Metric("accuracy", judged=True),
-        Metric("score", judged=True, of_record=_score),
-        Metric("cost_usd", unit="$", of_record=_cost),
-        Metric("tokens", unit="tokens", of_record=_tokens),
-        Metric("context_tokens", unit="tokens", of_record=_context),
-        Metric("latency_ms", unit="ms", of_record=_latency),
-        *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
-    )
-}
+_METRICS = (
+    Metric("accuracy", judged=True),
+    Metric("score", judged=True, of_record=_score),
+    Metric("cost_usd", unit="$", of_record=_cost),
+    Metric("tokens", unit="tokens", of_record=_tokens),
+    Metric("context_tokens", unit="tokens", of_record=_context),
+    Metric("latency_ms", unit="ms", of_record=_latency),
+    *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
+)
+BUILT_IN = {metric.name: metric for metric in _METRICS}
 ALIASES = {
     "acc": "accuracy",
     "f1": "token_f1",

@@ -7,27 +7,28 @@ from pathlib import Path
 from memeval.compare.records import Comparison, Difference
 from memeval.compare.tables import pair_label
 from memeval.errors import StorageError
-from memeval.report.difference_plots import DifferenceRow, forest_plot, strip_plot
+from memeval.report.difference_plots import (
+    DifferenceRow,
+    DrawnDifferences,
+    write_difference_plots,
+)
 
 
-def write_comparison_plots(comparison: Comparison, folder: Path) -> list[Path]:
+def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
     """Draws the differences and the conversations behind them.
 
     Raises `StorageError` where the disk refuses.
     """
-    rows = [difference_row(comparison, pair) for pair in comparison.differences]
-    if not rows:
-        return []
-
-    title = plot_title(comparison)
     try:
-        drawn = forest_plot(rows, title, comparison.unit, folder / "differences")
-        if any(len(row.cases) > 1 for row in rows):
-            drawn += strip_plot(rows, title, comparison.unit, folder / "conversations")
+        return write_difference_plots(as_drawn(comparison), folder, suffix)
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
-    return drawn
+
+def as_drawn(comparison: Comparison) -> DrawnDifferences:
+    """What the plots show of a comparison."""
+    rows = [difference_row(comparison, pair) for pair in comparison.differences]
+    return DrawnDifferences(tuple(rows), plot_title(comparison), comparison.unit)
 
 
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:

@@ -59,6 +59,7 @@ def identity_of(params: Mapping[str, Any], tags: Mapping[str, str]) -> JudgeIden
         known = [params[name] for name in names if params.get(name) is not None]
         model = str(known[0]) if known else None
 
+    # The model is whoever gave the verdicts in the file.
     if tags.get("recorded") == "true":
         model = str(params.get("system.judged_by"))
 
@@ -71,7 +72,8 @@ def identity_of(params: Mapping[str, Any], tags: Mapping[str, str]) -> JudgeIden
     )
 
 
-_USUAL = (("judge.repeats", 1), ("judge.reading", "first_word"))
+# Runs from before these settings have none of them: the usual values must read the same.
+_USUAL = (("judge.repeats", 1), ("judge.reading", "first_word"), ("judge.scoring", "v2"))
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def _reasons(
         for question_id, question in scores.questions.items()
         if question_id in other_scores.questions
     )
+    # Another setting changes many golds: to name it says more than to count them.
     if labels[0] != labels[1]:
         yield Reason("labels", f"other labels: {', '.join(map(one_line, labels))}")
     elif relabelled:

@@ -9,6 +9,8 @@ from typing import Any
 from memeval.statistics.clusters import ClusteredMean
 
 JSON_VERSION = 1
+MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
+"""How p is adjusted: for all differences of one metric, or over those of several metrics."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Difference:
     p: float | None
     """Of the flip test; None for one conversation."""
     adjusted_p: float | None
-    """Step-down max-T over all differences of the comparison."""
+    """By the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None
     """Questions that the first alone has right; None where values are not right or wrong."""
     second_alone: int | None
@@ -125,6 +127,10 @@ class Comparison:
     """`case` and `category` of each question, by id."""
     values: Mapping[str, Mapping[str, float]]
     """Values of the questions, by run key and question id."""
+    adjustment: str = MAX_T
+    """`max-t`: step-down max-T over the differences. `bh`: Benjamini-Hochberg over `tests`."""
+    tests: int | None = None
+    """Under `bh`: the p-values that were adjusted together, those of other metrics included."""
 
     def run(self, key: str) -> ComparedRun:
         """The run of a key."""
@@ -143,13 +149,15 @@ class Comparison:
         `questions.values[run key][i]`, null where it has none.
         """
         ids = list(self.questions)
+        values = {}
+        for key, own in self.values.items():
+            values[key] = [own.get(name) for name in ids]
+
         columns = {
             "id": ids,
             "case": [self.questions[name]["case"] for name in ids],
             "category": [self.questions[name]["category"] for name in ids],
-            "values": {
-                key: [values.get(name) for name in ids] for key, values in self.values.items()
-            },
+            "values": values,
         }
         return {
             "version": JSON_VERSION,
@@ -157,6 +165,10 @@ class Comparison:
             "unit": self.unit,
             "scale": self.scale,
             "baseline": self.baseline,
+            "adjustment": self.adjustment,
+            "tests": self.tests,
+            # Accuracies may be corrected for the judge's error; differences never are.
+            "verdicts": "raw",
             "forced": list(self.forced),
             "runs": [_plain(asdict(run)) for run in self.runs],
             "differences": [

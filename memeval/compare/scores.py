@@ -8,7 +8,7 @@ a tenth of the time that whole records take.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class AskedQuestion:
     repeat: int
     gold: tuple[str, ...]
     weight: float = 1.0
-    """How many questions of its category it stands for, in a sample."""
+    """How many questions of its category it represents, in a sample."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,16 @@ class RunScores:
     repeats: int
     metrics: frozenset[str] = frozenset()
     """Names of the metrics that records of the run have, where none has a value."""
+
+
+def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
+    """The conversation of each question."""
+    return [scores.questions[question].case_id for question in questions]
+
+
+def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
+    """How many questions each question represents."""
+    return [scores.questions[question].weight for question in questions]
 
 
 @dataclass
@@ -80,6 +90,7 @@ class ScoreReader:
         repeats: dict[int, list[float | None]] = {}
 
         for question, value in self._rows(path):
+            # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
             if headline and question.category not in headline:
                 continue
 
@@ -112,6 +123,7 @@ class ScoreReader:
             raise UserError(f"{path}, line {number}: {one_line(error)}", MADE_AGAIN) from error
 
     def _line(self, line: bytes) -> tuple[AskedQuestion, float | None]:
+        # `json.loads` of whole lines, with their chunks and contexts, takes ten times as long.
         end = line.find(_AFTER_QUESTION)
         start = line.find(_STATUS, end)
         stop = line.find(_METRICS if self.metric.name == "accuracy" else _RETRIEVED, start)
@@ -156,6 +168,7 @@ class ScoreReader:
 
 def _remembered(known: dict[bytes, Any], text: bytes, read: Callable[[Any], Any]) -> Any:
     if text not in known:
+        # A metric of many different values would else keep every line.
         if len(known) >= _MOST_REMEMBERED:
             known.clear()
 
@@ -208,7 +221,12 @@ def _accuracy(members: Mapping[str, Any]) -> float | None:
         return None
 
     label = Label(verdict["label"])
-    return None if label is Label.UNSCORED else float(label is Label.CORRECT)
+    if label is Label.UNSCORED:
+        return None
+    if verdict.get("graded") is True:
+        return None if verdict["score"] is None else float(verdict["score"])
+
+    return float(label is Label.CORRECT)
 
 
 def _metric_names(path: Path) -> frozenset[str]:

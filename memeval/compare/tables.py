@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from memeval.compare.records import ComparedRun, Comparison, Difference
 from memeval.compare.words import (
-    counted,
+    describe_counts,
     figure,
     headline,
     legend,
@@ -29,35 +29,35 @@ def comparison_text(comparison: Comparison) -> str:
     if not comparison.differences:
         return ""
 
-    lines = [*_wrapped(headline(comparison)), ""]
+    lines = [*_wrap(headline(comparison)), ""]
     for table in result_tables(comparison):
-        lines += [*aligned(table), ""]
+        lines += [*align(table), ""]
 
     for difference in comparison.differences:
-        lines += _wrapped([sentence(comparison, difference)])
+        lines += _wrap([sentence(comparison, difference)])
         if len(comparison.differences) == 1 or difference.only_first or difference.only_second:
-            lines += _wrapped([counted(comparison, difference)], indent="  ")
+            lines += _wrap([describe_counts(comparison, difference)], indent="  ")
 
     lines += ["", *category_lines(comparison)]
-    lines += _wrapped(legend(comparison))
+    lines += _wrap(legend(comparison))
 
     return "\n".join(lines) + "\n"
 
 
 def short_text(comparison: Comparison, most: int) -> str:
     """For the end of a sweep: figures and up to `most` sentences. The files have the rest."""
-    lines = [*_wrapped(headline(comparison)), ""]
+    lines = [*_wrap(headline(comparison)), ""]
     for table in result_tables(comparison):
-        lines += [*aligned(table), ""]
+        lines += [*align(table), ""]
 
     for difference in comparison.differences[:most]:
-        lines += _wrapped([sentence(comparison, difference)])
+        lines += _wrap([sentence(comparison, difference)])
 
     left = len(comparison.differences) - most
     if left > 0:
         lines.append(f"{left} more differences are in comparison.md")
 
-    lines += _wrapped(
+    lines += _wrap(
         ["comparison.md says what the columns mean, and describes the categories one by one."]
     )
     return "\n".join(lines) + "\n"
@@ -119,7 +119,7 @@ def category_lines(comparison: Comparison) -> list[str]:
 
     lines = ["By category, Δ with its 95 % interval: described, not tested one by one."]
     if comparison.forced:
-        lines += _wrapped([f"FORCED, not comparable: {'; '.join(comparison.forced)}"])
+        lines += _wrap([f"FORCED, not comparable: {'; '.join(comparison.forced)}"])
 
     for start in range(0, len(names), CATEGORIES_A_TABLE):
         some = names[start : start + CATEGORIES_A_TABLE]
@@ -127,7 +127,7 @@ def category_lines(comparison: Comparison) -> list[str]:
             [pair_label(comparison, pair), *category_cells(comparison, pair, some)]
             for pair in comparison.differences
         ]
-        lines += ["", *aligned([["run", *some], *rows])]
+        lines += ["", *align([["run", *some], *rows])]
 
     return [*lines, ""]
 
@@ -158,48 +158,50 @@ def pair_label(comparison: Comparison, difference: Difference) -> str:
     return first if comparison.baseline else f"{first} − {second}"
 
 
-def aligned(rows: Rows, width: int = WIDTH) -> list[str]:
+def align(rows: Rows, width: int = WIDTH) -> list[str]:
     """Rows as lines of columns: the first to the left and folded, the others to the right.
 
     Columns that are empty in all rows but the header are left out. Figures are never cut.
     """
     rows = without_empty(rows)
-    widths = [
-        max(len(line) for row in rows for line in (row[column] or " ").split("\n"))
-        for column in range(len(rows[0]))
-    ]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
     widths[0] = min(widths[0], room)
 
     lines = []
     for number, row in enumerate(rows):
-        columns = [_folded(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
+        columns = [_fold(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
         height = max(map(len, columns))
-        if number == 0:  # a header ends at the bottom of its row
-            columns = [[""] * (height - len(column)) + column for column in columns]
+        for column in columns:
+            missing = [""] * (height - len(column))
+            # A header ends at the bottom of its row, everything else begins at the top.
+            column[:] = missing + column if number == 0 else column + missing
 
-        for line in range(height):
-            cells = [column[line] if line < len(column) else "" for column in columns]
-            right = [cell.rjust(size) for cell, size in zip(cells[1:], widths[1:], strict=True)]
-            lines.append("  ".join([cells[0].ljust(widths[0]), *right]).rstrip())
+        for first, *others in zip(*columns, strict=True):
+            right = [cell.rjust(size) for cell, size in zip(others, widths[1:], strict=True)]
+            lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
 
     return lines
 
 
+def _width(cell: str) -> int:
+    """Characters of the longest line of a cell; an empty one takes one."""
+    return max(1, *map(len, cell.split("\n")))
+
+
 def without_empty(rows: Rows) -> Rows:
     """The rows without the columns that are empty in all of them but the header."""
-    header, *body = rows
-    kept = [
-        column for column in range(len(header)) if column == 0 or any(row[column] for row in body)
-    ]
-    return [[row[column] for column in kept] for row in rows]
+    columns = list(zip(*rows, strict=True))
+    # The first column names the rows, whatever is in it.
+    kept = [column for column in columns if column is columns[0] or any(column[1:])]
+    return list(map(list, zip(*kept, strict=True)))
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _fold(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
-def _wrapped(paragraphs: Sequence[str], indent: str = "") -> list[str]:
+def _wrap(paragraphs: Sequence[str], indent: str = "") -> list[str]:
     lines = []
     for paragraph in paragraphs:
         lines += textwrap.wrap(

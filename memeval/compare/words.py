@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from memeval.compare.metric import POINTS
-from memeval.compare.records import Comparison, Difference
+from memeval.compare.records import BENJAMINI_HOCHBERG, Comparison, Difference
 from memeval.report.figures import NONE, short_count
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.flips import EXACT_CLUSTERS
 
 MINUS = "−"
+RAW_VERDICTS = (
+    "Differences, their intervals and p rest on the raw verdicts, without that correction."
+)
 
 
 def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
@@ -26,8 +29,10 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     else:
         text = f"{size:.3g}" if size < 100 else short_count(size)
 
-    sign = MINUS if value < 0 else "+" if signed and value > 0 else ""
-    return sign + text
+    if value < 0:
+        return MINUS + text
+
+    return f"+{text}" if signed and value > 0 else text
 
 
 def probability(p: float | None) -> str:
@@ -65,7 +70,9 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
         )
 
     ps = f"p {probability(difference.p)}"
-    if len(comparison.differences) > 1:
+    if comparison.adjustment == BENJAMINI_HOCHBERG:
+        ps += f", Benjamini–Hochberg {probability(difference.adjusted_p)}"
+    elif len(comparison.differences) > 1:
         ps += f", adjusted {probability(difference.adjusted_p)}"
 
     if difference.is_shown:
@@ -83,7 +90,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     )
 
 
-def counted(comparison: Comparison, difference: Difference) -> str:
+def describe_counts(comparison: Comparison, difference: Difference) -> str:
     """On which questions a difference rests, and which cell alone has some right."""
     first = comparison.run(difference.first).label
     second = comparison.run(difference.second).label
@@ -110,17 +117,11 @@ def legend(comparison: Comparison) -> list[str]:
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
         "±: its 95 % interval, clustered by conversation.",
         "sampling SE: the error from having these conversations and questions and no others. "
-        "re-run std: the spread over repeats. Neither stands for the other.",
-        "p: by flipping the signs of whole conversations. adj.: for all rows together (max-T). "
+        "re-run std: the spread over repeats. Neither replaces the other.",
+        f"p: by flipping the signs of whole conversations. adj.: {adjusted_how(comparison)}. "
         "MDE: the difference that this data shows in 80 of 100 cases.",
+        *corrections(comparison),
     ]
-    if comparison.metric == "accuracy":
-        lines += [
-            f"{run.label}, corrected for its judge's error: {run.corrected}"
-            for run in comparison.runs
-            if run.corrected
-        ]
-
     if any(run.letters for run in comparison.runs):
         lines.append("Runs that share a letter can't be told apart (all pairs, adjusted together).")
 
@@ -134,9 +135,10 @@ def legend(comparison: Comparison) -> list[str]:
     if any(result.se == 0 and result.mde is not None for result in results):
         lines.append(
             "No ± where all conversations show the same difference: few conversations that agree "
-            "are no proof of certainty. See p."
+            "do not prove certainty. See p."
         )
 
+    # Of the 2^G ways to set the signs, the data’s own and the opposite always count.
     groups = max((result.groups for result in results), default=0)
     if 1 < groups <= EXACT_CLUSTERS and 2 / 2**groups > 0.05:
         lines.append(
@@ -145,6 +147,30 @@ def legend(comparison: Comparison) -> list[str]:
         )
 
     return lines
+
+
+def adjusted_how(comparison: Comparison) -> str:
+    """How p is adjusted for the number of tests."""
+    if comparison.adjustment == BENJAMINI_HOCHBERG:
+        return (
+            f"Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is called "
+            "a difference, 5 % are expected to be chance"
+        )
+
+    return "for all rows together (max-T)"
+
+
+def corrections(comparison: Comparison) -> list[str]:
+    """The corrected accuracies, and that differences do not rest on them."""
+    if comparison.metric != "accuracy":
+        return []
+
+    lines = [
+        f"{run.label}, corrected for its judge's error: {run.corrected}"
+        for run in comparison.runs
+        if run.corrected
+    ]
+    return [*lines, RAW_VERDICTS] if lines else []
 
 
 def headline(comparison: Comparison) -> list[str]:
@@ -173,7 +199,7 @@ def headline(comparison: Comparison) -> list[str]:
     return lines
 
 
-def refused(comparison: Comparison) -> list[str]:
+def refusal_lines(comparison: Comparison) -> list[str]:
     """The refusals, a line each: those with one reason together."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for refusal in comparison.refusals:

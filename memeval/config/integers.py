@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.config.renamed import current_name, current_setting, renamed_to
+from memeval.config.renamed import check_one_reranker, current_name, current_setting, renamed_to
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -151,7 +151,10 @@ def as_hydra_words(words: Sequence[str]) -> list[str]:
 
     `+system.class=…`, which added the field in version 0.1, replaces it now that each option has a
     class. Settings under an old name get their new one.
+
+    Raises `UserError` where words choose different rerankers.
     """
+    check_one_reranker(words)
     words = [f"+{word}" if _ADDED_CLASS.match(word) else word for word in words]
     return quote_integers([current_setting(word) for word in words])
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -33,13 +35,18 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def fields_of(group: str, option: str) -> list[str]:
+def fields_of(group: str, option: str) -> frozenset[str]:
     """Dotted paths of the fields that an option's file in conf/ has; none where there is no such
     file.
     """
-    path = conf_dir() / group / f"{option}.yaml"
+    return _fields_in(conf_dir() / group / f"{option}.yaml")
+
+
+@cache
+def _fields_in(path: Path) -> frozenset[str]:
+    """The fields of a file of ours. It is read once: a cell asks for each of its leaves."""
     values = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
-    return [str(name) for name in flatten(values)]
+    return frozenset(str(name) for name in flatten(values))
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

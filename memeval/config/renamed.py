@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from memeval.config.options import options
@@ -103,6 +104,24 @@ def current_setting(word: str, *, warn: bool = True) -> str:
     # A reranker without an option in conf/ has no place in the group.
     names = {name.strip(" '\"") for name in value.split(",")}
     return f"{new}={value}" if names <= set(options("reranker")) else f"{OWN_RERANKER}={value}"
+
+
+def check_one_reranker(overrides: Sequence[str]) -> None:
+    """Raises `UserError` where two words choose different rerankers: Hydra takes the last of them,
+    and says nothing.
+    """
+    chosen: dict[str, str] = {}
+    for word in overrides:
+        name, equals, value = current_setting(word, warn=False).lstrip("+").partition("=")
+        if equals and name in ("reranker", "system.reranker") and value != "default":
+            chosen.setdefault(value, word)
+
+    if len(chosen) > 1:
+        one, other, *_ = chosen.values()
+        raise UserError(
+            f"{one} and {other} choose different rerankers",
+            f"use one of them; to compare both:  python -m memeval -m reranker={','.join(chosen)}",
+        )
 
 
 def warn_renamed(old: str, new: str) -> None:

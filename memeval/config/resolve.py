@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,7 +136,8 @@ def _plots_of_environment() -> bool | None:
 
 def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(schema), OmegaConf.create(dict(values)))
+        hashable: Any = schema
+        merged = OmegaConf.merge(_structured(hashable), OmegaConf.create(dict(values)))
         typed = OmegaConf.to_object(merged)
     except ConfigKeyError as error:
         raise unknown_name(error.full_key or str(error)) from error
@@ -144,6 +146,12 @@ def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
 
     assert isinstance(typed, schema)
     return typed
+
+
+@cache
+def _structured(schema: type) -> Any:
+    """The schema as OmegaConf has it: a merge copies it, and to make it takes longer than that."""
+    return OmegaConf.structured(schema)
 
 
 def _explain_type_error(error: OmegaConfBaseException) -> UserError:

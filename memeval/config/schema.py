@@ -69,6 +69,10 @@ class JudgeConfig:
     """How a reply of yes or no is read: its first word, or `official`, as published figures were
     made: "yes" anywhere in it.
     """
+    scoring: str = at(JUDGE, "v2")
+    """Which version of BEAM's scorer counts the items of a rubric: `v1` gives half credit nothing,
+    as the published table was most likely made; `v2` gives it a half.
+    """
     fence: bool | None = at(JUDGE)
     """Whether the answer is sent between marks of its own; None fences it under our templates, and
     leaves those of one's own as they are.
@@ -281,6 +285,8 @@ class RunConfig:
     """Seed of the first repeat; the others count up from it."""
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
+    stop_after_failures: int | None = at(RUNTIME, 20)
+    """Calls in a row that fail for good at an address before the run stops; None goes on."""
     max_ingest_loss: float = at(PREPARE, 0.01)
     """Share of a case's chunks that its ingest may lose; a case that loses more is `ingest_failed`,
     and its memory is not kept.
@@ -290,6 +296,10 @@ class RunConfig:
     """
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
+    prices: str | None = at(RUNTIME)
+    """File with prices of one's own models; None takes MEMEVAL_PRICES, else prices.yaml of the
+    home where it is there.
+    """
     objective: str = at(RUNTIME, "accuracy")
     """Metric that a sweeper which optimises gets of the cell."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)

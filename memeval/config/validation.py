@@ -41,6 +41,7 @@ _LEAST: dict[str, float] = {
     "budget.tokens": 0,
     "budget.calls": 0,
     "confirm_above_usd": 0,
+    "stop_after_failures": 1,
     "max_ingest_loss": 0,
 }
 _MOST: dict[str, float] = {
@@ -58,6 +59,7 @@ _ONE_OF = {
     "llm.name": ("extractive", "openai", "mock"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
+    "judge.scoring": ("v1", "v2"),
     "compression_unit": ("pairs", "chunks"),
     "stages": ("all", "retrieve"),
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, ClassVar
 
-from memeval.config.schema import RUN, RUNTIME, at
+from memeval.datasets.info import DatasetInfo, Excerpt, FileInfo, LoadedDataset
 from memeval.datasets.sampling import Sample, draw, questions_of
+from memeval.datasets.settings import DatasetSettings
 from memeval.datasets.split import SIDES, side_of
 from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
@@ -17,140 +18,21 @@ from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 from memeval.shown import one_line
 
+__all__ = [
+    "FREE_TEXT_JUDGES",
+    "GRANULARITIES",
+    "Dataset",
+    "DatasetInfo",
+    "DatasetSettings",
+    "Excerpt",
+    "FileInfo",
+    "LoadedDataset",
+]
+
 FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "mem0")
 """Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "round", "chunk")
-
-
-@dataclass(frozen=True)
-class FileInfo:
-    """One file of a data set that is a folder."""
-
-    name: str
-    """Below the data set's folder."""
-    url: str | None
-    sha256: str
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """A registered part of a data set's file.
-
-    It is used where the whole is not on the machine, and every report says so.
-    """
-
-    file: str
-    """Path below the data folder."""
-    sha256: str
-    what: str
-    """What part of the whole it is: `31 of the 500 questions, with their whole histories`."""
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """What is registered of a data set."""
-
-    name: str
-    title: str
-    file: str
-    """Path below the data folder, `<data set>/<file>`. A folder where `files` lists its content;
-    empty for a generated set.
-    """
-    url: str | None
-    """Where `data fetch` gets it. None for a set that ships or is generated, and for a folder: its
-    `files` have addresses of their own.
-    """
-    sha256: str | None
-    size_bytes: int | None
-    licence: str
-    citation: str
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """Expected counts by noun: cases, sessions, turns, questions."""
-    variants: Mapping[str, str] = field(default_factory=dict)
-    """Known edited copies by sha256, and what they are. They are refused by that name."""
-    files: tuple[FileInfo, ...] = ()
-    """What the folder holds, for a data set of several files."""
-    excerpts: tuple[Excerpt, ...] = ()
-    by_hand: str = ""
-    """How to get a data set that can't be downloaded as it is."""
-
-
-@dataclass(frozen=True)
-class LoadedDataset:
-    """A data set opened for a run."""
-
-    info: DatasetInfo
-    path: Path
-    sha256: str
-    """Of the file, or of the folder's files together. For a generated set, of everything that
-    decides what is generated.
-    """
-    pinned: bool
-    """False if the file is not the registered one and `allow_unpinned` admitted it; reports say
-    so.
-    """
-    notes: tuple[str, ...] = ()
-    """What the adapter repaired or left out: one line for each kind, with its count."""
-    excerpt: bool = False
-    """True if the file is a registered part of the whole: every table says so."""
-    derived: bool = False
-    """True if the rows were made from another data set's: every table says so."""
-
-
-@dataclass(frozen=True)
-class DatasetSettings:
-    """Settings of every data set.
-
-    An adapter's own settings are a subclass; each field declares its stage with `at`.
-    """
-
-    path: str | None = at(RUNTIME)
-    """File to read; None looks it up below the data folder."""
-    split: Literal["all", "dev", "test"] = at(RUN, "all")
-    """Cases of one side, by `memeval.datasets.split`: to tune on `dev` and report on `test`."""
-    categories: tuple[int | str, ...] | None = at(RUN)
-    """Ids of the categories that are asked; None asks all."""
-    limit_cases: int | None = at(RUN)
-    """Uses the first N cases that have a question to ask."""
-    limit_questions: int | None = at(RUN)
-    """Asks the first N questions of each case: a biased cut, which every table names."""
-    sample: int | None = at(RUN)
-    """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
-    back.
-    """
-    sample_seed: int = at(RUN, 0)
-    """Another seed draws another sample."""
-    question_ids: tuple[str, ...] | None = at(RUN)
-    """Asks these questions alone; None asks all."""
-    only: str | None = at(RUN)
-    """`wrong:RUN` asks what a finished run got wrong; the command line fills in the
-    `question_ids`.
-    """
-    allow_unpinned: bool = at(RUNTIME, False)
-
-    def __post_init__(self) -> None:
-        for name in ("limit_cases", "limit_questions", "sample"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 1:
-                raise UserError(f"dataset.{name} must be at least 1, not {limit}")
-
-        if self.question_ids is not None and not self.question_ids:
-            raise UserError("dataset.question_ids must name a question", "null asks all")
-
-        # A sample of a cut could not be weighted back to all questions.
-        cuts = {
-            "dataset.limit_questions": self.limit_questions,
-            "dataset.question_ids": self.question_ids,
-            "dataset.only": self.only,
-        }
-        for name, value in cuts.items():
-            if self.sample is not None and value is not None:
-                raise UserError(
-                    f"dataset.sample draws from all questions, but {name} leaves some out",
-                    f"leave {name} or dataset.sample out",
-                )
 
 
 class Dataset(ABC):
@@ -226,6 +108,14 @@ class Dataset(ABC):
         Raises `UserError` with file, record and field where a record does not parse.
         """
 
+    def files_read(self) -> Sequence[FileInfo]:
+        """The registered files of a folder that these settings read; the default reads all."""
+        return self.info.files
+
+    def expected_counts(self) -> Mapping[str, int]:
+        """How many cases, sessions, turns and questions these settings read, by noun."""
+        return self.info.counts
+
     def asks(self, question: EvalQuestion) -> bool:
         """Whether a question is asked under the settings."""
         return self.settings.categories is None or question.category in self.settings.categories
@@ -234,7 +124,7 @@ class Dataset(ABC):
     def side(self) -> str | None:
         """The side of the split that is asked, None for both.
 
-        A data set may have splits of its own under this name: they are none of ours.
+        A data set may have splits of its own under this name, which are not ours.
         """
         known = type(self.settings).__dataclass_fields__
         if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
@@ -278,7 +168,7 @@ class Dataset(ABC):
             if wanted is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
-            # A case without any question is kept: what has none is no matter of the filters.
+            # A case without any question is kept: the filters did not empty it.
             if not chosen and (case.questions or wanted is not None):
                 continue
 

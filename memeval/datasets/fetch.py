@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.contract import DatasetInfo, FileInfo
+from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.io.part_file import Part, part_file
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
@@ -23,19 +25,21 @@ def fetch(
     folder: Path,
     progress: Progress | None = None,
     limits: FetchLimits | None = None,
+    files: Sequence[FileInfo] | None = None,
 ) -> Path:
-    """Downloads a data set to its place below `folder`, and returns that place.
+    """Downloads a data set to its place below `folder`, and returns that place. Of a folder, all
+    files or those in `files`.
 
     What is there already and right is left alone.
 
     The bytes go to a `.part` file of their own, which a later call continues; the file appears
-    under its name only once its sha256 is the registered one. Raises `UserError` if there is
+    under its name only once its hash is the registered one. Raises `UserError` if there is
     nothing to fetch or to compare with, or another file is in the way, `WorldError` if the
     download failed.
     """
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
-        for file in info.files:
+        for file in info.files if files is None else files:
             fetch(info=part_info(info, file), folder=folder, progress=progress, limits=limits)
 
         return folder / info.file
@@ -49,7 +53,7 @@ def fetch(
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    if target.exists() and info.sha256 == file_digest(target):
+    if target.is_file() and is_registered(info, target):
         return target
 
     _check_target(info, target)
@@ -68,7 +72,7 @@ def fetch(
 
 def _check_target(info: DatasetInfo, target: Path) -> None:
     """Raises `UserError` if another file is in the way, or no sha256 is registered."""
-    if target.exists() and info.sha256 is None:
+    if target.exists() and info.pin is None:
         raise UserError(
             f"{target} already exists; no sha256 is registered to compare it with.",
             *_by_hash(info),
@@ -80,7 +84,7 @@ def _check_target(info: DatasetInfo, target: Path) -> None:
             "move it away, then fetch again",
         )
 
-    if info.sha256 is None:
+    if info.pin is None:
         raise UserError(
             f"no sha256 is registered for data set '{info.name}': the download can't be checked.",
             *_by_hash(info),
@@ -104,18 +108,30 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
     """
     url = info.url or ""
     continued = download(info=info, url=url, part=part, progress=progress, limits=limits)
-    if part.digest() != info.sha256 and continued:
+    digest_of_part = part.digest if info.sha256 else part.git_blob
+    if digest_of_part() != info.pin and continued:
         part.empty()  # what was continued may have been the beginning of another file
         download(info=info, url=url, part=part, progress=progress, limits=limits)
 
-    digest = part.digest()
-    if digest != info.sha256:
+    digest = digest_of_part()
+    if digest != info.pin:
         part.discard()
         known = f" ({info.variants[digest]})" if digest in info.variants else ""
+        name = "sha256" if info.sha256 else "git blob"
         raise WorldError(
-            f"{url} gave another file: its sha256 is {digest}{known}, not {info.sha256}. Nothing "
+            f"{url} gave another file: its {name} is {digest}{known}, not {info.pin}. Nothing "
             "was kept."
         )
+
+
+def is_registered(info: DatasetInfo | FileInfo, path: Path) -> bool:
+    """Whether a file has the registered sha256, or the registered git blob where that is all that
+    is known.
+    """
+    if info.sha256 is not None:
+        return file_digest(path) == info.sha256
+
+    return info.git_blob is not None and git_blob(path) == info.git_blob
 
 
 def file_digest(path: Path) -> str:
@@ -149,26 +165,35 @@ class Verification:
     """Every repair by name."""
 
 
-def verify(info: DatasetInfo, folder: Path) -> Verification:
+def verify(
+    info: DatasetInfo, folder: Path, settings: Mapping[str, Any] | None = None
+) -> Verification:
     """Compares a data set with its registered hashes and counts, and reads all of it.
 
-    Raises `UserError` if it is missing or does not parse.
+    `settings` of the data set say which part of it. Raises `UserError` if it is missing or does
+    not parse.
     """
+    given = dict(settings or {})
     path = locate(info, folder) if info.file else None
+    if path and given.get("path"):
+        path = Path(given["path"])
     if path and not path.exists():
         raise missing(info, path)
 
     digest = file_digest(path) if path and path.is_file() else ""
     part = excerpt_of(info, digest)
-    problems = list(_unlike(info, path, digest)) if path and not part else []
     if not has_adapter(info.name):
+        problems = list(_unlike(info, path, digest, info.files)) if path and not part else []
         return Verification(path=path, sha256=digest, right=not problems, problems=tuple(problems))
 
-    dataset = build(info.name, folder, allow_unpinned=True)
+    dataset = build(info.name, folder, **{"allow_unpinned": True, **given})
+    problems = list(_unlike(info, path, digest, dataset.files_read())) if path and not part else []
     loaded = dataset.open()
     read = counts(dataset.read())
     if not part:
-        expected = {noun: count for noun, count in info.counts.items() if noun in NOUNS}
+        expected = {
+            noun: count for noun, count in dataset.expected_counts().items() if noun in NOUNS
+        }
         problems += [
             f"{read[noun]} {noun}, not {count}"
             for noun, count in expected.items()
@@ -189,19 +214,23 @@ def verify(info: DatasetInfo, folder: Path) -> Verification:
     )
 
 
-def _unlike(info: DatasetInfo, path: Path, digest: str) -> Iterator[str]:
+def _unlike(info: DatasetInfo, path: Path, digest: str, files: Sequence[FileInfo]) -> Iterator[str]:
     """How a file, or each file of a folder, differs from the registered one."""
     if digest and info.sha256 not in (None, digest):
         yield (
             f"sha256 is {digest}, not {info.sha256}: {info.variants.get(digest, 'an unknown file')}"
         )
 
-    for part in info.files:
+    for part in files:
         there = path / part.name
         if not there.is_file():
             yield f"{part.name} is missing"
-        elif (digest_there := file_digest(there)) != part.sha256:
-            yield f"{part.name}: sha256 is {digest_there}, not {part.sha256}"
+        elif is_registered(part, there):
+            continue
+        elif part.sha256 is not None:
+            yield f"{part.name}: sha256 is {file_digest(there)}, not {part.sha256}"
+        else:
+            yield f"{part.name}: git blob is {git_blob(there)}, not {part.git_blob}"
 
 
 NOUNS = ("cases", "sessions", "turns", "questions")

@@ -148,6 +148,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
         "cost_usd": baseline.cost_usd,
         "must_pass": list(baseline.must_pass),
     }
+    # json.dumps would put each member of a question on a line of its own, and a diff of many.
     lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
     rows = []
     for name, question in sorted(baseline.questions.items()):
@@ -177,6 +178,7 @@ def read_baseline(path: Path) -> Baseline:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST // 2**20} MB")
 
+        # A merge of two branches may leave a question twice.
         content = json.loads(path.read_bytes(), object_pairs_hook=_without_twins)
         return _baseline_from(content)
     except FileNotFoundError:

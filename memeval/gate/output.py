@@ -15,7 +15,7 @@ from memeval.gate.baseline import Baseline
 from memeval.gate.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules
 from memeval.report.escaping import inline
 from memeval.report.figures import count, dollars
-from memeval.report.markdown import table
+from memeval.report.tables import table
 from memeval.shown import one_line
 from memeval.statistics.flips import EXACT_CLUSTERS
 
@@ -43,13 +43,13 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
         Outcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
         Outcome.UNCHANGED: f"Unchanged: no question has another {metric.name}.",
         Outcome.BETTER: f"Better than the baseline: {tested}.",
-        Outcome.INCONCLUSIVE: f"Inconclusive, which is no proof of equality: {within}: {amount}.",
+        Outcome.INCONCLUSIVE: f"Inconclusive, which does not prove equality: {within}: {amount}.",
     }
-    told = sentences[result.outcome]
+    words = sentences[result.outcome]
     if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR):
-        told += _mde(result.change)
+        words += _mde(result.change)
 
-    return told
+    return words
 
 
 def _mde(change: Change) -> str:
@@ -185,24 +185,24 @@ def gate_junit(result: GateResult, metric: Metric, rules: Rules) -> str:
     one by one they are not tested.
     """
     suite = ElementTree.Element("testsuite", name=SUITE)
-    told = sentence(result, metric, rules)
+    words = sentence(result, metric, rules)
     problem = None
     if result.outcome is Outcome.BROKEN:
         problem = "error"
     elif result.outcome in (Outcome.WORSE, Outcome.INFERIOR):
         problem = "failure"
 
-    _add_case(suite, "all questions", told, problem)
+    _add_case(suite, "all questions", words, problem)
     is_worse = result.outcome is Outcome.WORSE
     for change in result.categories:
-        told = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
+        words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
         problem = "failure" if is_worse and change.high < 0 else None
-        _add_case(suite, f"category {change.name}", told, problem)
+        _add_case(suite, f"category {change.name}", words, problem)
 
     for question in result.must_pass:
-        told = f"{metric.name} {question.now}, in the baseline {question.before}"
+        words = f"{metric.name} {question.now}, in the baseline {question.before}"
         problem = None if question.passes else "failure"
-        _add_case(suite, f"must pass {question.question_id}", told, problem)
+        _add_case(suite, f"must pass {question.question_id}", words, problem)
 
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
@@ -213,9 +213,9 @@ def gate_junit(result: GateResult, metric: Metric, rules: Rules) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suite, "unicode")}\n'
 
 
-def _add_case(suite: ElementTree.Element, name: str, told: str, problem: str | None) -> None:
+def _add_case(suite: ElementTree.Element, name: str, words: str, problem: str | None) -> None:
     """Adds a case; `problem` is `failure`, `error` or None. XML can't hold control characters."""
-    shown = one_line(told, LONGEST_TEXT)
+    shown = one_line(words, LONGEST_TEXT)
     case = ElementTree.SubElement(
         suite, "testcase", classname="memeval.gate", name=one_line(name, LONGEST_TEXT)
     )

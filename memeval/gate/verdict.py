@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,6 +79,7 @@ class MustPass:
     @property
     def passes(self) -> bool:
         """Whether it is right, or no worse than in the baseline where that was not quite right."""
+        # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
         least = 1.0 if self.before is None else self.before
         return self.now is not None and self.now >= least - _ROUNDING
 
@@ -119,34 +120,19 @@ def judge_run(
     must_pass: Iterable[str] = (),
 ) -> GateResult:
     """Compares a run with its baseline."""
-    named = tuple(sorted({*baseline.must_pass, *must_pass}))
     before = baseline.values
+    named = sorted({*baseline.must_pass, *must_pass})
     passes = tuple(MustPass(name, before.get(name), scores.values.get(name)) for name in named)
     common = [name for name in scores.values if name in before]
+
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
     if len(common) < MIN_COMMON:
         reasons.append("fewer than two questions have a value in both")
-    reasons += [
-        f"must pass: '{one_line(name)}' was not asked"
-        for name in named
-        if name not in scores.questions
-    ]
 
-    change = p = None
-    categories: list[Change] = []
-    if common:
-        change = _change("all questions", common, baseline, scores)
-        p = _flip_p(common, baseline, scores)
-        by_category: dict[str, list[str]] = {}
-        for name in common:
-            by_category.setdefault(scores.questions[name].category_name, []).append(name)
-
-        categories = [
-            _change(name, questions, baseline, scores)
-            for name, questions in sorted(by_category.items())
-        ]
-
-    weights = [scores.questions[name].weight for name in common]
+    not_asked = [name for name in named if name not in scores.questions]
+    reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
+    change = _change("all questions", common, baseline, scores) if common else None
+    # What is not comparable is broken, whatever the figures say.
     outcome = Outcome.BROKEN
     if not reasons and change is not None:
         outcome = _outcome(change, rules, passes)
@@ -155,18 +141,42 @@ def judge_run(
         outcome=outcome,
         reasons=tuple(reasons),
         change=change,
-        p=p,
-        before=weighted_mean([before[name] for name in common], weights) if common else None,
-        now=weighted_mean([scores.values[name] for name in common], weights) if common else None,
-        categories=tuple(categories),
+        p=_flip_p(common, baseline, scores) if common else None,
+        before=_mean_of(before, common, scores),
+        now=_mean_of(scores.values, common, scores),
+        categories=tuple(_by_category(common, baseline, scores)),
         must_pass=passes,
         lost=tuple(name for name in common if scores.values[name] < before[name]),
         gained=tuple(name for name in common if scores.values[name] > before[name]),
     )
 
 
+def _mean_of(
+    values: Mapping[str, float], questions: Sequence[str], scores: RunScores
+) -> float | None:
+    """The mean of some questions, weighted as they are now; None of none."""
+    if not questions:
+        return None
+
+    weights = [scores.questions[name].weight for name in questions]
+    return weighted_mean([values[name] for name in questions], weights)
+
+
+def _by_category(
+    questions: Sequence[str], baseline: Baseline, scores: RunScores
+) -> Iterator[Change]:
+    """The change in each category, by name."""
+    groups: dict[str, list[str]] = {}
+    for name in questions:
+        groups.setdefault(scores.questions[name].category_name, []).append(name)
+
+    for name in sorted(groups):
+        yield _change(name, groups[name], baseline, scores)
+
+
 def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
     mean = change.result.mean
+    # The order matters: a loss is reported as one, also where a named question fails besides.
     if change.high < 0 and mean <= -rules.margin + _ROUNDING:
         return Outcome.WORSE
     if not all(question.passes for question in passes):
@@ -214,6 +224,7 @@ def _not_comparable(
         )
         return
 
+    # The same questions under other weights are another sample of the same data.
     weighted = sum(
         abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
         for name, question in scores.questions.items()

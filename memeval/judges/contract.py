@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from memeval.llm.contract import LanguageModel
-from memeval.metrics.refusal import is_refusal
 from memeval.prompts import PromptTemplate
 from memeval.records import EvalQuestion, Label, Verdict
 
@@ -24,6 +23,8 @@ class JudgeSettings:
     """Votes of a model on each answer; the majority decides. Must be odd."""
     reading: str = "first_word"
     """How a reply of yes or no is read, one of `memeval.judges.reading.READINGS`."""
+    scoring: str = "v2"
+    """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
     """Whether the answer is sent between marks.
 
@@ -87,6 +88,9 @@ class Judge(ABC):
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
+        # Its patterns take long to compile, and a run that is finished before judges nothing.
+        from memeval.metrics.refusal import is_refusal
+
         label = Label.CORRECT
         if not right:
             label = Label.ABSTAINED if is_refusal(answer) else Label.WRONG
@@ -99,6 +103,8 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
 
     LoCoMo's official rule decides where it gave a score, else memeval's longer list of refusals.
     """
+    from memeval.metrics.refusal import is_refusal
+
     official = metrics["token_f1"]
     if official is None:
         name, right = "refusal", is_refusal(answer)

@@ -40,6 +40,8 @@ class ModelJudge(Judge):
     needs_model = True
     says_yes_or_no: ClassVar[bool] = False
     """Whether (some) replies are yes or no, so that `judge.reading` says how they are read."""
+    counts_rubrics: ClassVar[bool] = False
+    """Whether it judges by the items of a rubric, so that `judge.scoring` says how they count."""
 
     def __init__(
         self,

@@ -28,6 +28,10 @@ _SPOKEN = re.compile(
     r"\b(?:label|verdict|judge?ment|grade)\b[\W_]{0,12}(?:is\b[\W_]{0,12})?(correct|wrong)\b",
     re.IGNORECASE,
 )
+_SPOKEN_SCORE = re.compile(
+    r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
+)
+_GIVEN_SCORE = re.compile(r"score\W{0,12}([0-9]*\.?[0-9]+)")
 _WORD = re.compile(r"[\s*_#]*(yes|no)($|[\s.,;:!*_)\u2013\u2014-])", re.IGNORECASE)
 _BOTH = re.compile(r"[\s*_#]*(?:yes|no)[\s*_]{1,4}(?:or|and)[\s*_]{1,4}(?:yes|no)\b", re.IGNORECASE)
 _HYPHENED = re.compile(r"[\s*_#]*(?:yes|no)-\w", re.IGNORECASE)
@@ -65,6 +69,38 @@ def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | Non
         return None
 
     return label
+
+
+def read_score(
+    reply: str, scores: Sequence[float], *, answer: str = "", prompt: str = ""
+) -> float | None:
+    """The score of the only JSON object in a reply, `{"reason": "…", "score": 0.5}`: one of
+    `scores`, as a number or as a string.
+
+    Returns None for another score, and where the reply is ambiguous or may quote the answer or the
+    prompt: see `read_label`.
+    """
+    verdict = _only_object(reply)
+    if verdict is None:
+        return None
+
+    values = {key.casefold(): value for key, value in verdict.values.items()}
+    if len(values) < len(verdict.values) or not all(map(_is_plain, values.values())):
+        return None
+
+    score = _number(values.get("score"))
+    if score is None or score not in scores:
+        return None
+
+    around = (_number(text) for text in _SPOKEN_SCORE.findall(verdict.around))
+    if any(other != score for other in around):
+        return None
+
+    reason = read_reason(reply)
+    if _is_quoted_score(score, reason, answer) or (reason and f'"{reason}"' in prompt):
+        return None
+
+    return score
 
 
 def read_reason(reply: str) -> str:
@@ -217,6 +253,32 @@ def _is_quoted(label: Label, reason: str, answer: str) -> bool:
         return True
 
     return not re.search(r"\w", reason) or _squeeze(reason) in _squeeze(answer)
+
+
+def _is_quoted_score(score: float, reason: str, answer: str) -> bool:
+    """Whether a score may come from the answer: see `_is_quoted`."""
+    plain = _plain_letters(answer)
+    if score not in map(_number, _GIVEN_SCORE.findall(plain)):
+        return False
+
+    # What ends a reason that quotes it without escapes, and adds a score.
+    ending = re.findall(r",score:?([0-9]*\.?[0-9]+)", re.sub(r"[^\w,.:]|_", "", plain))
+    if score in map(_number, ending):
+        return True
+
+    return not re.search(r"\w", reason) or _squeeze(reason) in _squeeze(answer)
+
+
+def _number(value: Any) -> float | None:
+    """A number, or a string that is one in digits."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{0,9}\.?[0-9]{1,9}", value.strip()):
+        return float(value)
+
+    # A boolean is an `int` in Python.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+
+    return float(value)
 
 
 def _gives(answer: str, numbers: Mapping[str, int]) -> bool:

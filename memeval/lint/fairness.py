@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from memeval.lint.records import Finding, Material
 from memeval.lint.words import runs_of, spaced, words_of
+from memeval.records import EvalCase
 from memeval.results import RunSummary
 
 COPIED_WORDS = 40
@@ -22,10 +23,7 @@ def check_budget(material: Material) -> Iterator[Finding]:
     if not isinstance(top_k, int) or material.cases is None:
         return
 
-    everything = {
-        name: {turn.turn_id for session in case.sessions for turn in session.turns}
-        for name, case in material.cases.items()
-    }
+    everything = {name: turn_ids(case) for name, case in material.cases.items()}
     held = []
     for record in material.records:
         turns = everything.get(record.case_id)
@@ -120,11 +118,15 @@ def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
 def tunable(params: Mapping[str, object]) -> dict[str, object]:
     """Settings that may be tuned; those that are not set are left out."""
     return {
-        name: value
-        for name, value in params.items()
-        if value is not None and not any(_is_of(name, group) for group in UNTUNED)
+        name: value for name, value in params.items() if value is not None and not is_untuned(name)
     }
 
 
-def _is_of(name: str, group: str) -> bool:
-    return name == group or name.startswith(f"{group}.")
+def is_untuned(name: str) -> bool:
+    """Whether a setting is one of `UNTUNED`, or of such a group."""
+    return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)
+
+
+def turn_ids(case: EvalCase) -> set[str]:
+    """The ids of all turns of a case."""
+    return {turn.turn_id for session in case.sessions for turn in session.turns}

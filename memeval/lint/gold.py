@@ -15,7 +15,7 @@ LEAST_IN_MEMORY = 4
 """Words of a gold that are searched for. A memory puts things in its own words, and may meet a
 short gold by chance.
 """
-WHY_PROMPT = "the reader is told the answer: what is measured is the prompt, not the memory"
+WHY_PROMPT = "the reader is given the answer: what is measured is the prompt, not the memory"
 WHY_MEMORY = (
     "nobody said these words: the answer reached the memory another way, such as by the examples "
     "of an extraction's prompt"
@@ -41,6 +41,7 @@ def around(prompt: SentPrompt, record: Record) -> str:
     text = "\n".join(prompt.messages)
     for own in (prompt.context, record.question, *record.choices):
         if own:
+            # A question may hold words of its own gold, and a context should.
             text = text.replace(own, "\n")
 
     return text

@@ -1,4 +1,4 @@
-"""Runs of words: whether a gold answer occurs in a text."""
+"""Runs of words: whether a gold answer occurs in a string."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _WORD = re.compile(r"\w+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation."""
+    """The words of a string in lower case, without punctuation."""
     return _WORD.findall(text.lower())
 
 
 def spaced(text: str) -> str:
-    """The words of a text with a space around each, so that whole words can be searched for."""
+    """The words of a string with a space around each, so that whole words can be searched for."""
     return f" {' '.join(words_of(text))} "
 
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from memeval.errors import ModelError
+from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
 from memeval.llm.faults import Setback, of_connection, of_status
 from memeval.llm.metering import current_ledger
@@ -59,6 +60,8 @@ class Reply(Generic[T]):
     """Of the try that succeeded."""
     wait_s: float
     """Sum of the waits between tries."""
+    setback: str | None = None
+    """What the last try before it met, if it was not the first."""
 
 
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,6 +79,10 @@ class Load:
     """Tries that ended."""
     waits: int = 0
     """Tries after which the endpoint asked for fewer calls."""
+    retries: int = 0
+    """Tries that failed and were made again, those included."""
+    failures: int = 0
+    """Calls that failed for good."""
     busy_s: float = 0.0
     """Sum of the time that each try took."""
     began: float | None = None
@@ -115,8 +122,10 @@ class Endpoint:
         say: Say | None = None,
         places: Places | None = None,
         budget: Budget | None = None,
+        breaker: Breaker | None = None,
     ) -> None:
-        """`say` gets a message about each long wait. `budget` bounds what the calls take.
+        """`say` gets a message about each long wait. `budget` bounds what the calls take; `breaker`
+        stops the work where they are useless.
 
         `places` are shared with the other processes of the home. Without them the limit holds for
         this object alone.
@@ -125,6 +134,7 @@ class Endpoint:
         self.load = Load()
         self._shared_places = places
         self._budget, self._provider = budget, provider_of(settings.base_url)
+        self._breaker = breaker or Breaker()
         self._sleep, self._clock = sleep, clock
         self._backoff = Backoff(seed)
         self._outage = Outage(
@@ -153,17 +163,25 @@ class Endpoint:
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
         content = encode(body)
-        if self._budget is None:
-            return await self._post(path, content, read, most_bytes, _Call())
-
-        most = most_of(body, len(content), self._provider)
+        most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)
+        address, asked = self.settings.base_url, f"{path} {body.get('model', '')}"
+        await self._breaker.knock()
         try:
             reply = await self._post(path, content, read, most_bytes, call)
-            call.end_try(amount_of(body, reply.value, self._provider, most))
+            if self._budget is not None:
+                call.end_try(amount_of(body, reply.value, self._provider, most))
+        except (CutReplyError, FilteredReplyError):
+            self._breaker.succeeded(address, asked)
+            raise
+        except ModelError as error:
+            self.load.failures += 1
+            self._breaker.failed(address, asked, error, call.setback)
+            raise
         finally:
             call.end_try(most)
 
+        self._breaker.succeeded(address, asked)
         return reply
 
     async def _post(
@@ -201,7 +219,8 @@ class Endpoint:
 
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
-                    return Reply(outcome, latency, call.waited_s)
+                    met = None if call.setback is None else call.setback.what
+                    return Reply(outcome, latency, call.waited_s, met)
 
                 # What the endpoint declined is not billed; whatever else failed may be.
                 declined = outcome.limited or outcome.refused or not outcome.passing
@@ -226,6 +245,7 @@ class Endpoint:
         Raises `ModelError` where the call is not tried again.
         """
         call.tries += 1
+        call.setback = setback
         call.since = sent_at if call.since is None else call.since
         call.unsound += setback.unsound
         self.load.waits += setback.limited
@@ -248,6 +268,7 @@ class Endpoint:
         if over:
             raise self._final_error(setback, call)
 
+        self.load.retries += 1
         left = max(patience - elapsed, 0.0)
         if setback.unsound:
             return self._backoff.unsound_s(call.unsound - 1, left)
@@ -355,6 +376,8 @@ class _Call:
     since: float | None = None
     """When the first try that failed was sent."""
     waited_s: float = 0.0
+    setback: Setback | None = None
+    """Of the last try."""
     budget: Budget | None = None
     most: Amount = NOTHING
     """What a try may take at most."""

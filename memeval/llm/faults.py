@@ -37,6 +37,12 @@ class Setback:
     """Whether the endpoint refused the request itself, such as a parameter of it."""
     parameter: str | None = None
     """The parameter that the endpoint names as the cause."""
+    dead: bool = False
+    """Whether no call will be answered, where none was so far: the address, the key or the model is
+    wrong, or nothing listens there.
+    """
+    status: int | None = None
+    """Of the reply, if there was one."""
 
 
 _SLOW_DOWN = 429
@@ -65,6 +71,8 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         return Setback(
             f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there",
             passing=False,
+            dead=True,
+            status=status,
         )
 
     error = _error_of(content)
@@ -93,6 +101,8 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         filtered=filtered,
         refused=status in _REFUSED,
         parameter=_parameter_of(error),
+        dead=status in _MEANINGS or out_of_quota,
+        status=status,
     )
 
 
@@ -165,7 +175,7 @@ _BY_NAME = {
     ),
     **dict.fromkeys(
         ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the address can't be requested", passing=False),
+        Setback("the address can't be requested", passing=False, dead=True),
     ),
 }
 """By the name of an exception's class, so that the HTTP libraries need not be imported."""
@@ -191,12 +201,14 @@ def of_connection(error: BaseException, host: str) -> Setback:
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
-        return Setback(f"host name not found: {host}", passing=True, only_at_start=True)
+        return Setback(f"host name not found: {host}", passing=True, only_at_start=True, dead=True)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = getattr(cause, "verify_message", None) or "it can't be verified"
         return Setback(
-            f"TLS: the certificate of {host} is refused: {one_line(reason)}", passing=False
+            f"TLS: the certificate of {host} is refused: {one_line(reason)}",
+            passing=False,
+            dead=True,
         )
 
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -204,14 +216,16 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
 
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
-        return Setback(f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False)
+        return Setback(
+            f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False, dead=True
+        )
 
     return None
 
 
 def _of_socket(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, ConnectionRefusedError):
-        return Setback(f"connection refused by {host}", passing=True)
+        return Setback(f"connection refused by {host}", passing=True, only_at_start=True, dead=True)
     if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
         return Setback(_RESET, passing=True)
 

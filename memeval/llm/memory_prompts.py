@@ -12,6 +12,10 @@ SUMMARY_MARGIN = 64
 """Tokens that the reply with a summary may have above one and a half times the budget."""
 
 
+RELEVANCE_TOKENS = 10
+"""Tokens of a reply of yes or no."""
+
+
 @dataclass(frozen=True, slots=True)
 class SummarisePrompt(Prompt):
     """Merge chunks that leave the window into the earlier summary.
@@ -102,3 +106,57 @@ class ExtractPrompt(Prompt):
             {"role": "system", "content": self.system_text},
             {"role": "user", "content": fill(self.user_template, values)},
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class NotesPrompt(Prompt):
+    """Write notes on what was said, or condense notes. The reply is the notes alone."""
+
+    before: str
+    """What was said before, to understand it by; empty at the beginning."""
+    said: tuple[str, ...]
+    """What the notes are about, as shown to a reader, oldest first."""
+    budget_tokens: int
+    """Most tokens that the notes may have."""
+    system_text: str
+    user_template: str
+    """With `{before}`, `{said}` and `{budget}`."""
+
+    def messages(self) -> list[Message]:
+        values = {
+            "before": self.before or "(nothing)",
+            "said": "\n".join(self.said),
+            "budget": str(self.budget_tokens),
+        }
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
+
+    def limits(self) -> Limits:
+        return Limits(max_tokens=self.budget_tokens + self.budget_tokens // 2 + SUMMARY_MARGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevancePrompt(Prompt):
+    """Does a text bear on a question? The reply is yes or no."""
+
+    question: str
+    text: str
+    system_text: str
+    user_template: str
+    """With `{question}` and `{text}`."""
+
+    def messages(self) -> list[Message]:
+        values = {"question": self.question, "text": self.text}
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
+
+    def limits(self) -> Limits:
+        return Limits(max_tokens=RELEVANCE_TOKENS)
+
+    @property
+    def bounded(self) -> bool:
+        return True

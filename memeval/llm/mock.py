@@ -44,6 +44,8 @@ def _judgement(prompt: JudgePrompt) -> str:
     if prompt.max_tokens is not None:
         return "yes" if right else "no"
 
-    return json.dumps(
-        {"reason": "the mock model compares letters", "label": "CORRECT" if right else "WRONG"}
-    )
+    reason = "the mock model compares letters"
+    if '"score"' in prompt.system_text:
+        return json.dumps({"reason": reason, "score": float(right)})
+
+    return json.dumps({"reason": reason, "label": "CORRECT" if right else "WRONG"})

@@ -1,4 +1,6 @@
-"""What tokens cost, by genai-prices' table, which ships with the package and needs no network."""
+"""What tokens cost: by the user's own file of prices, else by genai-prices' table, which ships with
+the package and needs no network.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from memeval.llm.own_prices import own_prices
 from memeval.records import Usage
 
 _HOSTS = {
@@ -42,12 +45,18 @@ def cost_usd(usage: Usage) -> float | None:
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
 
+    cached = min(usage.cached_tokens, usage.prompt_tokens)
+    if (own := own_prices()) is not None:
+        cost = own.cost_usd(usage.model, usage.prompt_tokens, usage.completion_tokens, cached)
+        if cost is not None:
+            return cost
+
     return _price(
         usage.model,
         usage.provider,
         usage.prompt_tokens,
         usage.completion_tokens,
-        min(usage.cached_tokens, usage.prompt_tokens),
+        cached,
     )
 
 

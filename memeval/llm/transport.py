@@ -12,7 +12,10 @@ MOST_ERROR_BYTES = 2**20
 
 
 class Transport:
-    """A client that posts JSON. It follows no redirect: prompts go to the given address only."""
+    """A client that posts JSON. It follows no redirect: prompts go to the given address only.
+
+    Without a key it sends no `Authorization` of its own.
+    """
 
     def __init__(
         self, *, api_key: str, headers: Mapping[str, str], connections: int, timeout_s: float
@@ -20,9 +23,10 @@ class Transport:
         from httpx2 import Limits
         from openai import DefaultAioHttpClient
 
+        authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = DefaultAioHttpClient(
             headers={
-                "Authorization": f"Bearer {api_key}",
+                **authorization,
                 "Content-Type": "application/json",
                 "Accept": "application/json",
                 "User-Agent": "memeval",

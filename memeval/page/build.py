@@ -9,6 +9,8 @@ from memeval.page.data import (
     CellData,
     ComparisonData,
     ConversationData,
+    CurveData,
+    CurvePoint,
     PageData,
     SettingData,
     Share,
@@ -18,9 +20,11 @@ from memeval.page.runs import PageRun
 from memeval.page.sentences import sentences
 from memeval.redaction import redacted
 from memeval.report.comparison import categories_of, judge_of
-from memeval.report.differences import as_yaml, differing, labels
+from memeval.report.curves import curves_of, value_of
+from memeval.report.differences import differing, labels, shown
 from memeval.report.figures import corrected, flags
-from memeval.results import Record, RunSummary
+from memeval.report.frontier import is_fair
+from memeval.results import CategoryResult, Record, RunSummary
 
 MOST_CONVERSATIONS = 60
 """Conversations that are drawn one by one; of more of them only the questions are listed."""
@@ -45,6 +49,7 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         categories=category_data(summaries),
         conversations=conversation_data(runs, baseline),
         settings=setting_data(summaries),
+        curves=curve_data(summaries),
         questions=question_data(runs),
     )
 
@@ -65,39 +70,38 @@ def _baseline(summaries: Sequence[RunSummary], comparison: ComparisonData | None
 def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     """A row of the table for each run."""
     names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
-    return tuple(
-        CellData(
+    cells = []
+    for summary, label in zip(summaries, names, strict=True):
+        headline = [row for row in summary.categories if row.headline]
+        cell = CellData(
             key=summary.run_key,
             label=label,
             name=summary.name,
             command=redacted(summary.command),
             judge=judge_of(summary),
-            accuracy=Share(
-                value=summary.metrics.get("accuracy"),
-                low=summary.metrics.get("accuracy_ci95_low"),
-                high=summary.metrics.get("accuracy_ci95_high"),
-            ),
+            accuracy=accuracy_of(summary),
             std=summary.metrics.get("accuracy_std"),
             repeats=len(summary.repeats),
             figures=summary.metrics,
             flags=tuple(flags(summary)),
             notes=tuple(map(redacted, summary.notes)),
             statuses=summary.statuses,
-            scored=sum(row.scored for row in summary.categories if row.headline),
-            asked=sum(row.asked for row in summary.categories if row.headline),
+            scored=sum(row.scored for row in headline),
+            asked=sum(row.asked for row in headline),
             valid=summary.valid,
             corrected=corrected(summary),
+            is_fair=is_fair(summary),
         )
-        for summary, label in zip(summaries, names, strict=True)
-    )
+        cells.append(cell)
+
+    return tuple(cells)
 
 
 def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     """The categories of all runs, those of the headline first."""
-    by_name = [{row.name: row for row in summary.categories} for summary in summaries]
     made = []
     for name in categories_of(summaries):
-        rows = [categories.get(name) for categories in by_name]
+        rows = [category_row(summary, name) for summary in summaries]
         first = next(row for row in rows if row is not None)
         shares = tuple(
             None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
@@ -108,6 +112,11 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     return tuple(made)
 
 
+def category_row(summary: RunSummary, name: str) -> CategoryResult | None:
+    """A run's row of a category; None where it was not asked."""
+    return next((row for row in summary.categories if row.name == name), None)
+
+
 def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
     """What each run got right of each conversation; none where there are too many to draw."""
     cases: dict[str, dict[str, Record]] = {}
@@ -116,12 +125,13 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
             if run.counts(records[0]):
                 cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
 
+    # LongMemEval has a conversation per question: a strip of 500 columns says nothing.
     if not 1 < len(cases) <= MOST_CONVERSATIONS:
         return ()
 
     made = []
     for case_id, questions in cases.items():
-        scores = [{name: run.score(name) for name in questions} for run in runs]
+        scores = [run.scores(questions) for run in runs]
         made.append(
             ConversationData(
                 name=case_id,
@@ -153,6 +163,33 @@ def _difference(own: Mapping[str, float | None], other: Mapping[str, float | Non
     return _mean(differences)
 
 
+def curve_data(summaries: Sequence[RunSummary]) -> tuple[CurveData, ...]:
+    """The numbers that the cells vary, as the plots in files have them."""
+    number_of = {summary.run_key: number for number, summary in enumerate(summaries, start=1)}
+    made = []
+    for curves in curves_of(summaries):
+        lines = {}
+        for name, line in curves.lines.items():
+            lines[name] = tuple(
+                CurvePoint(
+                    number=number_of[cell.run_key],
+                    value=value_of(cell, curves.setting),
+                    accuracy=accuracy_of(cell),
+                )
+                for cell in line
+            )
+
+        made.append(CurveData(curves.setting, lines))
+
+    return tuple(made)
+
+
+def accuracy_of(summary: RunSummary) -> Share:
+    """The accuracy of a run with its interval."""
+    get = summary.metrics.get
+    return Share(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+
+
 def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
     """The settings in which the runs differ; of one run all that have a value."""
     if len(summaries) > 1:
@@ -160,13 +197,9 @@ def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
     else:
         names = [key for key, value in summaries[0].params.items() if value is not None]
 
-    return tuple(
-        SettingData(
-            name=name,
-            values=tuple(
-                redacted(as_yaml(summary.params[name])) if name in summary.params else "–"
-                for summary in summaries
-            ),
-        )
-        for name in names
-    )
+    made = []
+    for name in names:
+        values = [redacted(shown(summary, name)) for summary in summaries]
+        made.append(SettingData(name=name, values=tuple(values)))
+
+    return tuple(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memeval.page.data import ComparisonData, DifferenceData
+from memeval.page.data import CategoryDelta, ComparisonData, DifferenceData
 from memeval.redaction import redacted
 
 
@@ -17,6 +17,11 @@ def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> 
         _difference(row, sentence, labels, baseline)
         for row, sentence in zip(comparison["differences"], sentences, strict=True)
     )
+    remarks = [
+        *_forced(comparison),
+        *_raw_verdicts(comparison),
+        *_refusals(comparison, labels),
+    ]
     return ComparisonData(
         metric=comparison["metric"],
         unit=comparison["unit"],
@@ -25,8 +30,29 @@ def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> 
         baseline=baseline,
         differences=differences,
         letters={run["key"]: run.get("letters", "") for run in comparison["runs"]},
-        remarks=tuple(map(redacted, [*_forced(comparison), *_refused(comparison, labels)])),
+        remarks=tuple(map(redacted, remarks)),
+        adjusted_how=_adjusted_how(comparison),
     )
+
+
+def _adjusted_how(comparison: Mapping[str, Any]) -> str:
+    if comparison.get("adjustment") == "bh":
+        return (
+            f"by Benjamini and Hochberg’s rule, over {comparison['tests']:,} tests of all metrics"
+        )
+
+    return "for all rows together"
+
+
+def _raw_verdicts(comparison: Mapping[str, Any]) -> list[str]:
+    """That differences are not corrected, where accuracies are."""
+    if not any(run.get("corrected") for run in comparison["runs"]):
+        return []
+
+    return [
+        "Differences, their intervals and p rest on the raw verdicts, not on the accuracies "
+        "corrected for the judge’s error."
+    ]
 
 
 def _difference(
@@ -45,6 +71,18 @@ def _difference(
         n=result["count"],
         is_shown=row["is_shown"],
         sentence=sentence,
+        categories=tuple(map(_category, row.get("categories", ()))),
+    )
+
+
+def _category(row: Mapping[str, Any]) -> CategoryDelta:
+    result = row["result"]
+    return CategoryDelta(
+        name=row["category"],
+        delta=result["mean"],
+        low=result["low"],
+        high=result["high"],
+        n=result["count"],
     )
 
 
@@ -82,7 +120,7 @@ def _forced(comparison: Mapping[str, Any]) -> list[str]:
     return [f"Forced, not comparable: {'; '.join(reasons)}."] if reasons else []
 
 
-def _refused(comparison: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+def _refusals(comparison: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
     """Pairs of cells that were not compared, and why."""
     return [
         f"Not compared: {labels[row['first']]} with {labels[row['second']]}: "

@@ -40,6 +40,8 @@ class CellData:
     valid: bool
     corrected: str = ""
     """Corrected for the judge's error, in per cent; empty where no labels were given."""
+    is_fair: bool = True
+    """Whether it says what can be had for its price; the oracle and invalid cells do not."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ class ConversationData:
 
 
 @dataclass(frozen=True)
+class CategoryDelta:
+    """A difference within one category: described, not tested."""
+
+    name: str
+    delta: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
 class DifferenceData:
     """How one cell differs from the baseline."""
 
@@ -85,6 +98,7 @@ class DifferenceData:
     is_shown: bool
     """Whether the data tell the two apart."""
     sentence: str
+    categories: tuple[CategoryDelta, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,31 @@ class ComparisonData:
     """By key: cells that share a letter can't be told apart."""
     remarks: tuple[str, ...]
     """What a reader must know of the comparison: another judge, questions of one cell only."""
+    adjusted_how: str = "for all rows together"
+    """How p is adjusted."""
+
+    @property
+    def categories(self) -> list[str]:
+        """Names of the categories in which there is a difference, in their order."""
+        return list(dict.fromkeys(row.name for pair in self.differences for row in pair.categories))
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A cell on a curve."""
+
+    number: int
+    """Its place in the table of the cells, from 1."""
+    value: float
+    accuracy: Share
+
+
+@dataclass(frozen=True)
+class CurveData:
+    """Accuracy against a number that the cells vary: a line per system."""
+
+    setting: str
+    lines: Mapping[str, tuple[CurvePoint, ...]]
 
 
 @dataclass(frozen=True)
@@ -141,4 +180,5 @@ class PageData:
     categories: tuple[CategoryData, ...]
     conversations: tuple[ConversationData, ...]
     settings: tuple[SettingData, ...]
+    curves: tuple[CurveData, ...]
     questions: QuestionData

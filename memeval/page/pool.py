@@ -56,6 +56,7 @@ class TextPool:
             return None if stored is None else self._add(ref, stored)
 
         positions = [self.put(texts, part, depth + 1) for part in stored.parts]
+        # A context with a gap would be shown as if the reader had seen it so.
         if None in positions:
             return None
 

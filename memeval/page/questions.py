@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -49,12 +49,19 @@ def question_data(runs: Sequence[PageRun]) -> QuestionData:
         "category": _positions(categories, [record.category_name for record in questions.values()]),
         "text": [record.question for record in questions.values()],
         "gold": ["\n".join(_gold(record)) for record in questions.values()],
-        "marks": ["".join(mark(run.records.get(name, ())) for name in questions) for run in runs],
-        "shown": ["".join(shown(run.records.get(name, ())) for name in questions) for run in runs],
+        "marks": [_letters(run, questions, mark) for run in runs],
+        "shown": [_letters(run, questions, shown) for run in runs],
         "disagree": [int(_is_disputed(runs, name)) for name in questions],
         "block": places,
     }
     return QuestionData(index=index, blocks=tuple(blocks))
+
+
+def _letters(
+    run: PageRun, questions: Iterable[str], letter_of: Callable[[Sequence[Record]], str]
+) -> str:
+    """A letter per question, as one string: a list would be four times as long."""
+    return "".join(letter_of(run.records.get(name, ())) for name in questions)
 
 
 def mark(records: Sequence[Record]) -> str:
@@ -68,6 +75,7 @@ def mark(records: Sequence[Record]) -> str:
 
 def end_of(record: Record) -> str:
     """How one answer ended."""
+    # It has an answer and a status that is not `ok`: not scored, but not failed.
     if record.status is Status.UNPARSED:
         return UNSCORED
     if record.status is not Status.OK:
@@ -99,6 +107,7 @@ def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
             if len(set(record.verdict.votes)) > 1:
                 return True
 
+            # A blank more or less is the same answer to a reader.
             answer = " ".join(record.hypothesis.split())
             if labels.setdefault(answer, record.verdict.label) is not record.verdict.label:
                 return True
@@ -131,8 +140,9 @@ def _blocks(
     places: list[int] = []
     size = 0
 
-    for names in _grouped(runs, questions):
+    for names in _group(runs, questions):
         block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
+        # Of what is compressed: that is what the browser has to read.
         size += len(block)
         places += [len(blocks)] * len(names)
         blocks.append(block)
@@ -140,7 +150,7 @@ def _blocks(
     return blocks, places
 
 
-def _grouped(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
+def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
     """The questions of whole conversations, together until there are enough for a block."""
     names: list[str] = []
     for _, case in groupby(questions, key=lambda name: questions[name].case_id):
@@ -207,10 +217,10 @@ def _answer(
         "end": end_of(record),
         "answer": record.hypothesis,
         "tokens": record.context_tokens,
-        "cost": _rounded(total_cost_usd(record.usage, billed=False)),
+        "cost": _round(total_cost_usd(record.usage, billed=False)),
         "sent": _sum([usage.prompt_tokens for usage in record.usage]),
         "received": _sum([usage.completion_tokens for usage in record.usage]),
-        "times": {name: _rounded(value) for name, value in record.times.to_json().items()},
+        "times": {name: _round(value) for name, value in record.times.to_json().items()},
     }
     if record.status is not Status.OK:
         answer["status"] = record.status.value
@@ -228,7 +238,7 @@ def _answer(
         answer["ranks"] = list(record.evidence_ranks)
     if record.retrieved is not None:
         answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
-        answer["scores"] = [_rounded(chunk.score) for chunk in record.retrieved]
+        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
     if record.context is not None:
         answer["context"] = pool.put(texts, record.context)
     if record.prompt:
@@ -239,7 +249,7 @@ def _answer(
     return answer
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     """Four significant digits: what the page shows."""
     return None if value is None else float(f"{value:.4g}")
 

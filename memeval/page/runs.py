@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,10 @@ class PageRun:
         ]
         return sum(scores) / len(scores) if scores else None
 
+    def scores(self, question_ids: Iterable[str]) -> dict[str, float | None]:
+        """The scores of some questions."""
+        return {question_id: self.score(question_id) for question_id in question_ids}
+
     def counts(self, record: Record) -> bool:
         """Whether a question is one of those that the accuracy is made of."""
         return str(record.category) in self._headline
@@ -55,13 +59,14 @@ class PageRun:
 def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
     """All questions of the runs, each with a record of the first run that asked it.
 
-    Those of one conversation stand together.
+    Those of one conversation are together.
     """
     first: dict[str, Record] = {}
     for run in runs:
         for question_id, records in run.records.items():
             first.setdefault(question_id, records[0])
 
+    # A run over a part of the questions must not tear the conversations of another one apart.
     cases = list(dict.fromkeys(record.case_id for record in first.values()))
     place_of = {case_id: place for place, case_id in enumerate(cases)}
     return dict(sorted(first.items(), key=lambda item: place_of[item[1].case_id]))

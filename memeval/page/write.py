@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.page.build import page_data
-from memeval.page.charts import forest, frontiers, largest_difference, shade
+from memeval.page.charts import forest, largest_difference, shade
 from memeval.page.compared import comparison_data
+from memeval.page.curves import curve
 from memeval.page.data import CellData, ComparisonData, PageData
+from memeval.page.frontiers import frontiers
 from memeval.page.runs import PageRun
 from memeval.records import Status
 from memeval.report.figures import (
@@ -44,8 +48,28 @@ def write_page(
 
     Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
     """
-    runs = [PageRun.read(folder) for folder in folders]
-    write_atomically(target, render(page_data(runs, comparison)))
+    with collector_paused():
+        runs = [PageRun.read(folder) for folder in folders]
+        html = render(page_data(runs, comparison))
+
+    write_atomically(target, html)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keeps the collector of cycles from running meanwhile.
+
+    A page makes millions of objects, none of them in a cycle. At the end of a sweep the process
+    holds many more, and the collector would go through all of them again and again: it took more
+    time than the page.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def write_comparison_page(
@@ -81,6 +105,7 @@ def render(data: PageData) -> str:
         to_baseline=bool(data.comparison and data.comparison.baseline),
         forest=forest(data.comparison) if data.comparison else None,
         frontiers=frontiers(data.cells),
+        curves=list(map(curve, data.curves)),
         largest=largest_difference(data.conversations),
         differences=differences,
         statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
@@ -108,7 +133,7 @@ def notes(data: PageData) -> list[tuple[str, list[str]]]:
 
 
 def as_data(value: Any) -> str:
-    """JSON that may stand in an element `script`: nothing in it can end that element."""
+    """JSON that may be in an element `script`: nothing in it can end that element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -184,10 +209,13 @@ def difference(value: float | None, scale: float, *, signed: bool = False) -> st
 
     shown = abs(scale * value)
     text = f"{shown:.1f}" if scale == 100 else f"{shown:,.3g}"
-    is_zero = not text.strip("0.,")
-    sign = "−" if value < 0 and not is_zero else "+" if signed and not is_zero else ""
+    # What is shown as 0 has no sign: `−0.0` would say more than there is.
+    if not text.strip("0.,"):
+        return text
+    if value < 0:
+        return f"−{text}"
 
-    return sign + text
+    return f"+{text}" if signed else text
 
 
 def p_value(value: float | None) -> str:
@@ -195,4 +223,7 @@ def p_value(value: float | None) -> str:
     if value is None:
         return NONE
 
-    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
+    if value < 0.001:
+        return "< .001"
+
+    return f"{value:.3f}".lstrip("0") if value < 1 else "1"

@@ -24,7 +24,7 @@ from memeval.pipeline.reader import CellReader
 from memeval.pipeline.retrieving import SilentReader, retrieves_only
 from memeval.pipeline.watch import Watched, construct_system
 from memeval.records import EvalCase
-from memeval.systems.base import Reader, SystemContext
+from memeval.systems.base import IMAGINED, Reader, SystemContext
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Builder:
             top_k=cell.config.top_k,
             seed=seed,
             case_id=case.case_id,
-            extra={"origin": cell.run_key},
+            extra={"origin": cell.run_key, IMAGINED: not self._saves},
             run_sync=self._bridge.run_sync,
         )
         limit = cell.config.system.get(TIMEOUT)

@@ -19,7 +19,7 @@ from memeval.config.identity import (
     settings_stages,
 )
 from memeval.config.options import built_in_classes
-from memeval.config.paths import data_dir, outputs_dir, prepared_dir
+from memeval.config.paths import data_dir, outputs_dir, prepared_dir, project_root
 from memeval.config.schema import (
     ANSWER,
     JUDGE,
@@ -40,6 +40,7 @@ from memeval.judges.contract import Judge, JudgeSettings
 from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
+from memeval.llm.own_prices import name_prices, own_prices
 from memeval.names import file_name
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared, Source
@@ -52,6 +53,8 @@ from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
 
+PRICES_FILE = "prices.yaml"
+"""In the home: prices of the user's own models."""
 AUTO, SHORT = "auto", "short"
 OFFLINE_READER = "extractive"
 """The option of the group `llm` that is not a language model."""
@@ -103,7 +106,12 @@ class Cell:
     def judge_settings(self) -> JudgeSettings:
         """How a model judge is asked and read."""
         judge = self.config.judge
-        return JudgeSettings(repeats=judge.repeats, reading=judge.reading, fence=judge.fence)
+        return JudgeSettings(
+            repeats=judge.repeats,
+            reading=judge.reading,
+            scoring=judge.scoring,
+            fence=judge.fence,
+        )
 
     @property
     def folder(self) -> Path:
@@ -195,6 +203,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
     Raises `UserError` for anything that the user has to mend before a run can start.
     """
     system_name = config.system["name"]
+    name_prices(config.prices, project_root() / PRICES_FILE)
     source = _source(config)
     dataset = open_dataset(config)
     if retrieves_only(config):
@@ -263,9 +272,15 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         choice_template=choice_template,
         judge_template=judge_template,
         identity=identity,
-        figures_code=figures_code(type(dataset)),
+        figures_code=figures_code(type(dataset)) + _prices_in_force(),
         command=command,
     )
+
+
+def _prices_in_force() -> str:
+    """What other prices of the user's own change in the identity of the figures."""
+    own = own_prices()
+    return "" if own is None else f"-prices-{own.digest}"
 
 
 def _source(config: RunConfig) -> Source:
@@ -467,6 +482,14 @@ def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
             f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
             "not yes or no",
             "leave judge.reading out",
+        )
+
+    if judge.scoring != default.scoring and not (
+        issubclass(kind, ModelJudge) and kind.counts_rubrics
+    ):
+        raise UserError(
+            f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
+            "leave judge.scoring out",
         )
 
 

@@ -53,7 +53,7 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         )
 
     if settings["only"] is not None:
-        right = len({record.question_id for record in records if record.score == 1})
+        right = len({record.question_id for record in records if record.is_right})
         asked = len({record.question_id for record in records})
         yield (
             f"Asked again what run {str(settings['only']).removeprefix('wrong:')} got wrong: "

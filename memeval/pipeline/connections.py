@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from memeval.config.paths import cache_dir
+from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Budget
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -29,6 +30,7 @@ class Connections:
         `budget` bounds what all calls together take.
         """
         self._say, self.budget = say, budget
+        self.breaker = Breaker()
         self.store = store or FileStore(cache_dir())
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._caches: dict[str, ReplyCache] = {}
@@ -59,7 +61,11 @@ class Connections:
                 self.store.locks, settings.base_url, settings.api_key, settings.max_concurrency
             )
             known = self._endpoints[reach] = Endpoint(
-                settings, say=self._say, places=places, budget=self.budget
+                settings,
+                say=self._say,
+                places=places,
+                budget=self.budget,
+                breaker=self.breaker,
             )
         elif settings.max_concurrency < known.settings.max_concurrency:
             known.limit(settings.max_concurrency)

@@ -5,9 +5,11 @@ Mistakes in it are the user's to correct.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import logging
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from memeval.config.identity import Digests
@@ -69,12 +71,13 @@ class Declared:
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.settings: SystemSettings = self._settings
         self.flags = self._flags()
-        self.own_prompt = kind.own_prompt
+        self.own_prompt = kind.own_prompt or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = bool(getattr(kind, "ranks_part", False))
         self.wants_evidence = kind.wants_evidence
         self.answer_style = self._style()
         self.needs_language_model = bool(self._ask_class("needs_language_model"))
         self.ingest_templates = self._templates()
+        self.files = self._files()
         self.uses_llm_at_ingest = bool(self._ask_class("uses_llm_at_ingest"))
 
     @property
@@ -87,6 +90,9 @@ class Declared:
         if self.uses_llm_at_ingest:
             for name in self.ingest_templates:
                 named[f"prompt {name}"] = load_builtin(name).sha256
+
+        for path, content in self.files.items():
+            named[f"file {path}"] = content
 
         return {PREPARE: named}
 
@@ -112,6 +118,22 @@ class Declared:
             )
 
         return tuple(one_line(word, 40) for word in said)
+
+    def _files(self) -> dict[str, str]:
+        """sha256 of each file that the class names."""
+        digests = {}
+        for path in self._ask_class("files") if hasattr(self._kind, "files") else ():
+            try:
+                content = Path(path).read_bytes()
+            except (OSError, TypeError) as error:
+                raise UserError(
+                    f"{self._of('files')} names '{one_line(path, 80)}', which can't be read: "
+                    f"{one_line(error)}"
+                ) from error
+
+            digests[Path(path).name] = hashlib.sha256(content).hexdigest()
+
+        return digests
 
     def _templates(self) -> tuple[str, ...]:
         said = self._ask_class("ingest_templates")

@@ -54,7 +54,7 @@ def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) 
     if health.lost_share <= most:
         return
 
-    message = f"{health.summary}, and max_ingest_loss allows {most:.1%}".replace("%", " %")
+    message = f"{health.summary}, and max_ingest_loss allows {100 * most:.1f} %"
     if ledger is not None and ledger.cut_calls:
         message += f"; {_cut_replies(ledger)} (llm.ingest.max_tokens)"
 
@@ -80,11 +80,23 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
     return notes
 
 
+async def await_ready(watched: Watched) -> bool:
+    """Waits until what was ingested can be found; whether the system has anything to wait for."""
+    own = getattr(type(watched.system), "await_ready", None)
+    if own is None or own is MemorySystem.await_ready:
+        return False
+
+    await watched.call("await_ready")
+    return True
+
+
 async def ingest(
     system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
 ) -> None:
     """Fills a system that nothing else is known of."""
-    await fill(Watched(system), chunks, [Compression(point, retain) for point in points])
+    watched = Watched(system)
+    await fill(watched, chunks, [Compression(point, retain) for point in points])
+    await await_ready(watched)
 
 
 async def fill(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from memeval.metrics.answer import METRICS
-from memeval.metrics.refusal import is_refusal
 from memeval.metrics.retrieval import DEPRECATED, retrieval_metrics
 from memeval.pipeline.records import Ingest
 from memeval.pipeline.spending import Metrics, measure_spending, measure_times, sum_or_none
@@ -237,6 +236,8 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is not one."""
+    from memeval.metrics.refusal import is_refusal
+
     answers = [record for record in records if record.is_whole and not record.choices]
     return _mean_of(answers, lambda record: float(is_refusal(record.hypothesis or "")))
 
@@ -288,7 +289,8 @@ def _lost(ingests: Sequence[Ingest]) -> float | None:
 
 
 def _is_sum(name: str) -> bool:
-    return name.startswith(("tokens/", "calls/", "cost_usd", "retry_wait_s"))
+    sums = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
+    return name.startswith(sums)
 
 
 def _std_name(name: str) -> str:

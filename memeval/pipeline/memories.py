@@ -82,6 +82,7 @@ class MemoryAnswers(CaseAnswers):
 
 def ingest_row(memory: Memory) -> IngestRow:
     """What the ingest of a memory took."""
+    ready_ms = None if memory.ready_seconds is None else round(memory.ready_seconds * 1e3, 3)
     return IngestRow(
         id="",
         chunks=memory.chunks,
@@ -89,6 +90,6 @@ def ingest_row(memory: Memory) -> IngestRow:
         origin=memory.origin,
         health=memory.health,
         usage=memory.usage,
-        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3)),
+        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3), ready_ms=ready_ms),
         notes=memory.notes,
     )

@@ -57,6 +57,10 @@ class Memory:
     """True if it was loaded."""
     saved: bool = False
     """True if it is on disk, whole."""
+    ready_seconds: float | None = None
+    """Wall time between the last chunk and a memory that can be searched; None for a system that
+    has nothing to wait for.
+    """
     unsaved: str | None = None
     """Why it could not be saved, where its system tried to."""
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -104,6 +108,7 @@ async def load_memory(
             compressions=manifest.count("compressions"),
             usage=manifest.usages("usage"),
             seconds=manifest.number_or_none("seconds") or 0.0,
+            ready_seconds=manifest.number_or_none("ready_seconds"),
             origin=manifest.string("origin"),
             health=health,
             found=True,
@@ -175,6 +180,7 @@ async def save_memory(
             "compressions": memory.compressions,
             "usage": list(map(usage_json, memory.usage)),
             "seconds": memory.seconds,
+            "ready_seconds": memory.ready_seconds,
             "origin": memory.origin,
             "health": health_json(memory.health),
             "notes": dict(memory.notes),

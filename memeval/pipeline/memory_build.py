@@ -19,7 +19,13 @@ from memeval.llm.metering import Ledger, metered, totals
 from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.compression import plan_compressions
-from memeval.pipeline.ingest import check_loss, fill, health_of_ingest, notes_of_ingest
+from memeval.pipeline.ingest import (
+    await_ready,
+    check_loss,
+    fill,
+    health_of_ingest,
+    notes_of_ingest,
+)
 from memeval.pipeline.memory import MANIFEST, Memory, describe_memory, load_memory, save_memory
 from memeval.pipeline.returned import plain_notes
 from memeval.pipeline.watch import Watched
@@ -154,6 +160,9 @@ async def _ingest(
     try:
         with metered(ledger):
             await fill(watched, chunks, compressions)
+            filled = time.perf_counter()
+            waits = await await_ready(watched)
+            ready = time.perf_counter()
             health = await health_of_ingest(watched, len(chunks), ledger)
 
         if not allow_losses:
@@ -168,7 +177,8 @@ async def _ingest(
         chunks=len(chunks),
         compressions=len(compressions),
         usage=totals(ledger.usages),
-        seconds=time.perf_counter() - started,
+        seconds=time.perf_counter() - started - (ready - filled),
+        ready_seconds=ready - filled if waits else None,
         origin=cell.run_key,
         health=health,
         notes=notes_of_ingest(ledger),

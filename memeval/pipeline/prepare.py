@@ -12,11 +12,12 @@ from pathlib import Path
 
 from memeval.errors import StorageError, UserError
 from memeval.llm.metering import totals
+from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.run import first_error
+from memeval.pipeline.repeat import first_error
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Usage
 from memeval.shown import one_line
@@ -54,6 +55,14 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
     built at all.
     """
     models = Models(cell.config, cell.run_key, progress.say)
+    return await models.connections.breaker.keep(
+        _prepare(cell, models, progress),
+        called_addresses(cell),
+        cell.config.stop_after_failures,
+    )
+
+
+async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
     window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memeval.records import Usage
+
+if TYPE_CHECKING:
+    from memeval.pipeline.connections import Connections
 
 
 class Progress(Protocol):
@@ -20,6 +23,12 @@ class Progress(Protocol):
     def spent(self, usages: Sequence[Usage]) -> None:
         """Calls that an item took."""
 
+    def scored(self, score: float) -> None:
+        """A question of the headline was judged, now or before."""
+
+    def watch(self, connections: Connections) -> None:
+        """The endpoints that are called: their failures and retries are counted."""
+
     def say(self, message: str) -> None:
         """Something that the user should read, on a line of its own."""
 
@@ -33,4 +42,19 @@ class Silent:
 
     def spent(self, usages: Sequence[Usage]) -> None: ...
 
+    def scored(self, score: float) -> None: ...
+
+    def watch(self, connections: Connections) -> None: ...
+
     def say(self, message: str) -> None: ...
+
+
+class Counted:
+    """A progress whose totals are known from the start: what cases come to is expected already."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.done, self.spent = progress.done, progress.spent
+        self.scored, self.watch, self.say = progress.scored, progress.watch, progress.say
+
+    def expect(self, stage: str, count: int) -> None: ...

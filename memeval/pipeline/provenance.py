@@ -47,6 +47,8 @@ UNPUBLISHED = frozenset(
         "store",
         "budget",
         "confirm_above_usd",
+        "stop_after_failures",
+        "prices",
         "fresh",
         "plots",
         "tags",
@@ -194,7 +196,7 @@ def protocol(cell: Cell) -> str:
             cell.judge_template.sha256[:8],
         ]
         defaults = JudgeConfig()
-        for name in ("repeats", "reading", "fence"):
+        for name in ("repeats", "reading", "scoring", "fence"):
             value = getattr(config.judge, name)
             if value != getattr(defaults, name):
                 judged_by.append(f"{name}={value}".lower())

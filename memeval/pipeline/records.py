@@ -11,8 +11,8 @@ from typing import Any
 
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.metrics import Measured
+from memeval.pipeline.repeat import Finished, Repeat, ingest_id
 from memeval.pipeline.rows import usages_of
-from memeval.pipeline.run import Finished, Repeat, ingest_id
 from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
 from memeval.redaction import without_known_in
 from memeval.results import IngestRow, Record, json_line

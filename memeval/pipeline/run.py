@@ -8,46 +8,42 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memeval.config.identity import Keys
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
-from memeval.config.schema import ANSWER, JUDGE, STAGES
-from memeval.errors import ModelError, UserError
+from memeval.errors import UserError
 from memeval.judges.contract import Judge
-from memeval.judges.registry import build_judge
+from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.budget import budget_of, check_budget
+from memeval.pipeline.case_work import CaseWork
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.code import is_built_in
 from memeval.pipeline.connections import Connections
-from memeval.pipeline.judging import failed_verdict, judge_answer
 from memeval.pipeline.lane import Computing, Lane, Turn
 from memeval.pipeline.memories import MemorySource
-from memeval.pipeline.metrics import Measured, measure_answer
 from memeval.pipeline.models import Models
-from memeval.pipeline.progress import Progress
-from memeval.pipeline.question import failed_answer
-from memeval.pipeline.rows import answer_digest, is_about, is_final, usages_of
-from memeval.pipeline.source import AnswerSource, CaseAnswers
+from memeval.pipeline.progress import Counted, Progress
+from memeval.pipeline.repeat import (
+    Finished,
+    Repeat,
+    answers_header,
+    count_old_files,
+    first_error,
+    ingest_id,
+    take_ids,
+    verdicts_header,
+)
+from memeval.pipeline.source import AnswerSource
 from memeval.pipeline.stores import Stores, refuse_to_wait
-from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.unit import Keeper, unit_of
 from memeval.pipeline.window import Room, Window
-from memeval.records import EvalCase, EvalQuestion, Status
-from memeval.results import (
-    INGEST_PREFIX,
-    AnswerRow,
-    IngestRow,
-    TextStore,
-    VerdictRow,
-    texts_file,
-)
+from memeval.records import EvalCase
+from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow, texts_file
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore
-from memeval.shown import one_line
 from memeval.store.opening import open_store
 
 T = TypeVar("T")
@@ -57,90 +53,15 @@ QUESTIONS_AHEAD = 3
 """Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound
 memory.
 """
-UNREAD_IN_A_ROW = 20
-"""Verdicts in a row for which the judge's model gave no reply that could be read, after which the
-run stops.
-"""
-MOST_FILES = 10_000
-"""Files of rows that are looked at for their version."""
 CASES_AHEAD = 4
 """Cases open at once where there are as many: while some are being read, the questions of others
 keep the endpoint busy.
 """
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """One repeat under way."""
-
-    seed: int
-    answers: RowStore[AnswerRow | IngestRow]
-    verdicts: RowStore[VerdictRow]
-    texts: TextStore
-    """What the rows of the answers refer to."""
-    judge: Judge
-    measured: dict[str, Measured] = field(default_factory=dict)
-    """The metrics of each answer, by question id, made from its row in this pass."""
-
-    def answer(self, question_id: str) -> AnswerRow | None:
-        """The stored answer of a question."""
-        row = self.answers.rows.get(question_id)
-        return row if isinstance(row, AnswerRow) else None
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a cell's run left in memory: the cases that were asked and the stored rows of each
-    repeat.
-    """
-
-    cases: tuple[EvalCase, ...]
-    """Without their sessions' text."""
-    repeats: tuple[Repeat, ...]
-    started_at: datetime
-    seconds: float
-    notes: tuple[str, ...] = ()
-    """What the pass itself has to say beside its records."""
-
-
 def text_size(case: EvalCase) -> int:
     """Characters that a case's turns hold."""
     return sum(len(turn.text) for session in case.sessions for turn in session.turns)
-
-
-def ingest_id(case_id: str) -> str:
-    """Id of the row with what a case's ingest took."""
-    return f"{INGEST_PREFIX}{case_id}"
-
-
-def answers_header(keys: Keys, seed: int) -> dict[str, Any]:
-    """The first line of a file of answers."""
-    return {"answer": keys.answer, "seed": seed}
-
-
-def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
-    """The first line of a file of verdicts."""
-    return {"judge": keys.judge, "seed": seed}
-
-
-def take_ids(case: EvalCase, taken: set[str]) -> None:
-    """Adds the ids under which the rows of a case are stored.
-
-    Raises `UserError` for one that can't be stored, or that is taken.
-    """
-    for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
-        if any("\ud800" <= character <= "\udfff" for character in row_id):
-            raise UserError(
-                f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored"
-            )
-
-        if row_id in taken:
-            raise UserError(
-                f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of "
-                "questions must be unique"
-            )
-
-        taken.add(row_id)
 
 
 def window_limit(cell: Cell) -> int:
@@ -153,28 +74,15 @@ def window_limit(cell: Cell) -> int:
     return QUESTIONS_AHEAD * max(limits)
 
 
+QUICKLY_READ = 50 * 2**20
+"""Bytes of a data file that is read once more, to count what there is to do."""
+
 _searched: set[Path] = set()
 """Folders in which this process looked for rows of version 0.1."""
 
 
-def old_files(folder: Path) -> int:
-    """How many files of rows in a folder version 0.1 wrote: their header has no seal."""
-    count = 0
-    for path in sorted(folder.glob("*.jsonl"))[:MOST_FILES]:
-        try:
-            with path.open("rb") as file:
-                header = file.readline(1000)
-        except OSError:
-            continue
-        count += header.startswith(b'{"header"') and b'"seal"' not in header
-    return count
-
-
-class CellRun:
-    """One pass over a cell.
-
-    Rows that an earlier pass finished are taken as they are; failed ones are tried again.
-    """
+class CellRun(CaseWork):
+    """One pass over a cell: its files are opened, and its cases are worked on side by side."""
 
     def __init__(
         self,
@@ -186,36 +94,35 @@ class CellRun:
         lane: Lane | None = None,
         number: int = 0,
     ) -> None:
-        """`source` makes what gives the answers; by default the cell's memory system is asked.
+        """`lane` is shared with other cells, among which this one is the one with that number.
 
-        `judge` judges in place of one that is built from the config. `lane` is shared with other
-        cells, among which this one is the one with that number.
+        The other arguments are those of `CaseWork`.
         """
-        self.cell, self.progress, self.number = cell, progress, number
-        self._make_source, self._judge_given = source, judge
         self._shares_lane = lane is not None
-        self._lane = lane or self._own_lane()
-        self._unread = 0
-        self._noted: list[str] = []
-
-    def _own_lane(self) -> Lane:
-        say = self.progress.say
-        store = open_store(self.cell.config.store, cache_dir(), say)
-        connections = Connections(say, store, budget_of(self.cell.config))
-        return Lane(connections, Stores(), Window(window_limit(self.cell)))
+        self._lane = lane or _own_lane(cell, progress)
+        self.number = number
+        super().__init__(cell, progress, self._lane.connections, source, judge)
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
 
-        Raises `StorageError` where the disk refuses and `UserError` where the cell can't be run;
-        finished rows stay in either case.
+        Raises `StorageError` where the disk refuses, `UserError` where the cell can't be run, and
+        `WorldError` where an endpoint no longer answers; finished rows stay in each case.
         """
-        budget = self._lane.connections.budget
-        if budget is None or self._shares_lane:
-            return await self._run(finish)
+        connections = self._lane.connections
+        if connections.budget is None or self._shares_lane:
+            return await self._run_kept(finish)
 
         check_budget(self.cell)
-        return await budget.keep(self._run(finish))
+        return await connections.budget.keep(self._run_kept(finish))
+
+    async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell, unless one of its endpoints is dead."""
+        return await self._lane.connections.breaker.keep(
+            self._run(finish),
+            called_addresses(self.cell),
+            self.cell.config.stop_after_failures,
+        )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turn = Turn(self._lane, self.number)
@@ -225,6 +132,7 @@ class CellRun:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                self._count()
                 cases = await self._all(repeats, turn)
                 if not any(case.questions for case in cases):
                     raise UserError(
@@ -243,22 +151,6 @@ class CellRun:
             turn.give()
             if not self._shares_lane:
                 await self._lane.connections.aclose()
-
-    def begin(self, models: Models | None = None) -> None:
-        """Makes the cell's models, unless they are given, and what gives its answers."""
-        self._models = models or Models(
-            self.cell.config, self.cell.run_key, self.progress.say, self._lane.connections
-        )
-        self._source = self._make_source(self.cell, self._models)
-
-    def notes(self) -> tuple[str, ...]:
-        """What a reader must know of this pass."""
-        return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
-
-    def take_notes(self) -> tuple[str, ...]:
-        """The notes so far, once."""
-        notes, self._noted = self.notes(), []
-        return notes
 
     async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
         """Opens the files of a repeat.
@@ -309,30 +201,35 @@ class CellRun:
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
 
-    def judge(self, seed: int) -> Judge:
-        """The judge of the repeat under a seed."""
-        judging = self.cell.config.judge
-        return self._judge_given or build_judge(
-            judging.name,
-            threshold=judging.threshold,
-            template=self.cell.judge_template,
-            model=self._models.judge,
-            seed=seed,
-            settings=self.cell.judge_settings,
-            class_path=judging.class_,
-        )
-
     def _say_what_is_too_old(self, path: Path) -> None:
         """Says once that rows of version 0.1 lie beside a file that is about to be begun."""
         if path.exists() or path.parent in _searched:
             return
 
         _searched.add(path.parent)
-        if count := old_files(path.parent):
+        if count := count_old_files(path.parent):
             self.progress.say(
                 f"  {count} files in {path.parent} are of memeval 0.1, whose rows this version "
                 "does not use: their questions are asked again, replies come from the cache"
             )
+
+    def _count(self) -> None:
+        """Says how much there is to do before anything of it is done, where that is quick to tell.
+
+        A file of gigabytes takes minutes to read: its totals grow while it is read.
+        """
+        loaded = self.cell.loaded
+        is_small = loaded.path.is_file() and loaded.path.stat().st_size <= QUICKLY_READ
+        is_ours = isinstance(self._source, MemorySource) and is_built_in(type(self.cell.dataset))
+        if not is_small or not is_ours:
+            return
+
+        questions = [len(case.questions) for case in self._source.cases()]
+        repeats = self.cell.config.num_runs
+        for stage, count in self.count_stages(len(questions), sum(questions)).items():
+            self.progress.expect(stage, repeats * count)
+
+        self.progress = Counted(self.progress)
 
     async def _all(self, repeats: Sequence[Repeat], turn: Turn) -> tuple[EvalCase, ...]:
         asked: list[EvalCase] = []
@@ -381,146 +278,12 @@ class CellRun:
         repeat.measured.update(done.measured)
         self._noted += done.notes
 
-    async def work(self, repeat: Repeat, case: EvalCase, room: Room | None = None) -> None:
-        """Answers and judges the questions of a case."""
-        turns = CaseTurns.of(case)
-        kept = {
-            question.question_id: self._kept_answer(repeat, question, turns)
-            for question in case.questions
-        }
-        is_open = any(answer is None for answer in kept.values())
-        places = room.places if room else 0
-        self.progress.expect("prepare", 1)
-        self.progress.expect("answer", len(case.questions))
-        self.progress.expect("judge", len(case.questions))
-        answers = await self._open_case(repeat, case) if is_open else None
-        self.progress.done("prepare", reused=answers is None or answers.reused)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number, question in enumerate(case.questions):
-                    before = kept[question.question_id]
-                    task = group.create_task(
-                        self._question(repeat, question, before, answers, turns)
-                    )
-                    if room and number >= len(case.questions) - places:
-                        # From here on, fewer questions are open than the case has places.
-                        task.add_done_callback(lambda _: room.leave_one())
 
-                    # A turn for what was asked before: all recalls of a case in one go would
-                    # hold up every call.
-                    await asyncio.sleep(0)
-        finally:
-            if answers is not None:
-                await answers.close()
-
-    async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
-        """What answers the questions of a case; a failed ingest gives each of them its error."""
-        answers = await self._source.open(case, repeat.seed)
-        taken = answers.ingest
-        row = repeat.answers.rows.get(ingest_id(case.case_id))
-        if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
-            repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
-            self.progress.spent(usages_of(taken, self.cell.run_key))
-
-        return answers
-
-    def _kept_answer(
-        self, repeat: Repeat, question: EvalQuestion, turns: CaseTurns
-    ) -> AnswerRow | None:
-        """The stored answer of a question; None where it is to be made, or made again."""
-        answer = repeat.answer(question.question_id)
-        if answer is None or not self._is_kept(answer, ANSWER):
-            return None
-
-        if answer.ranking is not None and not turns.hold(answer.ranking):
-            self._noted.append(
-                f"The stored answer to {one_line(question.question_id, 80)} names turns that its "
-                "case does not have: it was left out and made again."
-            )
-            return None
-
-        return answer
-
-    async def _question(
-        self,
-        repeat: Repeat,
-        question: EvalQuestion,
-        kept: AnswerRow | None,
-        answers: CaseAnswers | None,
-        turns: CaseTurns,
-    ) -> None:
-        answer = kept
-        if answer is None:
-            assert answers is not None, "a case with open questions is opened"
-            row = await answers.answer(question, turns, repeat.texts)
-            answer = self._keep_answer(repeat, row)
-
-        self.progress.done("answer", reused=kept is not None)
-
-        measured = measure_answer(answer, question, turns, self.cell.dataset)
-        repeat.measured[question.question_id] = measured
-        await self._judge(repeat, question, answer, measured)
-
-    def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
-        """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
-        row = replace(row, origin=self.cell.run_key)
-        self.progress.spent(row.usage)
-        try:
-            stored = repeat.answers.append(row)
-        except ValueError as problem:
-            failure = failed_answer(row.id, Status.ANSWER_FAILED, problem)
-            stored = repeat.answers.append(replace(failure, origin=self.cell.run_key))
-
-        assert isinstance(stored, AnswerRow)
-        return stored
-
-    async def _judge(
-        self, repeat: Repeat, question: EvalQuestion, answer: AnswerRow, measured: Measured
-    ) -> None:
-        before = repeat.verdicts.rows.get(question.question_id)
-        kept = before is not None and self._is_kept(before, JUDGE)
-        if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
-            self.progress.done("judge", reused=kept)
-            return
-
-        text = answer.hypothesis or ""
-        row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
-        self.progress.spent(row.usage)
-        self._watch(self._keep_verdict(repeat, row, text))
-        self.progress.done("judge", reused=False)
-
-    def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
-        """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""
-        digest, origin = answer_digest(answer), self.cell.run_key
-        try:
-            return repeat.verdicts.append(replace(row, judged=digest, origin=origin))
-        except ValueError as problem:
-            failure = failed_verdict(row.id, problem)
-            return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
-
-    def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which
-        none is.
-        """
-        fresh = self.cell.config.fresh
-        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
-        return is_final(row) and not made_again
-
-    def _watch(self, row: VerdictRow) -> None:
-        """Stops the run where the judge's model never replies in the form that it is asked for:
-        more calls would buy nothing.
-        """
-        if not row.tries or row.verdict is None:
-            self._unread = 0 if row.status is Status.OK else self._unread
-            return
-
-        self._unread += 1
-        if self._unread >= UNREAD_IN_A_ROW:
-            raise ModelError(
-                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not "
-                f"be read ({one_line(row.verdict.reason)}): "
-                "use a model that keeps to the form, or a prompt template that asks for it"
-            )
+def _own_lane(cell: Cell, progress: Progress) -> Lane:
+    """A lane that one cell has for itself."""
+    store = open_store(cell.config.store, cache_dir(), progress.say)
+    connections = Connections(progress.say, store, budget_of(cell.config))
+    return Lane(connections, Stores(), Window(window_limit(cell)))
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
@@ -531,12 +294,3 @@ async def _in_thread(work: Callable[[], T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
-
-
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error that is not itself a group."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-
-    return error

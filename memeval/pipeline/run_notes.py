@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.chosen import notes_on_questions
@@ -14,8 +14,8 @@ from memeval.pipeline.provenance import reads_offline
 from memeval.pipeline.records import (
     Ingest,
 )
+from memeval.pipeline.repeat import Finished
 from memeval.pipeline.retrieving import retrieves_only
-from memeval.pipeline.run import Finished
 from memeval.records import IngestHealth, Status
 from memeval.results import (
     Record,
@@ -74,18 +74,30 @@ def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
 
     noted = {
-        f"{key}: {value}"
+        f"{key.replace('_', ' ')}: {in_words(value)}"
         for row in rows
         for key, value in row.notes.items()
         if not key.startswith("cut_")
     }
     noted |= {
-        f"{key}, at ingest: {value}"
+        f"{key.replace('_', ' ')}, at ingest: {in_words(value)}"
         for ingest in ingest_rows
         for key, value in ingest.row.notes.items()
     }
     # Twenty show what is wrong; the records hold all of them.
     yield from sorted(noted)[:20]
+
+
+def in_words(value: object) -> str:
+    """What a system noted, as a sentence may hold it: `unreadable 3, cut 1` for a mapping."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {in_words(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+
+    return str(value)
 
 
 def _lines(finished: Finished) -> Iterator[str]:

@@ -61,6 +61,10 @@ def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
         (record.times.wait_s or 0.0) + (record.times.judge_wait_s or 0.0) for record in records
     ]
     metrics["retry_wait_s"] = sum(waits)
+    ready = [ms for ingest in ingests if (ms := ingest.row.times.ready_ms) is not None]
+    if ready:
+        metrics["ingest_ready_s"] = sum(ready) / 1e3
+
     return metrics
 
 

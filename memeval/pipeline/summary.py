@@ -28,8 +28,8 @@ from memeval.pipeline.records import (
     records,
     rows_digests,
 )
+from memeval.pipeline.repeat import Finished
 from memeval.pipeline.rows import RETRYABLE
-from memeval.pipeline.run import Finished
 from memeval.pipeline.run_notes import notes
 from memeval.private import make_folder
 from memeval.records import Status
@@ -158,7 +158,7 @@ def summarise(
     return RunSummary(
         run_key=cell.run_key,
         name=cell.name,
-        dataset=cell.config.dataset["name"],
+        dataset=cell.loaded.name or cell.config.dataset["name"],
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),

@@ -10,20 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memeval.pipeline.case_work import CaseWork
+from memeval.pipeline.connections import Connections
 from memeval.pipeline.metrics import Measured
 from memeval.pipeline.progress import Progress
+from memeval.pipeline.repeat import Repeat, first_error
 from memeval.records import EvalCase, Usage
 from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Parse, R, Rows, RowStore
 
-if TYPE_CHECKING:
-    from memeval.pipeline.run import CellRun, Repeat
-
 ANSWER_ROW, VERDICT_ROW, TEXT = "answer_row", "verdict_row", "text"
-EXPECT, DONE, SAY, SPENT = "expect", "done", "say", "spent"
+EXPECT, DONE, SAY, SPENT, SCORED = "expect", "done", "say", "spent", "scored"
 """What a computing process sends."""
 Message = tuple[str, tuple[Any, ...]]
 Send = Callable[[Message], None]
@@ -97,6 +97,8 @@ class Keeper:
             self._progress.say(*content)
         elif kind == SPENT:
             self._progress.spent(*content)
+        elif kind == SCORED and not self._again:
+            self._progress.scored(*content)
 
     def _done(self, stage: str, reused: bool) -> None:
         if self._to_skip[stage]:
@@ -155,23 +157,25 @@ class SentProgress:
     def spent(self, usages: Sequence[Usage]) -> None:
         self._send((SPENT, (tuple(usages),)))
 
+    def scored(self, score: float) -> None:
+        self._send((SCORED, (score,)))
 
-async def compute_unit(run: CellRun, unit: Unit, send: Send) -> UnitDone:
-    """Computes a unit, in the process that does so. `run` is that of its cell, begun."""
-    from memeval.pipeline.run import Repeat
+    def watch(self, connections: Connections) -> None:
+        """A process that computes calls no endpoint."""
 
+
+async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
+    """Computes a unit, in the process that does so. `work` is that of its cell, begun."""
     answers: SentRows[AnswerRow | IngestRow] = SentRows(
         ANSWER_ROW, unit.answers, answer_or_ingest, send
     )
     verdicts: SentRows[VerdictRow] = SentRows(
         VERDICT_ROW, unit.verdicts, VerdictRow.from_json, send
     )
-    repeat = Repeat(unit.seed, answers, verdicts, SentTexts(send), run.judge(unit.seed))
+    repeat = Repeat(unit.seed, answers, verdicts, SentTexts(send), work.judge(unit.seed))
     try:
-        await run.work(repeat, unit.case)
+        await work.work(repeat, unit.case)
     except BaseExceptionGroup as errors:
-        from memeval.pipeline.run import first_error
-
         raise first_error(errors) from errors
 
-    return UnitDone(dict(repeat.measured), run.take_notes())
+    return UnitDone(dict(repeat.measured), work.take_notes())

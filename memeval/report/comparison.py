@@ -13,14 +13,17 @@ from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import (
     NONE,
+    billed,
     corrected,
     count,
     dollars,
     flags,
+    fresh_cost,
     percent,
     short_count,
     with_half_width,
 )
+from memeval.report.fitting import fit
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
@@ -33,6 +36,8 @@ ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 """The facet that has columns of its own, and the order of these."""
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
+UNBOUNDED = 100_000
+"""A width that any table fits."""
 ALWAYS = ("n", "acc ±95%", "std")
 """Columns that stay even where no cell has a figure for them.
 
@@ -40,39 +45,46 @@ A reader should see that an error bar is missing.
 """
 
 
-def comparison_table(summaries: Sequence[RunSummary]) -> Table:
+def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
 
-    Figures are never cut; where there is no room, settings and flags fold. Make a console that is
-    not a terminal as wide as you can (`Console(width=1000)`): the table uses what it needs.
+    Figures are never cut. Where there is no room in `width`, settings and flags fold, and then
+    columns are left out and named below the table; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
 
     settings, header, rows = cells(summaries)
+    header = [one_line(name, LONGEST_CELL) for name in header]
+    rows = [[one_line(cell, LONGEST_CELL) for cell in row] for row in rows]
+    fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, folded=folded)
     judged = judged_by(summaries)
+    left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"
     table = Table(
         title=Text(one_line(judged), style="default not bold not italic") if judged else None,
         title_justify="left",
+        caption=Text(left_out, style="default not italic") if fitted.dropped else None,
+        caption_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
         pad_edge=False,
         header_style="bold",
     )
 
-    for column, name in enumerate(header):
-        holds_words = column < settings or name == "flags"
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        holds_words = column < settings or header[column] == "flags"
         table.add_column(
-            Text(folded(one_line(name, LONGEST_CELL))),
+            Text(folded(header[column])),
             justify="left" if holds_words else "right",
             no_wrap=not holds_words,
             overflow="fold",
             vertical="bottom",
+            width=size,
         )
 
     for row, summary in zip(rows, summaries, strict=True):
         table.add_row(
-            *(Text(one_line(cell, LONGEST_CELL)) for cell in row),
+            *(Text(row[column]) for column in fitted.columns),
             style=None if summary.valid else "red",
         )
 
@@ -80,12 +92,12 @@ def comparison_table(summaries: Sequence[RunSummary]) -> Table:
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
-    """The cells of each data set, in the sweep's order.
+    """The cells of each data set, in the sweep's order, invalid ones last.
 
     Figures of different data sets never share a column.
     """
     groups: dict[str, list[RunSummary]] = {}
-    for summary in summaries:
+    for summary in sorted(summaries, key=lambda summary: not summary.valid):
         groups.setdefault(summary.dataset, []).append(summary)
 
     return groups
@@ -94,6 +106,7 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     """The same tables in Markdown, one per data set, under its name where there are several."""
     groups = by_dataset(summaries)
+    summaries = sorted(summaries, key=lambda summary: not summary.valid)
     if len(groups) > 1:
         return "\n".join(
             f"## {inline(name)}\n\n{comparison_markdown(group)}" for name, group in groups.items()
@@ -204,6 +217,7 @@ def figures(
         "acc ±95%": with_half_width(
             get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
         ),
+        # Beside the raw accuracy, never in its place.
         "acc corr.": corrected(summary) or NONE,
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
@@ -216,7 +230,8 @@ def figures(
         "R@10": percent(get("recall_at_10")),
         "ctx tok": short_count(get("context_tokens")),
         "all tok": short_count(get("tokens/total")),
-        "cost $": dollars(get("cost_usd/total")),
+        "cost $": dollars(fresh_cost(summary)),
+        "billed $": billed(summary),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
         "flags": ", ".join(flags(summary)),
     }
@@ -224,7 +239,12 @@ def figures(
 
 def repeats_itself(summary: RunSummary) -> bool:
     """Whether the std is 0 because the reader always gives the same answer."""
-    return summary.metrics.get("accuracy_std") == 0 and summary.tags.get("deterministic") == "true"
+    if summary.tags.get("deterministic") != "true":
+        return False
+
+    # Repeats are compared themselves: a deviation may come to 0 by rounding alone.
+    accuracies = {repeat.metrics.get("accuracy") for repeat in summary.repeats}
+    return summary.metrics.get("accuracy_std") == 0 and len(accuracies) <= 1
 
 
 def categories_of(summaries: Sequence[RunSummary]) -> list[str]:

@@ -1,16 +1,16 @@
 """How runs differ, as pictures: a forest of intervals, and the conversations behind them.
 
-What a mark means is told by its form and its fill, never by colour alone.
+Form and fill say what a mark means, never colour alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memeval.report.plots import BLUE, GREY, INK, ORANGE, canvas, wrap_title
+from memeval.report.canvas import BLUE, GREY, INK, ORANGE, PALE, canvas, save, wrap_title
 from memeval.shown import one_line
 
 if TYPE_CHECKING:
@@ -37,7 +37,44 @@ class DifferenceRow:
     """The difference within each conversation."""
 
 
-def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path) -> list[Path]:
+@dataclass(frozen=True)
+class DrawnDifferences:
+    """The differences of a comparison, as both of their plots show them."""
+
+    rows: tuple[DifferenceRow, ...]
+    title: str
+    unit: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As another process can be asked to draw them."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> DrawnDifferences:
+        """Reads what `to_json` made."""
+        rows = [DifferenceRow(**{**row, "cases": tuple(row["cases"])}) for row in members["rows"]]
+        return cls(rows=tuple(rows), title=members["title"], unit=members["unit"])
+
+
+def write_difference_plots(
+    differences: DrawnDifferences, folder: Path, suffix: str = ""
+) -> list[Path]:
+    """Draws the differences, and the conversations behind them where there are several.
+
+    `suffix` is added to the names, where the folder holds the plots of several data sets.
+    """
+    rows, title, unit = differences.rows, differences.title, differences.unit
+    if not rows:
+        return []
+
+    drawn = [forest_plot(rows, title, unit, folder / f"differences{suffix}.png")]
+    if any(len(row.cases) > 1 for row in rows):
+        drawn.append(strip_plot(rows, title, unit, folder / f"conversations{suffix}.png"))
+
+    return drawn
+
+
+def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path) -> Path:
     """Differences with their 95 % intervals, the highest on top."""
     ranked = rank(rows)
     figure, axes = row_canvas(ranked, title)
@@ -59,10 +96,10 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path
             ("o", BLUE, "white", "can't be told apart"),
         ],
     )
-    return save_both(figure, path)
+    return save(figure, path)
 
 
-def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path) -> list[Path]:
+def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path) -> Path:
     """The difference within each conversation, and over all questions."""
     ranked = rank(rows)
     figure, axes = row_canvas(ranked, title)
@@ -77,7 +114,7 @@ def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path)
         axes,
         [("|", GREY, GREY, "within one conversation"), ("D", INK, ORANGE, "over all questions")],
     )
-    return save_both(figure, path)
+    return save(figure, path)
 
 
 def rank(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
@@ -92,7 +129,7 @@ def row_canvas(rows: Sequence[DifferenceRow], title: str) -> tuple[Figure, Axes]
     axes.set_yticks(range(len(rows)), [one_line(row.name, NAME) for row in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.tick_params(axis="y", length=0, labelsize=10)
-    axes.grid(axis="x", color="#E6E6E6", linewidth=0.8)
+    axes.grid(axis="x", color=PALE, linewidth=0.8)
     # Faint lines lead the eye from a name to its marks.
     axes.hlines(range(len(rows)), 0, 1, transform=axes.get_yaxis_transform(), color="#F2F2F2")
     axes.set_title(wrap_title(title, width=90), loc="left", fontsize=10)
@@ -142,15 +179,3 @@ def add_legend(axes: Axes, entries: Sequence[tuple[str, str, str, str]]) -> None
     figure.legend(
         handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, fontsize=9.5
     )
-
-
-def save_both(figure: Figure, path: Path) -> list[Path]:
-    """Writes a picture as PNG and SVG; the same figures give the same bytes."""
-    import matplotlib
-
-    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
-    figure.savefig(png, metadata={"Software": None})
-    with matplotlib.rc_context({"svg.hashsalt": "memeval"}):
-        figure.savefig(svg, metadata={"Date": None, "Creator": None})
-
-    return [png, svg]

@@ -71,6 +71,13 @@ def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[st
     return names
 
 
+def system_of(summary: RunSummary) -> str:
+    """The system of a cell; its name where it says none, as answers of another program may."""
+    # Version 0.1 has the name as `system.name`.
+    names = (summary.params.get(key) for key in ("system", "system.name"))
+    return str(next((name for name in names if name is not None), summary.name))
+
+
 def shown(summary: RunSummary, key: str) -> str:
     """A setting's value in a table: a dash where the cell has no such setting."""
     return as_yaml(summary.params.get(key, "–"))

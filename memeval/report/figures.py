@@ -57,6 +57,19 @@ def value_and_bounds(value: float | None, low: float | None, high: float | None)
     return f"{percent(value)} ({bounds})"
 
 
+def fresh_cost(summary: RunSummary) -> float | None:
+    """US dollars that the run would cost without memeval's own cache; None where unknown."""
+    get = summary.metrics.get
+    name = "cost_usd_uncached/total"
+    return get(name) if name in summary.metrics else get("cost_usd/total")
+
+
+def billed(summary: RunSummary) -> str:
+    """What was billed, where that is less than a fresh run costs; else empty."""
+    own = summary.metrics.get("cost_usd/total")
+    return "" if own == fresh_cost(summary) else dollars(own)
+
+
 def count(value: float | None) -> str:
     """A whole number with thousands marked: `1,540`."""
     return NONE if value is None else f"{round(value):,}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from memeval.report.differences import system_of
+from memeval.results import RunSummary
 from memeval.statistics.frontier import Point, frontier_area, pareto_frontier
 
 if TYPE_CHECKING:
@@ -13,7 +15,15 @@ if TYPE_CHECKING:
 LINE = "#333333"
 
 
-def draw_frontier(axes: Axes, points: Sequence[Point]) -> str:
+def is_fair(summary: RunSummary) -> bool:
+    """Whether a cell says what can be had for its price.
+
+    The oracle does not: it is handed the evidence. Nor does a cell that is not valid.
+    """
+    return summary.valid and system_of(summary) != "oracle"
+
+
+def draw_frontier(axes: Axes, points: Sequence[Point], unit: str = "tokens") -> str:
     """Draws the best accuracy that each budget buys, as steps behind the points.
 
     Returns what the area below it comes to, in words; empty where there is no range of budgets.
@@ -28,15 +38,23 @@ def draw_frontier(axes: Axes, points: Sequence[Point]) -> str:
     axes.plot(
         xs, ys, drawstyle="steps-post", color=LINE, linewidth=1.1, linestyle=(0, (5, 2)), zorder=1
     )
-    return area_words(points)
+    words = area_words(points, unit)
+    return f"dashed: {words}" if words else ""
 
 
-def area_words(points: Sequence[Point]) -> str:
-    """`frontier over 85 to 16,300: 48.1 %`: the mean over all budgets, on a logarithmic scale."""
+def area_words(points: Sequence[Point], unit: str = "tokens") -> str:
+    """`frontier, 48.1 % on average over 85 to 16,300 tokens`, budgets on a logarithmic scale.
+
+    Empty where there is no range of budgets.
+    """
     costs = [cost for cost, _ in points if cost > 0]
     if not costs or min(costs) == max(costs):
         return ""
 
     low, high = min(costs), max(costs)
     area = frontier_area(points, low, high)
-    return f"dashed: frontier, {area:.1f} % on average over {low:,.0f} to {high:,.0f} tokens"
+    return f"frontier, {area:.1f} % on average over {_budget(low)} to {_budget(high)} {unit}"
+
+
+def _budget(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"

@@ -40,6 +40,7 @@ def name_points(
     for (x, y, _), span in zip(points, spans, strict=True):
         occupied += point_boxes(axes, x, y, span, pixels)
 
+    # The own run is named first: what comes later may find no room.
     for index in sorted(range(len(points)), key=lambda index: index != first):
         label = add_label(axes, *points[index], bold=index == first)
         box = place_label(axes, label, occupied, pixels)

@@ -8,8 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memeval.report.differences import labels
-from memeval.report.plots import BLUE, GREY, INK, ORANGE, canvas, wrap_name, wrap_title
+from memeval.report.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    canvas,
+    name_datasets,
+    save,
+    wrap_name,
+    wrap_title,
+)
+from memeval.report.differences import labels, system_of
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
@@ -23,20 +34,23 @@ MOST_CATEGORIES = 8
 NAME = 46
 
 
-def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
-    """Cells from the highest accuracy down, with 95 % intervals; controls and invalid cells are
-    marked by form and fill.
+def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
+    """Cells from the highest accuracy down, with 95 % intervals, invalid ones last.
+
+    Controls and invalid cells are marked by form and fill.
     """
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
     named = sorted(
         zip(measured, labels(measured), strict=True),
-        key=lambda pair: (pair[0].metrics["accuracy"] or 0.0, pair[1]),
+        # By name where accuracies are equal, so that the same cells give the same bytes.
+        key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
     )
     cells = [cell for cell, _ in named]
     categories = category_names(cells)
     figure, axes = canvas(
         width=6.0 + PANEL * len(categories), height=1.7 + ROW * max(len(cells), 2)
     )
+    # The axes of `canvas` make room for panels, which share their rows.
     grid = axes.get_subplotspec()
     assert grid is not None
     axes.remove()
@@ -59,7 +73,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         set_panel(panel, wrap_name(category), len(cells))
         panel.tick_params(axis="y", labelleft=False)
 
-    datasets = ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"
+    datasets = name_datasets([cell.dataset for cell in cells])
     title = f"accuracy and categories with 95 % intervals, {datasets}"
     figure.suptitle(
         f"{wrap_title(title, width=86)}\nsquare: control; hollow: INVALID, its coverage is too low",
@@ -67,7 +81,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> None:
         ha="left",
         fontsize=10,
     )
-    figure.savefig(path, metadata={"Software": None})
+    return save(figure, path)
 
 
 def category_names(cells: Sequence[RunSummary]) -> list[str]:
@@ -96,7 +110,7 @@ def draw_row(
     if low is not None and high is not None:
         axes.plot([100 * low, 100 * high], [place, place], color=INK, linewidth=1.3, zorder=2)
 
-    is_control = cell.params.get("system") in ("oracle", "no_memory")
+    is_control = system_of(cell) in ("oracle", "no_memory")
     colour = ORANGE if is_control else BLUE
     axes.plot(
         100 * value,
@@ -117,7 +131,7 @@ def set_panel(axes: Axes, title: str, count: int) -> None:
     axes.set_ylim(-0.7, count - 0.3)
     axes.tick_params(axis="y", length=0, labelsize=10)
     axes.tick_params(axis="x", labelsize=9)
-    axes.grid(axis="x", color="#E6E6E6", linewidth=0.8)
+    axes.grid(axis="x", color=PALE, linewidth=0.8)
     axes.hlines(range(count), 0, 1, transform=axes.get_yaxis_transform(), color=GREY, alpha=0.15)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

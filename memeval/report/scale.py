@@ -1,50 +1,48 @@
-"""Plots of a sweep over haystacks: accuracy by their size and by the evidence's depth."""
+"""Plots by the depth of the evidence in a haystack: a map of accuracy, and its curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memeval.report.canvas import (
+    INK,
+    Look,
+    add_series_legend,
+    clear_frame,
+    empty_figure,
+    looks_of,
+    name_datasets,
+    save,
+    wrap_title,
+)
+from memeval.report.curves import TOKENS, by_line, draw_intervals, set_accuracy_axis, short
 from memeval.report.differences import labels
-from memeval.report.plots import DPI, INK, canvas, has_position, save, wrap_title
-from memeval.results import RunSummary
+from memeval.results import CategoryResult, RunSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TOKENS, DEPTH = "dataset.tokens", "depth"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
-"""Okabe and Ito's colours, which the colour-blind can tell apart.
-
-The yellow, which is too pale on white, is left out.
-"""
-MARKS = "osD^vPX*"
+DEPTH = "depth"
+"""The facet that groups questions by where their evidence is."""
 PANELS_A_ROW = 3
 MOST_PANELS = 12
 
-Lines = Mapping[str, Sequence[RunSummary]]
-"""Cells by what they differ in besides the haystack's size, the smallest haystack first."""
 
+def depth_plots(summaries: Sequence[RunSummary], folder: Path) -> list[Path]:
+    """Draws `haystack_depth.png` and `haystack_depth_curves.png`.
 
-def scale_plots(summaries: Sequence[RunSummary], folder: Path) -> list[Path]:
-    """Draws what the cells allow, and returns what was drawn.
-
-    `haystack_scale.png` where they differ in the haystack's size, `haystack_depth.png` where their
-    questions are grouped by the depth of the evidence.
+    Nothing where the questions are not grouped by the depth of their evidence.
     """
-    drawn = []
+    cells = [cell for cell in summaries if cell.facets.get(DEPTH)]
+    if not cells:
+        return []
 
-    with_size = [cell for cell in summaries if has_position(cell) and size(cell)]
-    if len({size(cell) for cell in with_size}) > 1:
-        drawn.append(scale_plot(by_line(with_size), folder / "haystack_scale.png"))
-
-    with_depth = [cell for cell in summaries if cell.facets.get(DEPTH)]
-    if with_depth:
-        drawn.append(depth_plot(with_depth, folder / "haystack_depth.png"))
-
-    return drawn
+    return [
+        depth_plot(cells, folder / "haystack_depth.png"),
+        depth_curves(cells, folder / "haystack_depth_curves.png"),
+    ]
 
 
 def size(summary: RunSummary) -> int:
@@ -53,129 +51,25 @@ def size(summary: RunSummary) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def by_line(cells: Sequence[RunSummary]) -> Lines:
-    """The cells as lines over the size, in the order in which their first cells came."""
-    without_size = []
-    for cell in cells:
-        params = {key: value for key, value in cell.params.items() if key != TOKENS}
-        without_size.append(replace(cell, params=params))
-
-    lines: dict[str, list[RunSummary]] = {}
-    for name, cell in zip(labels(without_size), cells, strict=True):
-        lines.setdefault(name, []).append(cell)
-
-    return {name: sorted(line, key=size) for name, line in lines.items()}
-
-
-def scale_plot(lines: Lines, path: Path) -> Path:
-    """Accuracy against the haystack's tokens: one line per system, with 95 % intervals.
-
-    The tokens are on a logarithmic scale.
-    """
-    figure, axes = canvas(width=7.6, height=4.6)
-    axes.set_xscale("log")
-    for index, (name, line) in enumerate(lines.items()):
-        draw_line(axes, name, line, index)
-
-    sizes = sorted({size(cell) for line in lines.values() for cell in line})
-    axes.set_xticks(sizes, [short(tokens) for tokens in sizes])
-    axes.minorticks_off()
-    axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
-    axes.set_ylim(-2, 104)
-    axes.set_yticks(range(0, 101, 20))
-    axes.set_xlabel("haystack, tokens")
-    axes.set_ylabel("accuracy, %, with its 95 % interval")
-    axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
-
-    datasets = ", ".join(sorted({cell.dataset for line in lines.values() for cell in line}))
-    title = wrap_title(f"accuracy against the size of the haystack, {datasets}", width=90)
-    axes.set_title(title, loc="left", fontsize=10)
-
-    # The legend lists the systems as their lines end at the right: the best one first.
-    handles, names = axes.get_legend_handles_labels()
-    at_largest = [accuracy(line[-1]) for line in lines.values()]
-    order = sorted(range(len(lines)), key=lambda index: -at_largest[index])
-    axes.legend(
-        [handles[index] for index in order],
-        [names[index] for index in order],
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        fontsize=9,
-    )
-
-    return save(figure, path)
-
-
-def draw_line(axes: Axes, name: str, line: Sequence[RunSummary], index: int) -> None:
-    """Draws one system's cells; hollow where a cell is invalid."""
-    colour = COLOURS[index % len(COLOURS)]
-    # The lines are a little apart, so that the intervals of one size can be distinguished.
-    shift = 1.035 ** ((index % 7) - 3)
-    sizes = [size(cell) * shift for cell in line]
-    values = [accuracy(cell) for cell in line]
-
-    below, above = [], []
-    for cell, value in zip(line, values, strict=True):
-        low, high = cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high")
-        below.append(0.0 if low is None else max(0.0, value - 100 * low))
-        above.append(0.0 if high is None else max(0.0, 100 * high - value))
-
-    axes.errorbar(
-        sizes,
-        values,
-        yerr=[below, above],
-        fmt="none",
-        ecolor=colour,
-        alpha=0.45,
-        capsize=2,
-        linewidth=1,
-        zorder=2,
-    )
-
-    style = "--" if index >= len(COLOURS) else "-"
-    axes.plot(
-        sizes,
-        values,
-        style,
-        marker=MARKS[index % len(MARKS)],
-        color=colour,
-        markersize=5.5,
-        linewidth=1.6,
-        label=wrap_title(name, 28),
-        zorder=3,
-    )
-
-    for x, y, cell in zip(sizes, values, line, strict=True):
-        if not cell.valid:
-            axes.plot(x, y, "o", color=colour, markerfacecolor="white", markersize=6, zorder=4)
-
-
 def depth_plot(cells: Sequence[RunSummary], path: Path) -> Path:
     """Accuracy as a map of depth by size, one panel per system.
 
     Where there is only one size, one panel has depth by system.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     sizes = sorted({size(cell) for cell in cells})
-    lines = by_line(cells) if len(sizes) > 1 else {}
+    lines = by_line(cells, TOKENS) if len(sizes) > 1 else {}
     panels = [(name, across(line, sizes)) for name, line in lines.items()][:MOST_PANELS]
     if not panels:
         names = [wrap_title(name, 14) for name in labels(cells)]
         panels = [("", list(zip(names, cells, strict=True)))]
 
-    depths = sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=start)
+    depths = depths_of(cells)
     wide = min(PANELS_A_ROW, len(panels))
     high = -(-len(panels) // wide)
     columns = max(len(panel) for _, panel in panels)
-    figure = Figure(
-        figsize=(1.6 + wide * (0.9 + 0.62 * columns), 0.9 + high * (1.0 + 0.36 * len(depths))),
-        dpi=DPI,
-        layout="constrained",
+    figure = empty_figure(
+        1.6 + wide * (0.9 + 0.62 * columns), 0.9 + high * (1.0 + 0.36 * len(depths))
     )
-    FigureCanvasAgg(figure)
     grid = figure.subplots(high, wide, squeeze=False)
 
     for index, axes in enumerate(grid.flat):
@@ -184,7 +78,7 @@ def depth_plot(cells: Sequence[RunSummary], path: Path) -> Path:
         else:
             axes.set_axis_off()
 
-    datasets = ", ".join(sorted({cell.dataset for cell in cells}))
+    datasets = name_datasets([cell.dataset for cell in cells])
     left = f" (the first {MOST_PANELS} of {len(lines)})" if len(lines) > MOST_PANELS else ""
     figure.suptitle(
         f"accuracy, %, by depth of the evidence, {datasets}{left}", x=0.01, ha="left", fontsize=10
@@ -211,7 +105,7 @@ def draw_heat(
     What was not asked stays white.
     """
     columns = [accuracy_by_depth(cell) for _, cell in panel]
-    values = [[column.get(depth) for column in columns] for depth in depths]
+    values = [values_at(depth, columns) for depth in depths]
     shades = [list(map(shade, row)) for row in values]
     axes.imshow(shades, cmap="Blues", vmin=0, vmax=115, aspect="auto")
 
@@ -242,6 +136,11 @@ def draw_heat(
         side.set_visible(False)
 
 
+def values_at(depth: str, columns: Sequence[Mapping[str, float | None]]) -> list[float | None]:
+    """The accuracy of each column at one depth."""
+    return [column.get(depth) for column in columns]
+
+
 def accuracy_by_depth(cell: RunSummary | None) -> dict[str, float | None]:
     """A cell's accuracy at each depth; empty where there is no cell."""
     if cell is None:
@@ -263,15 +162,75 @@ def start(depth: str) -> tuple[float, str]:
     return (float(number) if is_number else float("inf"), depth)
 
 
-def accuracy(summary: RunSummary) -> float:
-    """In per cent."""
-    return 100 * float(summary.metrics["accuracy"] or 0)
+def depths_of(cells: Sequence[RunSummary]) -> list[str]:
+    """The groups of depth, from the start of the haystack to its end."""
+    return sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=start)
 
 
-def short(tokens: int) -> str:
-    """A number of tokens as ticks have it: `500`, `10k`, `2.5M`."""
-    for factor, letter in ((1_000_000, "M"), (1_000, "k")):
-        if tokens >= factor:
-            return f"{tokens / factor:g}{letter}"
+def depth_curves(cells: Sequence[RunSummary], path: Path) -> Path:
+    """Accuracy against depth: a panel per size of the haystack, a line per system, intervals."""
+    sizes = sorted({size(cell) for cell in cells})
+    if len(sizes) > 1:
+        lines = by_line(cells, TOKENS)
+    else:
+        lines = {name: [cell] for name, cell in zip(labels(cells), cells, strict=True)}
 
-    return f"{tokens:,}"
+    # Of many sizes the largest: there depth matters most.
+    sizes = sizes[-PANELS_A_ROW:]
+    figure = empty_figure(2.6 + 3.0 * len(sizes), 4.2)
+    looks = looks_of(lines)
+    add_series_legend(figure, looks)
+    panels = figure.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
+    depths = depths_of(cells)
+    highest = []
+
+    for axes, tokens in zip(panels, sizes, strict=True):
+        clear_frame(axes)
+        for number, (name, line) in enumerate(lines.items()):
+            aside = 0.3 * (number / len(lines) - 0.5)
+            for cell in line:
+                if size(cell) == tokens:
+                    highest += draw_depths(axes, cell, depths, looks[name], aside)
+
+        axes.set_xticks(range(len(depths)), [depth.replace("-", "–") for depth in depths])
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel("depth of the evidence", fontsize=9)
+        if tokens:
+            axes.set_title(f"{short(tokens)} tokens", loc="left", fontsize=9)
+
+    for axes in panels:
+        set_accuracy_axis(axes, highest)
+        axes.label_outer()
+
+    datasets = name_datasets([cell.dataset for cell in cells])
+    figure.suptitle(
+        f"accuracy by depth of the evidence, {datasets}", x=0.01, ha="left", fontsize=10
+    )
+
+    return save(figure, path)
+
+
+def draw_depths(
+    axes: Axes, cell: RunSummary, depths: Sequence[str], look: Look, aside: float
+) -> list[float]:
+    """Draws a cell's line over the depths, and returns the upper ends of its intervals."""
+    rows = [row for row in cell.facets[DEPTH] if row.accuracy is not None]
+    rows.sort(key=lambda row: start(row.category))
+    xs = [depths.index(row.category) + aside for row in rows]
+    values = [100 * (row.accuracy or 0.0) for row in rows]
+    ends = [interval_of(row) for row in rows]
+
+    draw_intervals(axes, xs, values, ends, look)
+    axes.plot(
+        xs, values, look.line, marker=look.mark, color=look.colour, markersize=5.5, linewidth=1.5
+    )
+    return [high for _, high in ends]
+
+
+def interval_of(row: CategoryResult) -> tuple[float, float]:
+    """Ends of a row's interval, in per cent; its accuracy where there is none."""
+    value = 100 * (row.accuracy or 0.0)
+    if row.ci95_low is None or row.ci95_high is None:
+        return value, value
+
+    return 100 * row.ci95_low, 100 * row.ci95_high

@@ -30,11 +30,12 @@ def has_report(folder: Path, *, plots: bool) -> bool:
 
 def _stamp(folder: Path, *, plots: bool) -> str:
     files = [hashlib.sha256((folder / name).read_bytes()) for name in (RUN_FILE, REPORT_FILE)]
-    drawn = sorted(path.name for path in (folder / "plots").glob("*.png")) if plots else []
+    drawn = sorted(path.name for path in (folder / "plots").glob("*.??g")) if plots else []
     digests = [file.hexdigest() for file in files]
+    # Labels change what a report shows, and nothing in `run.json`.
     page, calibration = _digest(folder / PAGE_FILE), _digest(folder / CALIBRATION_FILE)
 
-    return "\n".join([*digests, page, calibration, _code(), f"plots={plots}", *drawn]) + "\n"
+    return "\n".join([*digests, page, calibration, report_code(), f"plots={plots}", *drawn]) + "\n"
 
 
 def _digest(path: Path) -> str:
@@ -43,7 +44,7 @@ def _digest(path: Path) -> str:
 
 
 @cache
-def _code() -> str:
+def report_code() -> str:
     """Digest of the code that writes reports and pages."""
     digest = hashlib.sha256()
     report = Path(__file__).parent

@@ -73,7 +73,7 @@ class Record:
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     weight: float = 1.0
-    """How many questions of its category it stands for, in a sample."""
+    """How many questions of its category it represents, in a sample."""
 
     def __getitem__(self, name: str) -> Any:
         """A member as version 0.1 gave it to `Dataset.measures`; until 0.3."""
@@ -99,14 +99,25 @@ class Record:
 
     @property
     def score(self) -> float | None:
-        """1.0 for a right answer, 0.0 for a wrong or abstained one, None if it could not be
-        scored.
+        """1.0 for a right answer, 0.0 for a wrong or abstained one, what a graded verdict gives;
+        None if it could not be scored.
         """
         scored = self.status is Status.OK and self.verdict is not None
         if not scored or self.verdict is None or self.verdict.label is Label.UNSCORED:
             return None
 
+        if self.verdict.graded:
+            return self.verdict.score
+
         return float(self.verdict.label is Label.CORRECT)
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the verdict's label says so; None if the answer could not be scored."""
+        if self.score is None or self.verdict is None:
+            return None
+
+        return self.verdict.label is Label.CORRECT
 
     @property
     def tries(self) -> int:

@@ -44,6 +44,10 @@ class StepTimes:
     judge_ms: float | None = None
     judge_wait_s: float | None = None
     ingest_ms: float | None = None
+    ready_ms: float | None = None
+    """From the last chunk until the memory could be searched, for systems that index in the
+    background.
+    """
 
     @classmethod
     def from_json(cls, row: Fields) -> StepTimes:

@@ -214,12 +214,12 @@ class RowStore(Generic[R]):
         if self._shared is None:
             return
 
-        told = False
+        has_reported = False
         while not self._shared.hold():
-            if self._on_wait and not told:
+            if self._on_wait and not has_reported:
                 self._on_wait(self.path)
 
-            told = True
+            has_reported = True
             time.sleep(SHARED_WAIT_S)
 
         copy = self.path.read_bytes() if self.path.exists() else b""

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -62,6 +63,7 @@ class Texts:
         self.path = path
         self._lines: dict[str, tuple[int, int]] = {}
         """Where each text's line begins, and its length."""
+        self._reader: int | None = None
         self._read_lines()
 
     def _read_lines(self) -> None:
@@ -125,15 +127,22 @@ class Texts:
         if ref not in self._lines:
             return None
 
-        offset, length = self._lines[ref]
         try:
-            with self.path.open("rb") as file:
-                file.seek(offset)
-                entry = json.loads(file.read(length))
+            entry = json.loads(self._line(ref))
         except (OSError, ValueError, RecursionError):
             return None
 
         return entry if isinstance(entry, dict) else None
+
+    def _line(self, ref: str) -> bytes:
+        if self._reader is None:
+            # A page asks for thousands of texts: opening the file for each would take half the
+            # time. It is closed with this object.
+            self._reader = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            weakref.finalize(self, os.close, self._reader)
+
+        offset, length = self._lines[ref]
+        return os.pread(self._reader, length, offset)
 
 
 class TextStore(Texts):
@@ -173,12 +182,6 @@ class TextStore(Texts):
         self._shared.put(own)
         for ref, line in self._shared.read(sorted(known - self._lines.keys())).items():
             self._append(line, ref)
-
-    def _line(self, ref: str) -> bytes:
-        offset, length = self._lines[ref]
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
 
     def _drop_torn_line(self) -> None:
         if not self.path.exists():
@@ -241,6 +244,7 @@ class TextStore(Texts):
         if start < 0:
             return self.put(text)
 
+        # Most of a prompt is its context, which is stored already.
         around = [text[:start], within, text[start + len(within) :]]
         return self.put_joined([part for part in around if part], "")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.records import Label, Status, Usage, Verdict
-from memeval.results.fields import Fields, Json, usage_json
+from memeval.results.fields import Fields, Json, is_number, usage_json
 from memeval.results.rows import NO_TIMES, StepTimes
 
 
@@ -98,7 +98,19 @@ def verdict_from(row: Fields) -> Verdict | None:
         chosen=members.counts("chosen"),
         votes=tuple(_vote(vote, members) for vote in members.strings("votes")),
         tries=members.count("tries", 0),
+        graded=members.boolean("graded"),
+        parts=_parts(members),
     )
+
+
+def _parts(row: Fields) -> dict[str, tuple[float, ...]]:
+    """The member `parts`: lists of numbers by name; empty if it is missing."""
+    parts = row.mapping("parts")
+    for values in parts.values():
+        if not isinstance(values, list) or not all(map(is_number, values)):
+            raise row.wrong("parts")
+
+    return {name: tuple(map(float, values)) for name, values in parts.items()}
 
 
 def _vote(vote: str, row: Fields) -> Label:
@@ -122,5 +134,9 @@ def verdict_json(verdict: Verdict) -> Json:
         row["votes"] = [label.value for label in verdict.votes]
     if verdict.tries:
         row["tries"] = verdict.tries
+    if verdict.graded:
+        row["graded"] = True
+    if verdict.parts:
+        row["parts"] = {name: list(values) for name, values in verdict.parts.items()}
 
     return row

@@ -121,7 +121,7 @@ class ClusteredMean:
     low: float | None
     high: float | None
     """95 % interval by Student's t with `groups` - 1 degrees of freedom; None where `se` is None,
-    or 0: a spread of 0 over a few clusters is no proof of certainty.
+    or 0: a spread of 0 over a few clusters does not prove certainty.
     """
     mde: float | None
     """Smallest difference that these values show with a chance of 80 %."""

@@ -67,6 +67,7 @@ def _best_power(
 ) -> float:
     """The λ with the least variance."""
     pooled = [*judged, *judged_unlabelled]
+    # With n - 1, unlike the covariance below: the reference values hold for this mix.
     spread = _variance(pooled) * len(pooled) / (len(pooled) - 1)
     if spread == 0:  # a judge that always says the same tells nothing
         return 0.0
@@ -78,6 +79,7 @@ def _best_power(
     ]
     power = _mean(products) / ((1 + len(labels) / len(judged_unlabelled)) * spread)
 
+    # Beyond 1 the judge would be trusted more than the labels; below 0, turned around.
     return min(max(power, 0.0), 1.0)
 
 
@@ -144,6 +146,7 @@ def rogan_gladen(called_right: float, count: int, judge: JudgeRates) -> Correcte
 
     drawn = (p + q0 - 1) / (q0 + q1 - 1)
     var0, var1 = q0 * (1 - q0) / m0, q1 * (1 - q1) / m1
+    # A ratio of estimates is biased where labels are few: the interval is moved for it.
     shift = 2 * square * (-(1 - drawn) * var0 + drawn * var1)
     variance = p * (1 - p) / n + (1 - drawn) ** 2 * var0 + drawn**2 * var1
     reach = Z95 * sqrt(variance) / (q0 + q1 - 1)

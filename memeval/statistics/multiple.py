@@ -43,15 +43,17 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
         groups = _without_subsets(split)
 
     groups.sort(key=sorted)
-    return [
-        "".join(_letter(place) for place, group in enumerate(groups) if item in group)
-        for item in range(count)
-    ]
+    return [_letters_of(item, groups) for item in range(count)]
+
+
+def _letters_of(item: int, groups: Sequence[frozenset[int]]) -> str:
+    return "".join(_letter(place) for place, group in enumerate(groups) if item in group)
 
 
 def _without_subsets(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     unique = list(dict.fromkeys(groups))
-    return [group for group in unique if not any(group < other for other in unique)]
+    within = {group for group in unique for other in unique if group < other}
+    return [group for group in unique if group not in within]
 
 
 def _letter(place: int) -> str:

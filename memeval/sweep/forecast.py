@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memeval.sweep.estimate import Estimate, Estimator
+from memeval.sweep.estimate import Estimator
 from memeval.sweep.outlook import Outlook, look_ahead
 from memeval.sweep.plan import Plan
+from memeval.sweep.totals import Estimate
 from memeval.sweep.units import CasesRead, StageUnits, StoredRows, Units
 
 

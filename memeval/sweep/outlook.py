@@ -56,7 +56,7 @@ def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
     """The outlook for each data set of a plan; `runs` has the run folders of the home."""
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
-        name = str(planned.cell.config.dataset["name"])
+        name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
         asked = [case for case in cases.of(planned.cell) if case.questions]
         key = (name, sum(len(case.questions) for case in asked), len(asked))
         if key not in outlooks:

@@ -11,8 +11,8 @@ from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
 from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import MANIFEST
+from memeval.pipeline.repeat import answers_header, verdicts_header
 from memeval.pipeline.rows import is_final
-from memeval.pipeline.run import answers_header, verdicts_header
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest

@@ -31,6 +31,14 @@ RENAMED_METHODS = {
 }
 """Class methods of `MemorySystem` by their names in 0.1, which are still honoured."""
 
+MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again", "noise"
+"""Remarks of a served memory: a search returned more than it was asked for; requests failed and
+were made again; a program wrote lines that are not replies.
+"""
+
+IMAGINED = "imagined"
+"""What `SystemContext.extra` holds for an estimate."""
+
 DumpItem = Mapping[str, Any]
 """One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
 
@@ -46,6 +54,11 @@ class SystemSettings:
     def shown_at_most(self) -> int | None:
         """Chunks that the system shows at most, whatever the cell's `top_k`; None keeps to it."""
         return None
+
+    @property
+    def own_prompt(self) -> bool:
+        """Whether it answers under a prompt of its own under these settings."""
+        return False
 
 
 class Reader(Protocol):
@@ -94,7 +107,9 @@ class SystemContext:
     run_sync: Callable[[Awaitable[Any]], Any]
     """Waits for an async part from a worker thread, for libraries with synchronous callbacks."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else; `origin` names the run."""
+    """Anything else; `origin` names the run, and `imagined` is true for an estimate, which sends
+    nothing anywhere.
+    """
     reranker: Callable[[str], Reranker | None] = build_named
     """Builds the cell's reranker; None where nothing reranks.
 
@@ -188,6 +203,14 @@ class MemorySystem(ABC):
         """
         return False
 
+    @classmethod
+    def files(cls, settings: Any) -> tuple[Path, ...]:
+        """Files whose content is part of the memory's identity, beside that of the class itself.
+
+        Such as modules that the class imports, or the program that keeps the memory.
+        """
+        return ()
+
     @abstractmethod
     def reset(self) -> Awaitable[None] | None:
         """Forgets everything."""
@@ -198,6 +221,13 @@ class MemorySystem(ABC):
 
     def consolidate(self) -> Awaitable[None] | None:
         """Called once, after the last chunk and before the first question."""
+        return None
+
+    def await_ready(self) -> Awaitable[None] | None:
+        """Waits until what was ingested can be found, for memories that index in the background.
+
+        Called once, after `consolidate`. Its time is reported beside that of the ingest.
+        """
         return None
 
     def compress(self, retained: Sequence[MemoryChunk]) -> Awaitable[None] | None:
@@ -273,6 +303,10 @@ class RecallSystem(MemorySystem):
     async def answer(self, query: Query) -> Answer:
         recalled = self.recall(query, max(self.parts.top_k, self.ranking_depth))
         ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        return await self.answer_from(query, ranked)
+
+    async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
+        """The reader's answer from the first `top_k` of a ranking."""
         chosen = tuple(ranked[: self.parts.top_k])
 
         shown = [chunk.text for chunk in chosen]

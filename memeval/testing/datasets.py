@@ -31,7 +31,16 @@ TELLING = re.compile(
 """Words that must not be in an id that systems see: they would reveal what is asked about."""
 
 GOLD_SIDE = frozenset(
-    {"question_id", "gold", "category", "evidence", "right_choices", "answerable", "facets"}
+    {
+        "question_id",
+        "gold",
+        "rubric",
+        "category",
+        "evidence",
+        "right_choices",
+        "answerable",
+        "facets",
+    }
 )
 """Fields of a question that no system sees."""
 

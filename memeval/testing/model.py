@@ -14,7 +14,8 @@ Reply = Callable[[Prompt], str]
 
 
 class ScriptedModel(LanguageModel):
-    """Replies with what `reply` makes of a prompt, or as the offline reader does.
+    """Replies with what `reply` makes of a prompt, or as `inner` does: the offline reader, unless
+    another is given.
 
     It keeps every prompt, and reports one token per call.
     """
@@ -22,8 +23,15 @@ class ScriptedModel(LanguageModel):
     name = "scripted"
     deterministic = True
 
-    def __init__(self, reply: Reply | None = None, *, fails: bool = False) -> None:
+    def __init__(
+        self,
+        reply: Reply | None = None,
+        *,
+        fails: bool = False,
+        inner: LanguageModel | None = None,
+    ) -> None:
         self._reply, self._fails = reply, fails
+        self._inner = inner or ExtractiveModel()
         self.prompts: list[tuple[Role, Prompt]] = []
         """What was asked, in order."""
 
@@ -35,7 +43,7 @@ class ScriptedModel(LanguageModel):
         if self._reply:
             text = self._reply(prompt)
         else:
-            text = (await ExtractiveModel().complete(prompt, role=role, seed=seed)).text
+            text = (await self._inner.complete(prompt, role=role, seed=seed)).text
 
         usage = Usage(role, self.name, "offline", 1, 1)
         current_ledger().usages.append(usage)

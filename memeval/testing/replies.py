@@ -69,6 +69,14 @@ def _counts(text: str, draw: Draw) -> str | None:
     return json.dumps({**counts, "supported": draw.randint(0, 3), "sentences": 3})
 
 
+def _score(text: str, draw: Draw) -> str | None:
+    """How far an answer meets one item of a rubric."""
+    if '"score": 0.5' not in text:
+        return None
+
+    return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
+
+
 def _choice(text: str, draw: Draw) -> str | None:
     """One of the labels, digits or letters, from the first to the last."""
     labels = _CHOICES.search(text)
@@ -123,5 +131,14 @@ def _memories(text: str, _: Draw) -> str | None:
     return json.dumps({"memory": [{"id": "0", "text": words, "attributed_to": "user"}]})
 
 
-FORMS: tuple[Form, ...] = (_artifacts, _form, _memories, _counts, _yes_or_no, _choice, _label)
+FORMS: tuple[Form, ...] = (
+    _artifacts,
+    _form,
+    _memories,
+    _counts,
+    _score,
+    _yes_or_no,
+    _choice,
+    _label,
+)
 """By turns; the first that fits replies."""

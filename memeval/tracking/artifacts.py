@@ -39,4 +39,5 @@ def run_files(folder: Path) -> Iterator[Path]:
     named = [folder / name for name in FILES]
     yield from (path for path in named if path.exists())
     yield from sorted(folder.glob(HYPOTHESES))
-    yield from sorted((folder / PLOTS).glob("*.png"))
+    for ending in ("png", "svg"):
+        yield from sorted((folder / PLOTS).glob(f"*.{ending}"))

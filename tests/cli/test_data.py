@@ -169,6 +169,7 @@ def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: P
         "comparison_ranked.png",
         "haystack_scale.png",
         "haystack_depth.png",
+        "haystack_depth_curves.png",
     }
     reports = list(tmp_path.glob("outputs/runs/*/report.md"))
     assert len(reports) == 2

@@ -27,6 +27,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
         "accuracy_vs_tokens.png",
         "comparison.png",
         "comparison_ranked.png",
+        "differences.png",
     }
     assert all("![" in path.read_text("utf-8") for path in reports)
     assert runs(tmp_path) == before

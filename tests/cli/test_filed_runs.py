@@ -79,7 +79,11 @@ def test_a_sweep_is_filed_and_filed_again(tmp_path: Path, empty_database: Path) 
     for _ in range(2):
         ended = memeval(tmp_path, *again)
         assert ended.status == 0 and "not logged" not in ended.err, ended.err
+        (page,) = [line for line in ended.out.splitlines() if line.startswith("page: ")]
+        assert Path(page.removeprefix("page: ")).read_bytes().startswith(b"<!doctype html>")
 
+    # The comparison is an artifact of the sweep's run.
+    assert len(list(tmp_path.glob("mlruns/artifacts/draft/*/artifacts/comparison.html"))) == 1
     second = list(cells(tmp_path))
     assert len(second) == 2
     for experiment, tags in second:

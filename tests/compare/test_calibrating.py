@@ -154,6 +154,13 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     compared = " ".join(command("compare", run.key, other.key)[1].split())
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
 
+    # No difference is corrected: every form says so.
+    assert "Differences, their intervals and p rest on the raw verdicts" in compared
+    (html,) = home.glob("outputs/comparisons/*/comparison.html")
+    assert "rest on the raw verdicts" in html.read_text(encoding="utf-8")
+    content = json.loads(html.with_suffix(".json").read_text(encoding="utf-8"))
+    assert content["verdicts"] == "raw" and shown in content["runs"][0]["corrected"]
+
     summary = read_shown_summary(run.folder)
     assert shown in comparison_markdown([summary, other.summary]) and shown in report(summary)
     assert "accuracy_corrected_low" in comparison_csv([summary])

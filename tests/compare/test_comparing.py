@@ -16,7 +16,7 @@ from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
 from memeval.compare.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.compare.scores import ScoreReader
 from memeval.compare.tables import WIDTH, comparison_text, short_text
-from memeval.compare.words import refused
+from memeval.compare.words import refusal_lines
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Role, Usage
@@ -106,7 +106,7 @@ def test_never_compared_in_silence(
     assert not comparison.differences
     (refusal,) = comparison.refusals
     assert refusal.kinds == (kind,)
-    assert text in " ".join(refused(comparison))
+    assert text in " ".join(refusal_lines(comparison))
 
     forced = compared(runs, force=True)
     assert len(forced.differences) == 1 and not forced.refusals
@@ -185,7 +185,7 @@ def test_the_words(tmp_path: Path, cells: list[FinishedRun]) -> None:
     assert "With 5 conversations no p is below .062: nothing can be shown." in text
     assert "A and B can't be told apart: +25.0 (p .062, adjusted .062)" in text
     assert "± 0.0" not in text
-    assert "few conversations that agree are no proof of certainty" in text
+    assert "few conversations that agree do not prove certainty" in text
 
 
 def test_letters_tell_good_from_weak(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_loss_beyond_its_interval_is_worse(tmp_path: Path) -> None:
     within = judged(baseline_from(good), all_wrong(tmp_path), margin=0.8)
     assert (within.outcome, within.status) == (Outcome.INCONCLUSIVE, 0)
     told = sentence(within, ACCURACY, Rules(margin=0.8))
-    assert "no proof of equality: the loss is within --margin" in told
+    assert "which does not prove equality: the loss is within --margin" in told
 
 
 def test_conversations_that_agree_are_no_proof_of_certainty(tmp_path: Path) -> None:

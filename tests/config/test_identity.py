@@ -81,6 +81,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("judge.threshold", 0.7, JUDGE),
     ("judge.repeats", 3, JUDGE),
     ("judge.reading", "official", JUDGE),
+    ("judge.scoring", "v1", JUDGE),
     ("judge.fence", False, JUDGE),
     ("judge.prompt_file", "words.txt", NONE),
     ("prompt.choose_tokens", 5, ANSWER),
@@ -168,6 +169,8 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("budget.tokens", 1000, NONE),
     ("budget.calls", 10, NONE),
     ("confirm_above_usd", 5.0, NONE),
+    ("stop_after_failures", 5, NONE),
+    ("prices", "other.yaml", NONE),
     ("sweep_name", "baselines", NONE),
 ]
 
@@ -431,6 +434,8 @@ RUNTIME = {
     "budget.usd": st.none() | st.floats(0, 1e6),
     "budget.tokens": st.none() | st.integers(0),
     "budget.calls": st.none() | st.integers(0),
+    "prices": st.none() | st.text(max_size=20),
+    "stop_after_failures": st.none() | st.integers(1, 10**6),
     "confirm_above_usd": st.none() | st.floats(0, 1e6),
     "sweep_name": st.none() | st.text(),
 }

@@ -42,6 +42,21 @@ PINS: dict[str, dict[str, Any]] = {
         "tenth": ("demo-1/q9", "When did Hanneke look at the workshop space in Cardiff?"),
         "last": ("demo-3/q38", "What is the name of Livia's cat in Leopoldstadt?"),
     },
+    "demo_beam": {
+        "counts": {"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
+        "first": (
+            "100K/1/abstention/0",
+            "What did the chapel in Ostrava pay for its harmonium?",
+        ),
+        "tenth": (
+            "100K/1/temporal_reasoning/0",
+            "How many days before the opening did I plan to sign the lease?",
+        ),
+        "last": (
+            "100K/1/temporal_reasoning/0",
+            "How many days before the opening did I plan to sign the lease?",
+        ),
+    },
     "demo_incidents": {
         "derives_questions": True,
         "records_have_ids": False,
@@ -165,7 +180,8 @@ class TestShippedDatasets(DatasetContract):
 
 
 def test_there_is_something_to_show_for_every_adapter() -> None:
-    """Each adapter has a set that ships, or generates its own."""
-    assert {built_in_classes("dataset")[name] for name in SHOWN} == set(
-        built_in_classes("dataset").values()
-    )
+    """Each adapter has a set that ships, or generates its own; test_own_json.py has that of json,
+    which reads a file that is named.
+    """
+    shown = {built_in_classes("dataset")[name] for name in [*SHOWN, "json"]}
+    assert shown == set(built_in_classes("dataset").values())

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from hashlib import sha256
+from hashlib import sha1, sha256
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,12 +19,16 @@ from urllib.request import Request
 import pytest
 from locomo_samples import sample
 
+from memeval.cli.data import data
+from memeval.datasets.beam.info import BEAM
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.demo.info import DEMO
-from memeval.datasets.fetch import fetch, file_digest, verify
+from memeval.datasets.fetch import fetch, file_digest, is_registered, verify
 from memeval.datasets.io.download import SafeRedirects, unreachable
+from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.locate import build, check_pin
 from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.registry import DATASETS
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, WorldError
 
@@ -279,6 +283,76 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
     (tmp_path / "folder/c.json").unlink()
     with pytest.raises(WorldError, match="gave another file"):
         fetch(replace(info, files=(file, replace(file, name="c.json", sha256="0" * 64))), tmp_path)
+
+
+def blob_of(body: bytes) -> str:
+    return sha1(b"blob %d\0" % len(body) + body).hexdigest()
+
+
+def blob_files(url: str) -> DatasetInfo:
+    """A folder of two files that are pinned by git blobs alone."""
+    blob = blob_of(BODY)
+    files = [FileInfo(name, url, sha256=None, size_bytes=None, git_blob=blob) for name in "ab"]
+    return replace(LOCOMO, name="toy", file="toy", url=None, sha256=None, files=tuple(files))
+
+
+def test_a_git_blob_pins_a_file_whose_sha256_is_not_known(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
+    faults, url = server
+    info = blob_files(url)
+    folder = fetch(info, tmp_path, files=info.files[:1])
+    assert [path.name for path in folder.iterdir()] == ["a"]
+    assert git_blob(folder / "a") == blob_of(BODY) and is_registered(info.files[0], folder / "a")
+
+    fetch(info, tmp_path)
+    assert (folder / "b").read_bytes() == BODY and len(faults.ranges) == 2
+
+
+def test_settings_choose_the_part_that_is_fetched(
+    server: tuple[Server, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, url = server
+    places = ("100K/1/chat.json", "500K/1/chat.json", "500K/1/chat_trunecated.json")
+    pin = FileInfo("", url, sha256=None, size_bytes=None, git_blob=blob_of(BODY))
+    files = tuple(replace(pin, name=f"chats/{place}") for place in places)
+    monkeypatch.setitem(DATASETS, "beam", replace(BEAM, files=files))  # type: ignore[arg-type]
+    monkeypatch.setenv("MEMEVAL_DATA_DIR", str(tmp_path))
+
+    assert data(["fetch", "beam", "dataset.tier=500k", "dataset.corpus=full"]) == 0
+    fetched = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.json")]
+    assert fetched == [Path("beam/chats/500K/1/chat.json")]
+    assert "CC BY-SA 4.0" in capsys.readouterr().out
+
+    with pytest.raises(UserError, match=r"has no parts: dataset\.split=dev chooses"):
+        data(["fetch", "locomo", "dataset.split=dev"])
+
+
+def test_another_file_than_the_git_blob_is_not_kept(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
+    faults, url = server
+    faults.body = BODY[:-1]
+    with pytest.raises(WorldError, match=f"its git blob is {blob_of(BODY[:-1])}, not"):
+        fetch(blob_files(url), tmp_path)
+
+    assert not list((tmp_path / "toy").iterdir())
+
+
+def test_a_broken_download_under_a_git_blob_is_continued(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
+    faults, url = server
+    faults.cut_after = 1000
+    with pytest.raises(WorldError):
+        fetch(blob_files(url), tmp_path)
+
+    faults.cut_after = None
+    assert (fetch(blob_files(url), tmp_path) / "a").read_bytes() == BODY
+    assert faults.ranges[1] == "bytes=1000-"
 
 
 def test_what_must_be_got_by_hand_says_how(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from memeval.datasets.contract import Dataset
+from memeval.datasets.io.asked import QUESTION_FIELDS
+from memeval.datasets.io.entries import MOST_SHOWN
 from memeval.datasets.locate import build, locate
-from memeval.datasets.netops.asked import QUESTION_FIELDS
 from memeval.datasets.netops.cases import CASE_FIELDS, CHUNK_FIELDS
 from memeval.datasets.netops.info import NETOPS
-from memeval.datasets.netops.mistakes import MOST_SHOWN
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase

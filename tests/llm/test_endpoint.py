@@ -357,7 +357,7 @@ def free_port() -> int:
 @pytest.mark.parametrize(
     ("address", "told", "final"),
     [
-        ("http://127.0.0.1:{port}/v1", "connection refused", False),
+        ("http://127.0.0.1:{port}/v1", "connection refused", True),
         ("http://nowhere.invalid/v1", "host name not found: nowhere.invalid", True),
     ],
 )

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from memeval.llm.contract import Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.entries import block, entries
+from memeval.llm.extractive.notes import bears_on, take_notes
 from memeval.llm.form import field_names, read_form, write_form
-from memeval.llm.memory_prompts import SummarisePrompt, WorkingMemoryPrompt
+from memeval.llm.memory_prompts import (
+    NotesPrompt,
+    RelevancePrompt,
+    SummarisePrompt,
+    WorkingMemoryPrompt,
+)
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import load_builtin
 from memeval.records import Role
@@ -173,3 +179,24 @@ def test_a_form_comes_back_as_it_was_written() -> None:
         for name, lines in read_form(TEMPLATE, write_form(TEMPLATE, filled)).items()
         if lines
     } == filled
+
+
+def test_notes_are_what_was_said_and_not_what_was_said_before() -> None:
+    prompt = NotesPrompt(
+        before="Ann: I adopted a puppy called Biscuit.",
+        said=("[1:56 pm on 8 May 2023] Bob: I opened a bakery in Lisbon.",),
+        budget_tokens=40,
+        system_text="",
+        user_template="",
+    )
+    assert take_notes(prompt) == "[1:56 pm on 8 May 2023] Bob: I opened a bakery in Lisbon."
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [("Where is Bob's bakery?", "yes"), ("Which boat did Clara sail?", "no")],
+)
+def test_a_text_bears_on_a_question_by_its_words(question: str, reply: str) -> None:
+    text = "Bob: I opened a bakery in Lisbon."
+    prompt = RelevancePrompt(question=question, text=text, system_text="", user_template="")
+    assert bears_on(prompt) == reply

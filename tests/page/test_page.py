@@ -21,8 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sample_records import record, verdict
 
 from memeval.page import write_comparison_page, write_page
-from memeval.page.charts import Axis, shade, undominated
+from memeval.page.axis import Axis
+from memeval.page.charts import shade
 from memeval.page.compared import comparison_data
+from memeval.page.curves import curve
+from memeval.page.data import CellData, CurveData, CurvePoint, Share
+from memeval.page.frontiers import frontiers
 from memeval.page.questions import end_of, mark, question_data, shown
 from memeval.page.runs import PageRun, questions_of
 from memeval.page.write import difference, p_value
@@ -274,9 +278,55 @@ def test_p_as_shown(p: float, expected: str) -> None:
     assert p_value(p) == expected
 
 
-def test_the_frontier_holds_what_nothing_dominates() -> None:
-    points = [(0.2, 51.0), (26.9, 58.6), (108.3, 74.9), (177.2, 69.9), (26.9, 50.0)]
-    assert undominated(points) == {(0.2, 51.0), (26.9, 58.6), (108.3, 74.9)}
+def priced(key: str, cost: float, accuracy: float, *, is_fair: bool = True) -> CellData:
+    """A cell that costs something."""
+    return CellData(
+        key=key,
+        label=key,
+        name=key,
+        command="",
+        judge="llm",
+        accuracy=Share(accuracy),
+        std=None,
+        repeats=1,
+        figures={"context_tokens": cost},
+        flags=(),
+        notes=(),
+        statuses={},
+        scored=1,
+        asked=1,
+        valid=True,
+        is_fair=is_fair,
+    )
+
+
+def test_the_frontier_is_that_of_the_plots_in_files() -> None:
+    costs = [(0.2, 0.51), (26.9, 0.586), (108.3, 0.749), (177.2, 0.699), (26.9, 0.5)]
+    cells = [priced(f"c{number}", *pair) for number, pair in enumerate(costs)]
+    # The oracle is handed the evidence: it does not say what can be had for its price.
+    (plot,) = frontiers([*cells, priced("oracle", 1.0, 0.99, is_fair=False)])
+    assert [point.on_frontier for point in plot.points] == [True, True, True, False, False, False]
+    assert plot.area == "frontier, 54.3 % on average over 0.2 to 177 tokens"
+
+
+def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis() -> None:
+    cells = [priced(f"c{cost}", cost, 0.5) for cost in (0, 400, 450, 27_000)]
+    (plot,) = frontiers(cells)
+    places = [point.x for point in plot.points]
+    assert places[0] == 4.0 and places[1] > 20 and places[3] == 96.0
+    assert [tick.text for tick in plot.x_ticks] == ["0", "300", "1.0k", "3.0k", "10.0k"]
+
+
+def test_a_curve_has_a_line_per_system_and_its_ends_inside() -> None:
+    points = [CurvePoint(number, 2.0**number, Share(0.5, 0.4, 0.6)) for number in (1, 2, 6)]
+    plot = curve(CurveData("top_k", {"rag": tuple(points), "bm25": tuple(points[:2])}))
+    assert [(line.name, line.form, len(line.pieces)) for line in plot.lines] == [
+        ("rag", 1, 2),
+        ("bm25", 2, 1),
+    ]
+    assert [tick.text for tick in plot.x_ticks] == ["2", "4", "64"]
+    for line in plot.lines:
+        assert all(0 <= place.high < place.y < place.low <= 100 for place in line.places)
 
 
 def test_an_axis_keeps_its_marks_inside() -> None:

@@ -56,7 +56,7 @@ def run(*words: str) -> RunSummary:
 
 def printed(summaries: list[RunSummary]) -> str:
     console = Console(file=io.StringIO(), width=200)
-    console.print(comparison_table(summaries))
+    console.print(comparison_table(summaries, console.width))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in text.splitlines())
 

@@ -25,6 +25,7 @@ from memeval.cli.interrupt import run_loop
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
 from memeval.pipeline.cell import open_cell
+from memeval.pipeline.connections import Connections
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.records import Usage
@@ -50,6 +51,10 @@ class Silent:
     def done(self, stage: str, *, reused: bool = False) -> None: ...
 
     def spent(self, usages: Sequence[Usage]) -> None: ...
+
+    def scored(self, score: float) -> None: ...
+
+    def watch(self, connections: Connections) -> None: ...
 
     def say(self, message: str) -> None: ...
 

@@ -13,7 +13,7 @@ from conftest_pipeline import Command, records
 
 from memeval.errors import UserError
 from memeval.names import digest_name, file_name
-from memeval.pipeline.run import take_ids
+from memeval.pipeline.repeat import take_ids
 from memeval.records import EvalCase, EvalQuestion
 
 HOSTILE = [

@@ -16,9 +16,9 @@ from memeval.records import format_time
 from memeval.systems.registry import built_in, path_of
 from memeval.testing.endpoint import ScriptedEndpoint
 
-OUTSIDE = {"letta", "oracle"}
-"""`letta` asks its own server; `oracle` is the control that is handed the evidence (as text,
-without its ids).
+OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
+"""The first four ask a server of their own; `oracle` is the control that is handed the evidence (as
+text, without its ids).
 """
 WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
 """Systems that work dates out by rule: what they make of "yesterday" nobody said, and may be gold.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
@@ -167,24 +166,16 @@ def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Pa
     assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
 
 
-def test_an_endpoint_that_is_not_there_ends_within_the_patience_and_says_why(
-    memeval: Command, tmp_path: Path
-) -> None:
+def test_an_endpoint_that_is_not_there_is_said_at_once(memeval: Command, tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    began = time.monotonic()
-    done = memeval(
-        *FEW,
-        "llm=openai",
-        f"llm.base_url=http://127.0.0.1:{port}/v1",
-        "llm.patience_s=2",
-        check=False,
-    )
-    assert done.returncode == 1
-    assert time.monotonic() - began < 60
-    assert all("connection refused" in row["error"] for row in records(tmp_path))
-    assert "waiting for" in done.stderr
+    address = f"http://127.0.0.1:{port}/v1"
+    done = memeval(*FEW, "llm=openai", f"llm.base_url={address}", check=False)
+    assert done.returncode == 2
+    assert f"memeval: llm.base_url={address}: connection refused by 127.0.0.1" in done.stderr
+    assert "waiting for" not in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("outputs/runs/*/run.json"))
 
 
 def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ RUN_ELSEWHERE = {
 """Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
 others are grids of smoke at another top_k.
 """
-SERVED = {"letta"}
+SERVED = {"letta", "http", "mcp", "command"}
 """Systems that need a server."""
 TWIN = "smoke_endpoint"
 """The sweep that needs an endpoint."""
@@ -47,12 +47,13 @@ EXPLAINED = (
     "evidence: ",
     "haystacks too small for all of their questions",
     "mem0_",
+    "prompt_mismatch: ",
     "root causes: ",
     "rows: ",
     "time: ",
 )
-"""How the notes begin that say something of the data, of how it was cut, or of what mem0 has
-installed.
+"""How the notes begin that say something of the data, of how it was cut, of what mem0 has
+installed, or of a system that answers all questions in its own style.
 """
 
 

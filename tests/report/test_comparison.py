@@ -18,7 +18,7 @@ from memeval.results import RunSummary
 
 def printed(cells: list[RunSummary], width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(comparison_table(cells))
+    console.print(comparison_table(cells, console.width))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
@@ -56,9 +56,15 @@ def test_a_sweep_over_two_settings_fits_into_120_columns(width: int) -> None:
 
 def test_a_deterministic_zero_is_told_from_a_measured_one() -> None:
     cell = summary(repeats=3)
-    zero = replace(cell, metrics={**cell.metrics, "accuracy_std": 0.0})
+    metrics = {**cell.metrics, "accuracy_std": 0.0}
+    same = tuple(replace(one, metrics={"accuracy": 0.31}) for one in cell.repeats)
+    zero = replace(cell, metrics=metrics, repeats=same)
     assert "| 0 det |" in comparison_markdown([zero])
     assert "| 0.0 |" in comparison_markdown([replace(zero, tags={})])
+
+    # A deviation that is 0 by rounding alone is not one of repeats that agree.
+    other = replace(same[0], metrics={"accuracy": 0.3100001})
+    assert "| 0.0 |" in comparison_markdown([replace(zero, repeats=(*same, other))])
 
 
 def test_markdown_is_a_whole_table() -> None:

@@ -15,7 +15,7 @@ from sample_runs import summary, write_folder
 from memeval.report import write_report
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.escaping import code, csv_cell, fenced, inline
-from memeval.report.plots import sweep_plot
+from memeval.report.price_plots import sweep_plot
 
 HOSTILE = (
     "![p](http://evil.test/p.png)",
@@ -91,7 +91,7 @@ def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
     assert len(rows) == 3 and len(set(map(len, rows))) == 1
     assert not any(cell.startswith(("=", "@", "\t", "\r")) for row in rows for cell in row)
     console = Console(width=400, file=io.StringIO(), force_terminal=True)
-    console.print(comparison_table(cells))
+    console.print(comparison_table(cells, console.width))
     assert "\x1b[31mred" not in console.file.getvalue()  # type: ignore[attr-defined]
     sweep_plot(cells, tmp_path / "plot.png")
 

@@ -51,7 +51,7 @@ def test_tables_are_whole(tmp_path: Path) -> None:
 def test_an_unknown_cost_is_never_nothing() -> None:
     text = report(summary())
     assert (
-        "| cost | unknown |" in text
+        "| cost of a fresh run | unknown |" in text
         and "| **all** | 1,330,666 in all |  |  | **unknown** |" in text
     )
     cell = summary()
@@ -66,7 +66,7 @@ def test_an_unknown_cost_is_never_nothing() -> None:
             },
         )
     )
-    assert "| cost | $0 |" in billed and "Cost without our response cache: $0.31." in billed
+    assert "| cost of a fresh run | $0.31 |" in billed and "| billed | $0 |" in billed
 
 
 def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:

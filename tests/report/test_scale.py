@@ -8,8 +8,10 @@ from pathlib import Path
 from matplotlib.image import imread
 from sample_runs import summary
 
+from memeval.report.curves import TOKENS, by_line, curve_plot, curves_of, short
 from memeval.report.markdown import report
-from memeval.report.scale import across, by_line, scale_plots, short, size, start
+from memeval.report.scale import across, size, start
+from memeval.report.sweep_plots import write_sweep_plots
 from memeval.results import CategoryResult, RunSummary
 
 DEPTHS = ("0-20%", "20-40%", "80-100%")
@@ -32,39 +34,48 @@ def cell(system: str, tokens: int, **changes: object) -> RunSummary:
     )  # type: ignore[arg-type]
 
 
+def drawn(cells: list[RunSummary], folder: Path) -> list[str]:
+    """Names of the plots of haystacks that a sweep of these cells leaves."""
+    paths = write_sweep_plots(cells, folder / "comparison.png")
+    assert all(path.with_suffix(".svg").is_file() for path in paths)
+    return [path.name for path in paths if path.name.startswith("haystack")]
+
+
 def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
     cells = [
         cell(system, tokens) for tokens in (1_000, 100_000) for system in ("bm25", "rag", "oracle")
     ]
-    assert [path.name for path in scale_plots(cells, tmp_path)] == [
+    assert drawn(cells, tmp_path) == [
         "haystack_scale.png",
         "haystack_depth.png",
+        "haystack_depth_curves.png",
     ]
-    assert all(imread(path).std() > 0.01 for path in tmp_path.iterdir()), "something is drawn"
+    assert all(imread(path).std() > 0.01 for path in tmp_path.glob("*.png")), "something is drawn"
     before = (tmp_path / "haystack_scale.png").read_bytes()
-    scale_plots(cells, tmp_path)
+    curve_plot(curves_of(cells)[0], tmp_path / "haystack_scale.png")
     assert (tmp_path / "haystack_scale.png").read_bytes() == before, (
         "the same cells give the same bytes"
     )
 
 
 def test_a_single_system_with_a_long_name_is_drawn(tmp_path: Path) -> None:
-    assert len(scale_plots([cell("bm25", 1_000), cell("bm25", 100_000)], tmp_path)) == 2
+    assert len(drawn([cell("bm25", 1_000), cell("bm25", 100_000)], tmp_path)) == 3
 
 
 def test_one_size_has_its_depths_side_by_side(tmp_path: Path) -> None:
-    assert [
-        path.name for path in scale_plots([cell("bm25", 1_000), cell("rag", 1_000)], tmp_path)
-    ] == ["haystack_depth.png"]
+    assert drawn([cell("bm25", 1_000), cell("rag", 1_000)], tmp_path) == [
+        "haystack_depth.png",
+        "haystack_depth_curves.png",
+    ]
 
 
 def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
-    assert scale_plots([summary("bm25"), summary("rag")], tmp_path) == []
+    assert drawn([summary("bm25"), summary("rag")], tmp_path) == []
 
 
 def test_a_line_holds_the_cells_that_differ_in_size_alone() -> None:
     cells = [cell("bm25", 100_000), cell("rag", 1_000), cell("bm25", 1_000), cell("rag", 100_000)]
-    lines = by_line(cells)
+    lines = by_line(cells, TOKENS)
     assert {name: [size(one) for one in line] for name, line in lines.items()} == {
         "bm25": [1_000, 100_000],
         "rag": [1_000, 100_000],

@@ -228,16 +228,26 @@ def test_a_run_at_an_endpoint(home: Path, server: RerankDouble) -> None:
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("fault", ["refusal", "half a ranking"])
+def test_a_refused_key_ends_the_run_at_once(
+    home: Path, server: RerankDouble, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["system=rag", *at(server), *SMALL]
+    server.failures = [("POST", "/rerank", 401)] * 2
+    assert main(words) == 2
+    told = capfd.readouterr().err
+    assert f"memeval: reranker.base_url={server.address}/v1: HTTP 401, the key was refused" in told
+    assert "reranker.api_key_env" in told and "Traceback" not in told
+
+    server.failures = []
+    assert main(words) == 0
+    assert {record["status"] for record in records(home)} == {"ok"}
+
+
 def test_a_fault_of_the_endpoint_is_a_status(
-    fault: str, home: Path, server: RerankDouble, capfd: pytest.CaptureFixture[str]
+    home: Path, server: RerankDouble, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ["system=rag", *at(server), "reranker.patience_s=0", *SMALL]
-    if fault == "refusal":
-        server.failures = [("POST", "/rerank", 401)] * 2
-    else:
-        server.reply = {"results": [{"index": 0, "relevance_score": 0.5}]}
-
+    server.reply = {"results": [{"index": 0, "relevance_score": 0.5}]}
     assert main(words) == 1
     assert {record["status"] for record in records(home)} == {"answer_failed"}
     assert "Traceback" not in capfd.readouterr().err

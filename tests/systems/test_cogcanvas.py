@@ -233,7 +233,7 @@ def test_a_reply_that_cannot_be_read_is_counted_and_told_with_every_answer(build
     driver.remember(conversation())
     answer = driver.ask(Query("puppy"))
     assert answer.retrieved == ()
-    assert answer.notes == {"extraction": {"unreadable": 1}}
+    assert answer.notes == {"extraction": "1 of 1 replies unreadable"}
 
 
 def test_what_a_cut_reply_did_not_come_to_is_asked_for_again() -> None:

@@ -4,8 +4,11 @@ settings of its own YAML.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import pytest
 
 from memeval.cli.compose import compose_config
 from memeval.config.settings import NOT_SETTINGS
@@ -13,8 +16,8 @@ from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import build_system, built_in, path_of
 from memeval.testing.contract import MemorySystemContract
 
-ELSEWHERE = {"letta"}
-"""Systems whose server the suite can't stand in for; their own tests run against a double of it."""
+ELSEWHERE = {"letta", "http", "mcp", "command"}
+"""Systems that need a server of their own; their own tests run against one."""
 
 
 @cache
@@ -43,8 +46,31 @@ def suite(name: str) -> type[MemorySystemContract]:
     return Suite
 
 
-for one in sorted(set(built_in()) - ELSEWHERE):
+def _own(test: Callable[[MemorySystemContract], None]) -> Callable[[MemorySystemContract], None]:
+    """A function of its own: a mark on the inherited one would count for every suite."""
+
+    def run(self: MemorySystemContract) -> None:
+        test(self)
+
+    return run
+
+
+SYSTEMS = sorted(set(built_in()) - ELSEWHERE)
+FIRST_OF_CLASS = {path_of(name): name for name in SYSTEMS[::-1]}
+LONGER = (
+    "test_cases_do_not_mix",
+    "test_an_empty_case_is_answered",
+    "test_unicode_survives",
+    "test_a_long_turn_is_stored",
+)
+"""Rules that settings do not change: `make test` looks at one name of each class."""
+
+for one in SYSTEMS:
     made = suite(one)
+    if one not in FIRST_OF_CLASS.values():
+        for rule in LONGER:
+            setattr(made, rule, pytest.mark.slow(_own(getattr(made, rule))))
+
     globals()[made.__name__] = made
 del made
 

@@ -19,8 +19,8 @@ from .conftest import DATES, Builder, by_session, conversation
 FIRST_OF_CLASS = {path_of(name): name for name in sorted(built_in(), reverse=True)}
 """The first name of each class."""
 ALL = sorted(
-    set(FIRST_OF_CLASS.values()) - {"letta"}
-)  # letta answers from a server: its own tests run against a double of it
+    set(FIRST_OF_CLASS.values()) - {"letta", "http", "mcp", "command"}
+)  # the others need a server: their own tests run against one
 UNSEARCHED = [
     "full_history",
     "last_k",
@@ -34,7 +34,7 @@ UNSEARCHED = [
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
 RANKS = [name for name in RETRIEVES if name != "oracle"]
-SHOW_MORE = ["combined", "semantic_recall"]
+SHOW_MORE = ["combined", "light", "semantic_recall"]
 """Systems that show more than they retrieved: neighbours, last messages, a form."""
 FORMS = ["combined", "working_memory"]
 """Systems that show a form, whose headings bear no date."""

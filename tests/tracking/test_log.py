@@ -78,7 +78,8 @@ def test_a_cell_and_its_repeats(
     listed = {file.path for file in client.list_artifacts(tracked.run_id)} | {
         file.path for file in client.list_artifacts(tracked.run_id, "plots")
     }
-    plots = {"plots/accuracy_by_category.png", "plots/accuracy_vs_tokens.png"}
+    names = {"plots/accuracy_by_category", "plots/accuracy_vs_tokens"}
+    plots = {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
     assert listed == {
         "config.yaml",
         "records.jsonl",

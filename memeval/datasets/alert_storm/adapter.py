@@ -12,7 +12,8 @@ from typing import Literal
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.alert_storm.generate import VERSION, Alert, Shape, Storm, generate
 from memeval.datasets.alert_storm.log import read_log
-from memeval.datasets.alert_storm.questions import Seen, drafts
+from memeval.datasets.alert_storm.questions import drafts
+from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import show
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file

@@ -197,6 +197,7 @@ def _symptoms(
         port, kind = divmod(turn, len(kinds))
         device, arrival = reached[place]
         name = kinds[kind]
+        # The lost neighbour is seen as the trouble arrives; the rest follows from it.
         at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
         severity, message = SYMPTOMS[name]
         yield _Raised(
@@ -231,6 +232,7 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     lines each, at most a fifth of all.
     """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))
+    # Each link gets a line before any gets a second one: a link that is down once does not flap.
     shares = [0] * len(flapping)
     for number in range(count):
         shares[number if number < len(shares) else int(rng.random() * len(shares))] += 1

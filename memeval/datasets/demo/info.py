@@ -30,6 +30,13 @@ DEMO = _shipped(
     title="Demonstration: invented conversations in LoCoMo's schema, made to be small",
 )
 
+DEMO_BEAM = _shipped(
+    "demo_beam",
+    file="beam",
+    title="Demonstration: an invented chat in BEAM's schema, a question for each ability",
+    counts={"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
+)
+
 DEMO_LOCOMO_MC10 = _shipped(
     "demo_locomo_mc10",
     file="locomo_mc10.jsonl",
@@ -73,6 +80,7 @@ DEMO_OPSEVAL = _shipped(
 
 INFOS = (
     DEMO,
+    DEMO_BEAM,
     DEMO_LOCOMO_MC10,
     DEMO_LONGMEMEVAL,
     DEMO_INCIDENTS,

@@ -22,96 +22,102 @@ UP_TO_FIVE = "Name up to five components, the likeliest first."
 
 
 def fault_at(history: History) -> Iterator[Draft]:
-    for one in history.offered(
-        [one for one in history.past if one.incident.fault and history.alone(one)]
+    for past in history.offered(
+        [past for past in history.past if past.incident.fault and history.alone(past)]
     ):
-        text = f"Which fault did {named(one.incident)} have at {moment(one.incident)}?"
-        yield history.ask("IE", "fault", text, (one.incident.fault,), one)
+        text = f"Which fault did {named(past.incident)} have at {moment(past.incident)}?"
+        yield history.ask("IE", "fault", text, (past.incident.fault,), past)
 
 
 def component_at(history: History) -> Iterator[Draft]:
-    for one in history.offered([one for one in history.past if history.alone(one)]):
-        what = f"had fault {one.incident.fault}" if one.incident.fault else "failed"
+    for past in history.offered([past for past in history.past if history.alone(past)]):
+        what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
         yield history.ask(
             "IE",
             "component",
-            f"Which component {what} at {moment(one.incident)}?",
-            names_of(one.incident),
-            one,
+            f"Which component {what} at {moment(past.incident)}?",
+            names_of(past.incident),
+            past,
         )
 
 
 def duration_of(history: History) -> Iterator[Draft]:
-    for one in history.offered([one for one in history.past if one.over_id and history.alone(one)]):
+    for past in history.offered(
+        [past for past in history.past if past.over_id and history.alone(past)]
+    ):
         text = (
-            f"How long did the incident of {named(one.incident)} last that began at "
-            f"{moment(one.incident)}?"
+            f"How long did the incident of {named(past.incident)} last that began at "
+            f"{moment(past.incident)}?"
         )
-        gold = (amount(one.incident.duration_s or 0, "second"),)
+        gold = (amount(past.incident.duration_s or 0, "second"),)
         yield Draft(
             ability="IE",
             task="duration",
             text=text,
             gold=gold,
-            evidence=(one.over_id or "",),
+            evidence=(past.over_id or "",),
             asked_at=history.now,
             instruction="Answer in seconds.",
         )
 
 
 def incident_count(history: History) -> Iterator[Draft]:
-    for name, found in history.certain(history.components):
-        if len(found) > 1:
+    for name, records in history.certain(history.components):
+        if len(records) > 1:
             text = f"How many incidents did component {name} have?"
             yield history.ask(
-                "MR", "count", text, counted(len(found), "incident"), *found, form=IN_WORDS
+                "MR", "count", text, counted(len(records), "incident"), *records, form=IN_WORDS
             )
 
 
 def fault_count(history: History) -> Iterator[Draft]:
-    for name, found in history.certain(history.components):
+    for name, records in history.certain(history.components):
         for fault, count in Counter(
-            one.incident.fault for one in found if one.incident.fault
+            past.incident.fault for past in records if past.incident.fault
         ).items():
             if count > 1:
                 text = f"How many times did component {name} have fault {fault}?"
-                own = [one for one in found if one.incident.fault == fault]
+                own = [past for past in records if past.incident.fault == fault]
                 yield history.ask("MR", "count", text, counted(count, "time"), *own, form=IN_WORDS)
 
 
 def components_with(history: History) -> Iterator[Draft]:
-    for fault, found in history.certain(history.faults):
-        names = dict.fromkeys(name for one in found for name in one.incident.components)
+    for fault, records in history.certain(history.faults):
+        names = dict.fromkeys(name for past in records for name in past.incident.components)
         if 2 <= len(names) <= LONGEST_LIST:
             text = f"Which components had fault {fault}?"
-            yield history.ask("MR", "list", text, (", ".join(names),), *found, form=ALL_OF_THEM)
+            yield history.ask("MR", "list", text, (", ".join(names),), *records, form=ALL_OF_THEM)
 
 
 def faults_of(history: History) -> Iterator[Draft]:
-    for name, found in history.certain(history.components):
-        faults = dict.fromkeys(one.incident.fault for one in found if one.incident.fault)
+    for name, records in history.certain(history.components):
+        faults = dict.fromkeys(past.incident.fault for past in records if past.incident.fault)
         if 2 <= len(faults) <= LONGEST_LIST:
             text = f"Which faults did component {name} have?"
-            yield history.ask("MR", "list", text, (", ".join(faults),), *found, form=ALL_OF_THEM)
+            yield history.ask("MR", "list", text, (", ".join(faults),), *records, form=ALL_OF_THEM)
 
 
 def commonest_fault(history: History) -> Iterator[Draft]:
-    for name, found in history.certain(history.components):
-        ranked = Counter(one.incident.fault for one in found if one.incident.fault).most_common(2)
+    for name, records in history.certain(history.components):
+        ranked = Counter(
+            past.incident.fault for past in records if past.incident.fault
+        ).most_common(2)
         if len(ranked) == 2 and ranked[0][1] > ranked[1][1]:
             yield history.ask(
                 "MR",
                 "commonest",
                 f"Which fault did component {name} have most often?",
                 (ranked[0][0],),
-                *found,
+                *records,
             )
 
 
 def similar_incident(history: History) -> Iterator[Draft]:
     for later in draw(history.rng, history.later, OFFERED):
         alike = [
-            one for one in history.faults.get(later.fault, []) if one.incident.level == later.level
+            past
+            for past in history.faults.get(later.fault, [])
+            if past.incident.level == later.level
         ]
         if alike and history.alone(alike[-1]):
             level = f" and level {later.level}" if later.level else ""
@@ -145,8 +151,8 @@ def root_causes(history: History) -> Iterator[Draft]:
             f"Which components are the likeliest root causes of the incident{symptom}{level} that "
             f"began at {moment(later)}?"
         )
-        before = [one for name in later.components for one in history.components[name]]
-        like = [one for one in before if one.incident.fault == later.fault]
+        before = [past for name in later.components for past in history.components[name]]
+        like = [past for past in before if past.incident.fault == later.fault]
         yield history.ask(
             "MR",
             "root_cause",

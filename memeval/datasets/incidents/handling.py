@@ -31,21 +31,21 @@ def handling_drafts(history: History) -> Iterator[Draft]:
 
 
 def handled(history: History) -> Iterator[Draft]:
-    known = [one for one in history.past if one.handling and history.alone(one)]
-    for one in history.offered(known):
+    known = [past for past in history.past if past.handling and history.alone(past)]
+    for past in history.offered(known):
         text = (
-            f"How was the incident of {named(one.incident)} handled that began at "
-            f"{moment(one.incident)}?"
+            f"How was the incident of {named(past.incident)} handled that began at "
+            f"{moment(past.incident)}?"
         )
-        yield _about_handling(history, one, task="handled", text=text)
+        yield _about_handling(history, past, task="handled", text=text)
 
 
 def handled_last(history: History) -> Iterator[Draft]:
     """Where the fault was handled before, by whatever runbook there was."""
-    for fault, found in history.faults.items():
-        if len(found) > 1 and history.alone(found[-1]):
+    for fault, records in history.faults.items():
+        if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"
-            yield _about_handling(history, found[-1], task="handled_last", text=text)
+            yield _about_handling(history, records[-1], task="handled_last", text=text)
 
 
 def procedure(history: History) -> Iterator[Draft]:
@@ -72,23 +72,23 @@ def _revised(history: History) -> Iterator[tuple[str, Past]]:
 
     Where two revisions are of one minute, the narrative does not say which is the newer one.
     """
-    for fault, found in history.faults.items():
-        revisions = _with_revision(found)
+    for fault, records in history.faults.items():
+        revisions = _with_revision(records)
         if len(revisions) > 1 and minute_of(revisions[-1]) != minute_of(revisions[-2]):
             yield fault, revisions[-1]
 
 
-def _with_revision(found: Sequence[Past]) -> list[Past]:
-    return [one for one in found if one.revised_id is not None]
+def _with_revision(records: Sequence[Past]) -> list[Past]:
+    return [past for past in records if past.revised_id is not None]
 
 
-def _about_handling(history: History, one: Past, *, task: str, text: str) -> Draft:
+def _about_handling(history: History, past: Past, *, task: str, text: str) -> Draft:
     return Draft(
         ability=HANDLING,
         task=task,
         text=text,
-        gold=(one.handling.steps,) if one.handling else (),
-        evidence=(one.handled_id or "",),
+        gold=(past.handling.steps,) if past.handling else (),
+        evidence=(past.handled_id or "",),
         asked_at=history.now,
         instruction=BOTH_STEPS,
     )

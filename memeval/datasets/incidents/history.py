@@ -38,44 +38,42 @@ class History:
     @cached_property
     def components(self) -> dict[str, list[Past]]:
         """Incidents by component."""
-        return _grouped((name, one) for one in self.past for name in one.incident.components)
+        return _group((name, past) for past in self.past for name in past.incident.components)
 
     @cached_property
     def faults(self) -> dict[str, list[Past]]:
         """Incidents by fault, those without one left out."""
-        return _grouped((one.incident.fault, one) for one in self.past if one.incident.fault)
+        return _group((past.incident.fault, past) for past in self.past if past.incident.fault)
 
     @cached_property
     def minutes(self) -> Counter[datetime]:
         """Incidents by the minute: the narratives give times to the minute."""
-        return Counter(minute_of(one) for one in self.past)
+        return Counter(minute_of(past) for past in self.past)
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
         """Records that say different things of the same components and minute: nobody can tell
         whether they count once or twice.
         """
-        with_fault = [one for one in self.past if one.incident.fault]
-        groups = _grouped(((one.incident.components, minute_of(one)), one) for one in with_fault)
+        with_fault = [past for past in self.past if past.incident.fault]
+        groups = _group(((past.incident.components, minute_of(past)), past) for past in with_fault)
         return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
 
     def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
         """The groups in which no record is disputed."""
-        doubtful = {one.turn_id for found in self.disputed.values() for one in found}
-        return (
-            (name, records)
-            for name, records in groups.items()
-            if doubtful.isdisjoint(record.turn_id for record in records)
-        )
+        doubtful = {past.turn_id for records in self.disputed.values() for past in records}
+        for name, records in groups.items():
+            if doubtful.isdisjoint(record.turn_id for record in records):
+                yield name, records
 
     @property
     def now(self) -> datetime:
         """When questions about the past are asked: as the first later incident begins."""
         return self.later[0].time
 
-    def alone(self, one: Past) -> bool:
+    def alone(self, past: Past) -> bool:
         """Whether no other incident began in the same minute."""
-        return self.minutes[minute_of(one)] == 1
+        return self.minutes[minute_of(past)] == 1
 
     def offered(self, items: Sequence[Past]) -> list[Past]:
         return draw(self.rng, items, OFFERED)
@@ -92,8 +90,8 @@ class History:
     ) -> Draft:
         ids = tuple(
             dict.fromkeys(
-                one.turn_id
-                for one in sorted(evidence, key=lambda one: int(one.turn_id[1:].split("t")[0]))
+                past.turn_id
+                for past in sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
             )
         )
         return Draft(
@@ -112,18 +110,18 @@ def names_of(incident: Incident) -> tuple[str, ...]:
     return (", ".join(incident.components),)
 
 
-def minute_of(one: Past) -> datetime:
+def minute_of(past: Past) -> datetime:
     """When an incident began, as the narratives tell it."""
-    return one.incident.time.replace(second=0)
+    return past.incident.time.replace(second=0)
 
 
 def _faults(records: Sequence[Past]) -> set[str]:
     return {record.incident.fault for record in records}
 
 
-def _grouped(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:
+def _group(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:
     groups: dict[K, list[Past]] = {}
-    for key, one in pairs:
-        groups.setdefault(key, []).append(one)
+    for key, past in pairs:
+        groups.setdefault(key, []).append(past)
 
     return groups

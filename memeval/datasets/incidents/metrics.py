@@ -14,7 +14,7 @@ DEPTHS = (1, 3, 5)
 def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     """The candidates that an answer names, in the order of their first mention.
 
-    Case does not count, and any characters may stand for a name's `_`. Where one name is the
+    Case does not count, and any characters may replace a name's `_`. Where one name is the
     beginning of another, the longer one is read.
     """
     patterns = {

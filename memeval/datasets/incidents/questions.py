@@ -39,7 +39,7 @@ def drafts(history: History) -> Iterator[Draft]:
 
 
 def unknown_component(history: History) -> Iterator[Draft]:
-    later = {name for one in history.later for name in one.components}
+    later = {name for incident in history.later for name in incident.components}
     for name in draw(
         history.rng, sorted((later | history.elsewhere[0]) - history.components.keys()), OFFERED
     ):
@@ -49,7 +49,7 @@ def unknown_component(history: History) -> Iterator[Draft]:
 
 
 def unknown_fault(history: History) -> Iterator[Draft]:
-    later = {one.fault for one in history.later if one.fault}
+    later = {incident.fault for incident in history.later if incident.fault}
     for fault in draw(
         history.rng, sorted((later | history.elsewhere[1]) - history.faults.keys()), OFFERED
     ):
@@ -60,7 +60,9 @@ def unknown_fault(history: History) -> Iterator[Draft]:
 
 def unknown_pair(history: History) -> Iterator[Draft]:
     """A component and a fault that are both known, and never came together."""
-    met = {(name, one.incident.fault) for one in history.past for name in one.incident.components}
+    met = {
+        (name, past.incident.fault) for past in history.past for name in past.incident.components
+    }
     pairs = [
         (name, fault)
         for name in history.components

@@ -60,16 +60,16 @@ def narrate(
     rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
 ) -> tuple[list[Past], tuple[Session, ...]]:
     """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two, and as many
-    again where it is told how they were handled.
+    again where it says how they were handled.
     """
     past, sessions = [], []
     for number, incident in enumerate(incidents, start=1):
         handling = handlings[number - 1] if handlings else None
-        told = _told(rng, incident, handling)
-        ids = {part: f"s{number}t{place}" for place, part in enumerate(told, start=1)}
+        parts = _parts(rng, incident, handling)
+        ids = {part: f"s{number}t{place}" for place, part in enumerate(parts, start=1)}
         turns = tuple(
             Turn(turn_id=ids[part], speaker=SPEAKERS[part], text=text, time=incident.time)
-            for part, text in told.items()
+            for part, text in parts.items()
         )
         past.append(
             Past(
@@ -86,24 +86,24 @@ def narrate(
     return past, tuple(sessions)
 
 
-def _told(rng: Random, incident: Incident, handling: Handling | None) -> dict[str, str]:
-    """What is told of an incident, by part, in order."""
-    told = {"opening": _opening(rng, incident)}
+def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[str, str]:
+    """What the record of an incident says, by part, in order."""
+    parts = {"opening": _opening(rng, incident)}
     if incident.duration_s is not None:
-        told["closing"] = _closing(rng, incident, incident.duration_s)
+        parts["closing"] = _closing(rng, incident, incident.duration_s)
     if handling is None:
-        return told
+        return parts
 
-    told["handling"] = _filled(HANDLED, incident, fault=incident.fault, steps=handling.steps)
+    parts["handling"] = _filled(HANDLED, incident, fault=incident.fault, steps=handling.steps)
     if handling.revision is not None:
-        told["runbook"] = RUNBOOK.format(
+        parts["runbook"] = RUNBOOK.format(
             fault=incident.fault,
             revision=handling.revision,
             time=moment(incident),
             steps=handling.revised,
         )
 
-    return told
+    return parts
 
 
 def named(incident: Incident) -> str:

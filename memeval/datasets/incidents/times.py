@@ -17,8 +17,8 @@ from memeval.datasets.netops.words import IN_WORDS, counted, day, minute
 
 def failed_first(history: History) -> Iterator[Draft]:
     """Which of two components had its first incident earlier."""
-    for one in history.offered(list(history.past)):
-        name = pick(history.rng, one.incident.components)
+    for past in history.offered(list(history.past)):
+        name = pick(history.rng, past.incident.components)
         other = pick(history.rng, list(history.components))
         first, second = history.components[name][0], history.components[other][0]
         if name != other and history.alone(first) and history.alone(second):
@@ -31,56 +31,55 @@ def failed_first(history: History) -> Iterator[Draft]:
 
 
 def first_with(history: History) -> Iterator[Draft]:
-    for fault, found in history.faults.items():
-        if len(found) > 1 and history.alone(found[0]):
+    for fault, records in history.faults.items():
+        if len(records) > 1 and history.alone(records[0]):
             yield history.ask(
                 "TR",
                 "first",
                 f"Which component was the first to have fault {fault}?",
-                names_of(found[0].incident),
-                found[0],
+                names_of(records[0].incident),
+                records[0],
             )
 
 
 def next_after(history: History) -> Iterator[Draft]:
     pairs = [
-        (one, after)
-        for one, after in pairwise(history.past)
-        if history.alone(one) and history.alone(after)
+        (past, after)
+        for past, after in pairwise(history.past)
+        if history.alone(past) and history.alone(after)
     ]
-    for one, after in draw(history.rng, pairs, OFFERED):
-        if not set(one.incident.components) & set(after.incident.components):
+    for past, after in draw(history.rng, pairs, OFFERED):
+        if not set(past.incident.components) & set(after.incident.components):
             text = (
-                f"Which component had the next incident after the one of {named(one.incident)} at "
-                f"{moment(one.incident)}?"
+                f"Which component had the next incident after the one of {named(past.incident)} at "
+                f"{moment(past.incident)}?"
             )
-            yield history.ask("TR", "next", text, names_of(after.incident), one, after)
+            yield history.ask("TR", "next", text, names_of(after.incident), past, after)
 
 
 def clock_time(history: History) -> Iterator[Draft]:
     days = Counter(
-        (one.incident.components, one.incident.fault, one.incident.time.date())
-        for one in history.past
+        (past.incident.components, past.incident.fault, past.incident.time.date())
+        for past in history.past
     )
-    for one in history.offered(list(history.past)):
-        if days[one.incident.components, one.incident.fault, one.incident.time.date()] == 1:
-            what = f"have fault {one.incident.fault}" if one.incident.fault else "fail"
-            text = (
-                f"At what time of day did {named(one.incident)} {what} on {day(one.incident.time)}?"
-            )
-            yield history.ask("TR", "time", text, (minute(one.incident.time),), one, form=CLOCK)
+    for past in history.offered(list(history.past)):
+        if days[past.incident.components, past.incident.fault, past.incident.time.date()] == 1:
+            what = f"have fault {past.incident.fault}" if past.incident.fault else "fail"
+            when = day(past.incident.time)
+            text = f"At what time of day did {named(past.incident)} {what} on {when}?"
+            yield history.ask("TR", "time", text, (minute(past.incident.time),), past, form=CLOCK)
 
 
 def days_between(history: History) -> Iterator[Draft]:
-    for name, found in history.components.items():
-        days = (found[-1].incident.time.date() - found[0].incident.time.date()).days
+    for name, records in history.components.items():
+        days = (records[-1].incident.time.date() - records[0].incident.time.date()).days
         if days > 1:
             text = (
                 "How many days lie between the dates of the first and the latest incident of "
                 f"component {name}?"
             )
             yield history.ask(
-                "TR", "distance", text, counted(days, "day"), found[0], found[-1], form=IN_WORDS
+                "TR", "distance", text, counted(days, "day"), records[0], records[-1], form=IN_WORDS
             )
 
 
@@ -102,40 +101,47 @@ def days_since(history: History) -> Iterator[Draft]:
 
 def latest_fault(history: History) -> Iterator[Draft]:
     """Where a component's faults changed at least once."""
-    for name, found in history.components.items():
+    for name, records in history.components.items():
         if (
-            found[-1].incident.fault
-            and len({one.incident.fault for one in found}) > 1
-            and history.alone(found[-1])
+            records[-1].incident.fault
+            and len({past.incident.fault for past in records}) > 1
+            and history.alone(records[-1])
         ):
             text = f"Which fault did component {name} have most recently?"
-            yield history.ask("KU", "latest_fault", text, (found[-1].incident.fault,), found[-1])
+            yield history.ask(
+                "KU", "latest_fault", text, (records[-1].incident.fault,), records[-1]
+            )
 
 
 def latest_component(history: History) -> Iterator[Draft]:
-    for fault, found in history.faults.items():
-        if len({one.incident.components for one in found}) > 1 and history.alone(found[-1]):
+    for fault, records in history.faults.items():
+        if len({past.incident.components for past in records}) > 1 and history.alone(records[-1]):
             text = f"Which component had fault {fault} most recently?"
             yield history.ask(
-                "KU", "latest_component", text, names_of(found[-1].incident), found[-1]
+                "KU", "latest_component", text, names_of(records[-1].incident), records[-1]
             )
 
 
 def latest_time(history: History) -> Iterator[Draft]:
-    for name, found in history.components.items():
-        if len(found) > 1:
+    for name, records in history.components.items():
+        if len(records) > 1:
             text = f"At what time of day did the latest incident of component {name} begin?"
             yield history.ask(
-                "KU", "latest_time", text, (minute(found[-1].incident.time),), found[-1], form=CLOCK
+                "KU",
+                "latest_time",
+                text,
+                (minute(records[-1].incident.time),),
+                records[-1],
+                form=CLOCK,
             )
 
 
 def contradiction(history: History) -> Iterator[Draft]:
     """Where two records of a component and minute differ: the one entered last holds."""
-    for found in history.disputed.values():
+    for records in history.disputed.values():
         text = (
-            f"The records contradict each other on the fault of {named(found[-1].incident)} at "
-            f"{moment(found[-1].incident)}. "
+            f"The records contradict each other on the fault of {named(records[-1].incident)} at "
+            f"{moment(records[-1].incident)}. "
             "Which one does the record entered last name?"
         )
-        yield history.ask("CR", "contradiction", text, (found[-1].incident.fault,), *found)
+        yield history.ask("CR", "contradiction", text, (records[-1].incident.fault,), *records)

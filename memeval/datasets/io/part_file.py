@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from memeval.datasets.io.git_blob import blob_hash
+
 BLOCK = 1 << 18
 
 
@@ -34,6 +36,15 @@ class Part:
     def digest(self) -> str:
         """sha256 of what is there, in hexadecimal."""
         digest, place = sha256(), 0
+        while block := os.pread(self.file, BLOCK, place):
+            digest.update(block)
+            place += len(block)
+
+        return digest.hexdigest()
+
+    def git_blob(self) -> str:
+        """git's hash of what is there, as a blob."""
+        digest, place = blob_hash(self.size()), 0
         while block := os.pread(self.file, BLOCK, place):
             digest.update(block)
             place += len(block)

@@ -14,6 +14,7 @@ def part_info(info: DatasetInfo, file: FileInfo) -> DatasetInfo:
         file=f"{info.file}/{file.name}",
         url=file.url,
         sha256=file.sha256,
+        git_blob=file.git_blob,
         size_bytes=file.size_bytes,
         counts={},
         variants={},

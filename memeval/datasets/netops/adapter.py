@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
-from typing import ClassVar
 
-from memeval.datasets.contract import Dataset, LoadedDataset
+from memeval.datasets.contract import LoadedDataset
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.netops.cases import GenericFile, read_generic
-from memeval.errors import unknown
-from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.datasets.own import OwnFile
+from memeval.records import EvalCase
 
 
-class GenericNetOps(Dataset):
+class GenericNetOps(OwnFile):
     """Reads a file of cases, each with its chunks and questions."""
-
-    chooses: ClassVar[bool] = True
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        """Empty: the file says which there are, and each is its own name."""
-        return {}
 
     def open(self) -> LoadedDataset:
         pinned = check_pin(
@@ -30,7 +22,8 @@ class GenericNetOps(Dataset):
             digest_of(self._bytes),
             allow_unpinned=self.settings.allow_unpinned,
         )
-        self._check_categories()
+        questions = (question for case in self._content.cases for question in case.questions)
+        self.check_categories(str(question.category) for question in questions)
 
         return LoadedDataset(
             info=self.info,
@@ -43,11 +36,6 @@ class GenericNetOps(Dataset):
     def read(self) -> Iterator[EvalCase]:
         return iter(self._content.cases)
 
-    def asks(self, question: EvalQuestion) -> bool:
-        """By category; `dataset.categories=[5]` is the category `5`."""
-        chosen = self.settings.categories
-        return chosen is None or str(question.category) in map(str, chosen)
-
     @cached_property
     def _bytes(self) -> bytes:
         return read_file(self.info, self.path)
@@ -55,10 +43,3 @@ class GenericNetOps(Dataset):
     @cached_property
     def _content(self) -> GenericFile:
         return read_generic(self._bytes, self.path)
-
-    def _check_categories(self) -> None:
-        questions = [question for case in self._content.cases for question in case.questions]
-        known = {str(question.category) for question in questions}
-        for category in self.settings.categories or ():
-            if str(category) not in known:
-                raise unknown("value of dataset.categories", str(category), known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +10,22 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from memeval.datasets.io.asked import (
+    NOBODY,
+    Chunk,
+    QuestionReader,
+    check_zones,
+    in_utc,
+    notes_of,
+)
+from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
-from memeval.datasets.netops.asked import NOBODY, Chunk, QuestionReader, in_utc
-from memeval.datasets.netops.mistakes import Entry, Mistakes
+from memeval.datasets.io.lines import first_value, json_lines
 from memeval.errors import UserError
 from memeval.records import EvalCase, Session, Turn
-from memeval.shown import one_line
 
 CASE_FIELDS = ("case_id", "chunks", "questions")
+SCHEMA = "docs/datasets/netops.md"
 CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
 
 
@@ -32,7 +39,7 @@ class GenericFile:
 
 def read_generic(content: bytes, path: Path) -> GenericFile:
     """The cases of a file. Raises `UserError` that lists its mistakes by case, chunk, question."""
-    mistakes = Mistakes(path)
+    mistakes = Mistakes(path, SCHEMA)
     cases = [_case(place, value, mistakes) for place, value in _values(content, path, mistakes)]
     whole = [case for case in cases if case is not None]
 
@@ -52,8 +59,8 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
         raise UserError(f"{path} is empty.", REPLACE)
 
     lines = [line for line in content.splitlines() if line.strip()]
-    if len(lines) > 1 and _is_one_per_line(lines[0]):
-        yield from _lines(content, mistakes)
+    if len(lines) > 1 and isinstance(first_value(lines), dict):
+        yield from json_lines(content.split(b"\n"), mistakes)
         return
 
     value = parse_json(content, path)
@@ -64,28 +71,6 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
 
     for number, case in enumerate(value, start=1):
         yield f"case {number}", case
-
-
-def _is_one_per_line(first: bytes) -> bool:
-    """Whether a file's first line is an object by itself."""
-    try:
-        return isinstance(json.loads(first.decode("utf-8-sig")), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _lines(content: bytes, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    # A line ends at \n alone: str.splitlines would cut a text at U+2028, which JSON may hold.
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-
-        try:
-            yield f"line {number}", json.loads(line.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            mistakes.add(f"line {number}", f"is not UTF-8: byte {error.start} can't be decoded")
-        except (ValueError, RecursionError) as error:
-            mistakes.add(f"line {number}", f"is not JSON: {error}")
 
 
 def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
@@ -107,7 +92,7 @@ def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
 
     reader = QuestionReader(place, case_id or "", chunks, mistakes)
     questions = [reader.read(number, question) for number, question in enumerate(asked)]
-    _check_zones(place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
+    check_zones(place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
     if len(mistakes.found) > before:
         return None
 
@@ -190,12 +175,6 @@ def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> 
             )
 
 
-def _check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
-    """Local times and times with a zone can't be compared."""
-    if len({time.tzinfo is None for time in times if time is not None}) > 1:
-        mistakes.add(place, "some times have a zone and others have none")
-
-
 def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
     """Neighbours of one session; where no chunk names one, the case is one session."""
     sessions = []
@@ -220,11 +199,4 @@ def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:
     questions = [question for case in cases for question in case.questions]
     answerable = [question for question in questions if question.answerable]
     without = sum(not question.evidence for question in answerable)
-    if without:
-        yield (
-            f"evidence: {without} of {len(answerable)} questions with an answer name none; "
-            "recall is measured on the others"
-        )
-
-    for name, count in sorted(mistakes.unread.items()):
-        yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"
+    yield from notes_of(len(answerable), without, mistakes)

@@ -77,22 +77,25 @@ def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
     )
     weights = {word: math.log(1 + counts.total() / count) for word, count in counts.items()}
     for english, chinese in sides.values():
+        if not english or not chinese:
+            continue
+
         near = {
-            (one, other): _cosine(words[one], words[other], weights)
-            for one in english
-            for other in chinese
+            (here, there): _cosine(words[here], words[there], weights)
+            for here in english
+            for there in chinese
         }
-        best = {
-            one: max((near[one, other], -other) for other in chinese) for one in english if chinese
-        }
-        back = {
-            other: max((near[one, other], -one) for one in english) for other in chinese if english
-        }
-        yield from (
-            (one, -other)
-            for one, (cosine, other) in best.items()
-            if cosine >= NEAR and back[-other] == (cosine, -one)
-        )
+        for here in english:
+            there = _nearest(chinese, [near[here, there] for there in chinese])
+            back = _nearest(english, [near[here, there] for here in english])
+            # Each must be the other's nearest: one item may be like many.
+            if back == here and near[here, there] >= NEAR:
+                yield here, there
+
+
+def _nearest(positions: Sequence[int], cosines: Sequence[float]) -> int:
+    """The position with the largest cosine; of equal ones the first in the data."""
+    return min(zip(positions, cosines, strict=True), key=lambda pair: (-pair[1], pair[0]))[0]
 
 
 def _words(item: Item) -> frozenset[str]:

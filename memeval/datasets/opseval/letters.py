@@ -33,11 +33,12 @@ class Lettered:
 
 def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     """Positions that a gold names among `count` choices, those out of range left out; None where it
-    is no letters at all.
+    has no letters at all.
 
     Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
     single digit n is the n-th choice.
     """
+    # Chinese files write letters and points in full width.
     plain = unicodedata.normalize("NFKC", text).strip(" \t\r\n,.;、。")
     if NUMBER.fullmatch(plain):
         return (int(plain) - 1,) if int(plain) <= count else None
@@ -65,15 +66,16 @@ def without_answer(question: str) -> str:
 
 
 def split_choices(text: str) -> Lettered | None:
-    """Cuts a text into a question and two or more lettered choices; None where there are none.
+    """Cuts a string into a question and two or more lettered choices; None where there are none.
 
-    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label stands at
+    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at
     the start of a line before a point, bracket, colon or comma. Where one is not there, it is taken
     within a line, else at the start of a line without any mark, else, where the next label follows,
     from a line with another letter in its place.
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
+    # Of equal runs the last: a question may quote a list before its own choices.
     best = max(runs, key=lambda run: (len(run), run[0][0]), default=[])
     if len(best) < LEAST_CHOICES:
         return None

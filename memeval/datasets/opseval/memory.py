@@ -16,7 +16,7 @@ NAMELESS = "Knowledge"
 """Who speaks a solution that has no topic."""
 
 MASK = "…"
-"""What stands for the letter of a choice."""
+"""What replaces the letter of a choice."""
 _LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
 _NAMED = re.compile(
     rf"(\b(?:[Oo]ptions?|[Aa]nswers?|[Cc]hoices?)(?:\s+(?:is|are))?:?\s+[(\"“]?)({_LIST})(?![\w'’-])"
@@ -79,21 +79,21 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
             topic = item.topics[0] if item.topics else NAMELESS
             by_topic[topic][remembered_text(item, mask=mask)] = None
 
-    told = []
+    sessions_made = []
     for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
         turns = tuple(
             Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
             for place, text in enumerate(solutions, start=1)
         )
-        told.append(Session(session_id=f"s{number}", started_at=None, turns=turns))
+        sessions_made.append(Session(session_id=f"s{number}", started_at=None, turns=turns))
 
-    return tuple(told)
+    return tuple(sessions_made)
 
 
-def turns_by_text(told: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:
-    """The ids of the turns that hold each solution: the same one may stand under two topics."""
+def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:
+    """The ids of the turns that hold each solution: the same one may be under two topics."""
     by_text: dict[str, tuple[str, ...]] = {}
-    for session in told:
+    for session in sessions_made:
         for turn in session.turns:
             by_text[turn.text] = (*by_text.get(turn.text, ()), turn.turn_id)
 

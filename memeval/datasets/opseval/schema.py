@@ -172,6 +172,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
 
 def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
     """The item with its gold, and without what reveals it; None if its gold can't be read."""
+    # Some files mark the right choice: the reader would be given the answer.
     shown = tuple(MARKED.sub("", choice) for choice in item.choices)
     if shown != item.choices:
         rows.repair(item.row_id, "told", "a choice is marked as the right one: the mark is cut off")

@@ -19,18 +19,27 @@ from memeval.llm.contract import (
 from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.extractive.artifacts import extract
 from memeval.llm.extractive.choosing import choose
+from memeval.llm.extractive.notes import bears_on, take_notes
 from memeval.llm.extractive.summaries import summarise
 from memeval.llm.extractive.working_memory import fill_form
-from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt, WorkingMemoryPrompt
+from memeval.llm.memory_prompts import (
+    ExtractPrompt,
+    NotesPrompt,
+    RelevancePrompt,
+    SummarisePrompt,
+    WorkingMemoryPrompt,
+)
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage, format_time, labelled
 
-_AT_INGEST: dict[type[Prompt], Callable[[Any], str]] = {
+_OF_SYSTEMS: dict[type[Prompt], Callable[[Any], str]] = {
     ExtractPrompt: extract,
+    NotesPrompt: take_notes,
+    RelevancePrompt: bears_on,
     SummarisePrompt: summarise,
     WorkingMemoryPrompt: fill_form,
 }
-"""What replies to the prompts of systems that think while they ingest."""
+"""What replies to the prompts that systems have of their own."""
 
 
 class ExtractiveModel(LanguageModel):
@@ -57,7 +66,7 @@ class ExtractiveModel(LanguageModel):
                 choose(prompt),
                 _prompt_tokens(prompt, *labelled(prompt.choices, prompt.labels)),
             )
-        elif reply := _AT_INGEST.get(type(prompt)):
+        elif reply := _OF_SYSTEMS.get(type(prompt)):
             text, prompt_tokens = (
                 reply(prompt),
                 sum(count_tokens(message["content"]) for message in prompt.messages()),

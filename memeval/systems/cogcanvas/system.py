@@ -34,8 +34,13 @@ from memeval.systems.reranking import RerankingSystem
 
 TEMPLATE = "extract"
 GLEAN_TEMPLATE = "glean"
-NOTED = ("unreadable", "cut", "dropped", "unknown_type")
-"""Counts of the extraction that each answer's notes show, where they are not 0."""
+OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
+"""Counts of replies that each answer's notes show, where they are not 0, and what they say."""
+OF_ARTIFACTS = {
+    "dropped": "artifacts dropped for a quote that nobody said",
+    "unknown_type": "artifacts of an unknown type",
+}
+"""Counts of artifacts that they show."""
 
 
 class CogCanvas(RerankingSystem[CanvasIndex]):
@@ -214,8 +219,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
 
         reply = await self.parts.reader.answer(query, shown)
-        counts = self.index.counts if self.index else {}
-        lost = {name: counts[name] for name in NOTED if counts.get(name)}
+        lost = describe_losses(self.index.counts if self.index else {})
 
         return Answer(
             text=reply.text,
@@ -233,6 +237,18 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         # The published estimate counts the content alone, whatever is shown before it.
         texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
         return within_budget(texts, self.settings.context_budget)
+
+
+def describe_losses(counts: Mapping[str, int]) -> str:
+    """What an extraction lost: `11 of 37 replies unreadable, 2 artifacts of an unknown type`."""
+    calls = counts.get("calls", 0)
+    lost = [
+        f"{counts[name]} of {max(calls, counts[name])} replies {what}"
+        for name, what in OF_REPLIES.items()
+        if counts.get(name)
+    ]
+    lost += [f"{counts[name]} {what}" for name, what in OF_ARTIFACTS.items() if counts.get(name)]
+    return ", ".join(lost)
 
 
 def _load_libraries() -> None:

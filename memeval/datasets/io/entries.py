@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from memeval.errors import UserError
 
 MOST_SHOWN = 20
 """Mistakes that one message lists; the others are counted."""
-
-SCHEMA = "the schema:  docs/datasets/netops.md"
+TIME = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
+)
+"""The times of a strict schema: 8/5/2024 is May in one country and August in another."""
+TIMES = "write it as 2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
 
 
 @dataclass
@@ -24,6 +29,12 @@ class Mistakes:
     """The mistakes of a file, and the fields that were not read."""
 
     path: Path
+    schema: str
+    """Page that describes what the file may hold."""
+    strict: bool = False
+    """Whether a field that the schema does not know is a mistake, and a time in another form than
+    `TIME`; else such fields are counted, and all of ISO 8601 is read.
+    """
     found: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """Fields that the schema does not know, `question.difficulty`, and how often they occur."""
@@ -38,7 +49,7 @@ class Mistakes:
 
         first, *others = self.found
         if not others:
-            raise UserError(f"{self.path}: {first}.", SCHEMA)
+            raise UserError(f"{self.path}: {first}.", f"the schema:  {self.schema}")
 
         shown = others[: MOST_SHOWN - 1]
         left = len(others) - len(shown)
@@ -49,7 +60,7 @@ class Mistakes:
         raise UserError(
             f"{self.path} has {len(self.found):,} mistakes. {first}.",
             *hints,
-            SCHEMA,
+            f"the schema:  {self.schema}",
         )
 
 
@@ -71,7 +82,13 @@ class Entry:
             mistakes.add(place, f"is {kind_of(value)}, not an object")
             return None
 
-        mistakes.unread.update(f"{noun}.{name}" for name in value if name not in known)
+        unread = [name for name in value if name not in known]
+        if mistakes.strict:
+            for name in unread:
+                mistakes.add(place, _unknown_field(name, known))
+        else:
+            mistakes.unread.update(f"{noun}.{name}" for name in unread)
+
         return cls(place=place, values=value, mistakes=mistakes)
 
     def wrong(self, name: str, what: str) -> None:
@@ -110,6 +127,9 @@ class Entry:
 
     def time(self, name: str) -> datetime | None:
         """A time or a date in ISO 8601, with its zone if it has one."""
+        if self.mistakes.strict and not self._has_plain_time(name):
+            return None
+
         text = self.text(name)
         if text is None:
             return None
@@ -122,6 +142,16 @@ class Entry:
             return None
 
         return time
+
+    def _has_plain_time(self, name: str) -> bool:
+        """Whether a field is a time in one of the forms of a strict schema, or missing."""
+        value = self.values.get(name)
+        if value is None or (isinstance(value, str) and TIME.fullmatch(value.strip())):
+            return True
+
+        what = quoted(value) if isinstance(value, str | int | float) else kind_of(value)
+        self.wrong(name, f"is {what}; {TIMES}")
+        return False
 
     def answer(self, name: str, value: Any) -> str | None:
         """A string or a number, as a string."""
@@ -154,3 +184,10 @@ class Entry:
             self.wrong(name, "is null" if name in self.values else "is missing")
 
         return value
+
+
+def _unknown_field(name: str, known: Sequence[str]) -> str:
+    """What is said of a field that the schema does not know."""
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
+    return f"field {quoted(name)} is not one of the schema; {hint}"

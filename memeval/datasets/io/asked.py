@@ -1,16 +1,17 @@
-"""The questions of the generic schema, checked against the chunks of their case."""
+"""Questions of one's own, checked against the chunks of their case."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
-from memeval.datasets.netops.mistakes import Entry, Mistakes
 from memeval.records import ChoiceLabels, EvalQuestion
+from memeval.shown import one_line
 
 QUESTION_FIELDS = (
     "id",
@@ -57,6 +58,9 @@ class QuestionReader:
     case_id: str
     chunks: Sequence[Chunk]
     mistakes: Mistakes
+    known: Sequence[str] = QUESTION_FIELDS
+    noun: str = "chunk"
+    """What the file calls a chunk."""
     times: list[datetime] = field(default_factory=list)
     """When the questions read so far are asked, as the file has it."""
 
@@ -100,9 +104,7 @@ class QuestionReader:
         if isinstance(value, dict) and isinstance(value.get("id"), str | int):
             place = f"{self.place}, question {quoted(value['id'])}"
 
-        return Entry.of(
-            place, value, noun="question", known=QUESTION_FIELDS, mistakes=self.mistakes
-        )
+        return Entry.of(place, value, noun="question", known=self.known, mistakes=self.mistakes)
 
     def _evidence(self, entry: Entry) -> tuple[str, ...]:
         """Turn ids of the chunks that hold the answer, named by id or by index from 0."""
@@ -115,10 +117,12 @@ class QuestionReader:
                 turn_ids[self.chunks[value].turn_id] = None
             elif isinstance(value, str | int) and not isinstance(value, bool):
                 self.mistakes.add(
-                    entry.place, f"evidence {quoted(value)} is not a chunk of the case"
+                    entry.place, f"evidence {quoted(value)} is not a {self.noun} of the case"
                 )
             else:
-                entry.wrong("evidence", f"holds {kind_of(value)}, not the id or index of a chunk")
+                entry.wrong(
+                    "evidence", f"holds {kind_of(value)}, not the id or index of a {self.noun}"
+                )
 
         return tuple(turn_ids)
 
@@ -189,3 +193,21 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
         entry.wrong("answer", 'holds several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)
+
+
+def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
+    """Local times and times with a zone can't be compared."""
+    if len({time.tzinfo is None for time in times if time is not None}) > 1:
+        mistakes.add(place, "some times have a zone and others have none")
+
+
+def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
+    """What a report must say of a file of one's own."""
+    if without_evidence:
+        yield (
+            f"evidence: {without_evidence} of {answerable} questions with an answer name none; "
+            "recall is measured on the others"
+        )
+
+    for name, count in sorted(mistakes.unread.items()):
+        yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"

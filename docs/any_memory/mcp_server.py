@@ -1,0 +1,27 @@
+"""A memory as an MCP server over stdio: pip install mcp."""
+
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("memory", log_level="ERROR")
+memories: dict[str, list[dict]] = {}
+
+
+def words(text: str) -> set[str]:
+    return set("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+@server.tool()
+def add_memory(text: str, user: str, turns: list[str]) -> str:
+    memories.setdefault(user, []).append({"text": text, "turns": turns})
+    return "stored"
+
+
+@server.tool()
+def search_memory(query: str, user: str, limit: int) -> dict:
+    asked = words(query)
+    best = sorted(memories.get(user, []), key=lambda one: -len(asked & words(one["text"])))
+    return {"memories": best[:limit]}
+
+
+if __name__ == "__main__":
+    server.run()

@@ -1,0 +1,123 @@
+"""Corrects an accuracy by labels of other answers: a range over kinds of wrong answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.calibration.items import RIGHT, ordered_kinds
+from memeval.calibration.label_file import LabelRow, raise_problems
+from memeval.calibration.scored import AnswerKey, JudgedAnswer, scored_answers
+from memeval.calibration.source import Source
+from memeval.compare.finding import FinishedRun
+from memeval.compare.protocol import judge_identity
+from memeval.errors import UserError
+from memeval.results.calibration import RANGE, Calibration, KindRange
+from memeval.shown import one_line
+from memeval.statistics.judge_error import JudgeRates, rogan_gladen
+
+WRONG = "wrong"
+"""The kind of wrong answers of which a file does not say how they are wrong."""
+
+
+@dataclass(frozen=True)
+class JudgedLabel:
+    """A label of some other answer, and what the judge said of it."""
+
+    kind: str
+    label: bool
+    verdict: bool
+
+
+def with_verdicts(
+    run: FinishedRun, path: Path, rows: Sequence[LabelRow], known: Sequence[FinishedRun]
+) -> list[JudgedLabel]:
+    """The rows with the judge's verdicts: their own, or those of the run that they name.
+
+    Raises `UserError` where a row has none, and where another judge gave it.
+    """
+    judge = one_line(judge_identity(run.summary).shown)
+    others = {other.key: other for other in known}
+    verdicts: dict[str, dict[AnswerKey, JudgedAnswer]] = {}
+    labelled, problems = [], []
+    for row in rows:
+        verdict, judged_by = row.verdict, row.judge
+        if row.run in others:
+            other = others[row.run]
+            judged_by = one_line(judge_identity(other.summary).shown)
+            if row.run not in verdicts:
+                verdicts[row.run] = {answer.key: answer for answer in scored_answers(other)}
+
+            answer = verdicts[row.run].get(row.key)
+            fits = answer is not None and row.answer_id in ("", answer.answer_id)
+            verdict = answer.right if answer is not None and fits else None
+
+        # Rates of another judge, even of the same model under another prompt, correct nothing here.
+        if judged_by and judged_by != judge:
+            raise UserError(
+                f"{row.place}: judged by {one_line(judged_by)}, the run by {judge}",
+                "labels correct the judge that gave the verdicts, and no other",
+            )
+
+        if verdict is None:
+            problems.append(f"{row.place}: no verdict, and no finished run that has one")
+        else:
+            # A file may call its right answers `right`, as the probe does: that is not a kind of
+            # wrong answer.
+            kind = row.kind if row.kind and row.kind != RIGHT else WRONG
+            labelled.append(JudgedLabel(kind, bool(row.label), verdict))
+
+    raise_problems(path, problems)
+    return labelled
+
+
+def by_other_labels(
+    source: Source, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
+) -> Calibration:
+    """A range: what the accuracy would be if all wrong answers were of one kind, for each kind."""
+    right = [label for label in labelled if label.label]
+    kinds = ordered_kinds([label.kind for label in labelled if not label.label])
+    if not right or not kinds:
+        missing = "wrong" if right else "right"
+        raise UserError(
+            f"{one_line(source.path)} has no labels of {missing} answers",
+            "a judge's error shows on right and on wrong answers: both are needed",
+        )
+
+    kept = sum(label.verdict for label in right)
+    count = len({answer.question_id for answer in answers})
+    ranges = []
+    for kind in kinds:
+        wrong = [label for label in labelled if not label.label and label.kind == kind]
+        caught = sum(not label.verdict for label in wrong)
+        rates = JudgeRates(
+            right_kept=kept / len(right),
+            right_labels=len(right),
+            wrong_caught=caught / len(wrong),
+            wrong_labels=len(wrong),
+        )
+        ranges.append(_range_of(kind, caught, rates, source.raw, count))
+
+    return source.calibration(
+        RANGE,
+        len(labelled),
+        accuracy=None,
+        bounds=(min(part.low for part in ranges), max(part.high for part in ranges)),
+        right=(kept, len(right)),
+        kinds=tuple(ranges),
+    )
+
+
+def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: int) -> KindRange:
+    """The interval of one kind; all of [0, 1] where the judge takes this kind for right answers."""
+    share, low, high = None, 0.0, 1.0
+    try:
+        corrected = rogan_gladen(raw, count, rates)
+        share, low, high = corrected.share, corrected.low, corrected.high
+    except ValueError:
+        pass  # no better than chance on this kind: its verdicts bound nothing
+
+    return KindRange(
+        kind=kind, caught=caught, labels=rates.wrong_labels, share=share, low=low, high=high
+    )

@@ -1,0 +1,141 @@
+"""Corrects an accuracy by labels of the run's own answers: PPI++."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memeval.calibration.label_file import LabelRow, raise_problems
+from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of
+from memeval.calibration.source import Source
+from memeval.errors import UserError
+from memeval.results.calibration import LABELS, PPI, Calibration
+from memeval.shown import one_line
+from memeval.statistics.clusters import CONFIDENCE, clustered_se, independent_se
+from memeval.statistics.judge_error import CorrectedMean, prediction_powered_mean
+from memeval.statistics.proportions import Z95
+from memeval.statistics.student import quantile
+
+FEWEST = 2
+"""Labels below which no error can be given."""
+
+
+def by_own_labels(
+    source: Source, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
+) -> Calibration:
+    labels = _match(source.path, answers, rows)
+    if len(labels) < FEWEST:
+        raise UserError(
+            f"{one_line(source.path)} has one label: no error can be given",
+            f"about 100 say something:  python -m memeval label {source.run.key} --n 100",
+        )
+
+    # Labelled answers of one conversation are not independent either.
+    clusters = clusters_of(answers)
+    groups = None if clusters is None else _groups(clusters, answers, labels)
+    if len(labels) == len(answers):
+        return _by_labels_alone(source, answers, labels, clusters if groups else None)
+
+    corrected = _powered(answers, labels, clusters if groups else None)
+    return source.calibration(
+        PPI,
+        len(labels),
+        accuracy=corrected.mean,
+        bounds=_interval(corrected.mean, corrected.se, groups),
+        se=corrected.se,
+        power=corrected.power,
+        groups=groups,
+    )
+
+
+def _match(
+    path: Path, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
+) -> dict[AnswerKey, bool]:
+    """The labels by answer.
+
+    Raises `UserError` with a line for each row on an answer that the run does not have, and for
+    each second row on one.
+    """
+    by_key = {answer.key: answer for answer in answers}
+    labels: dict[AnswerKey, bool] = {}
+    problems = []
+    for row in rows:
+        answer, name = by_key.get(row.key), one_line(row.question_id, 80)
+        if answer is None:
+            problems.append(f"{row.place}: the run has no scored answer to '{name}'")
+        elif row.answer_id and row.answer_id != answer.answer_id:
+            problems.append(f"{row.place}: the run has another answer to '{name}' by now")
+        elif row.key in labels:
+            problems.append(f"{row.place}: '{name}' is labelled above")
+        elif row.label is not None:
+            labels[row.key] = row.label
+
+    raise_problems(path, problems)
+    return labels
+
+
+def _groups(
+    clusters: Sequence[str], answers: Sequence[JudgedAnswer], labels: Mapping[AnswerKey, bool]
+) -> int | None:
+    """Clusters that the labelled answers, and the others, come from: the fewer of the two.
+
+    None where one of them has a single cluster, so that no clustered error can be given.
+    """
+    pairs = list(zip(answers, clusters, strict=True))
+    labelled = {cluster for answer, cluster in pairs if answer.key in labels}
+    others = {cluster for answer, cluster in pairs if answer.key not in labels}
+    groups = min(len(labelled), len(others) or len(labelled))
+
+    return groups if groups > 1 else None
+
+
+def _powered(
+    answers: Sequence[JudgedAnswer],
+    labels: Mapping[AnswerKey, bool],
+    clusters: Sequence[str] | None,
+) -> CorrectedMean:
+    """PPI++ on the labelled answers and the others."""
+    labelled = [number for number, answer in enumerate(answers) if answer.key in labels]
+    others = [number for number, answer in enumerate(answers) if answer.key not in labels]
+
+    return prediction_powered_mean(
+        [float(labels[answers[number].key]) for number in labelled],
+        [float(bool(answers[number].right)) for number in labelled],
+        [float(bool(answers[number].right)) for number in others],
+        clusters=None if clusters is None else [clusters[number] for number in labelled],
+        unlabelled_clusters=None if clusters is None else [clusters[number] for number in others],
+    )
+
+
+def _by_labels_alone(
+    source: Source,
+    answers: Sequence[JudgedAnswer],
+    labels: Mapping[AnswerKey, bool],
+    clusters: Sequence[str] | None,
+) -> Calibration:
+    """Where each answer has a label no judge is needed."""
+    values = [float(labels[answer.key]) for answer in answers]
+    mean = sum(values) / len(values)
+    se = independent_se(values) if clusters is None else clustered_se(values, clusters)
+    groups = None if clusters is None else len(set(clusters))
+
+    return source.calibration(
+        LABELS,
+        len(values),
+        accuracy=mean,
+        bounds=_interval(mean, se, groups),
+        se=se,
+        groups=groups,
+    )
+
+
+def _interval(
+    mean: float, se: float | None, groups: int | None
+) -> tuple[float | None, float | None]:
+    """95 % interval; none where the error is 0, which does not prove certainty."""
+    # Few labels can agree by chance: `± 0` would claim to know what nobody does.
+    if not se:
+        return None, None
+
+    factor = Z95 if groups is None else quantile(groups - 1, (1 + CONFIDENCE) / 2)
+    return mean - factor * se, mean + factor * se

@@ -1,0 +1,60 @@
+"""What every calibration of a run is made from, whichever labels there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.compare.finding import FinishedRun
+from memeval.results import RECORDS_FILE
+from memeval.results.calibration import Calibration, KindRange
+from memeval.results.files import file_digest
+
+
+@dataclass(frozen=True)
+class Source:
+    """What all calibrations hold: the run and the file."""
+
+    run: FinishedRun
+    path: Path
+    raw: float
+    unlabelled: int
+
+    def calibration(
+        self,
+        method: str,
+        labels: int,
+        *,
+        accuracy: float | None,
+        bounds: tuple[float | None, float | None],
+        se: float | None = None,
+        power: float | None = None,
+        groups: int | None = None,
+        right: tuple[int, int] | None = None,
+        kinds: tuple[KindRange, ...] = (),
+    ) -> Calibration:
+        """The record; shares are clipped to [0, 1]."""
+        low, high = bounds
+        return Calibration(
+            run_key=self.run.key,
+            records=file_digest(self.run.folder / RECORDS_FILE),
+            method=method,
+            raw=self.raw,
+            accuracy=clipped(accuracy),
+            low=clipped(low),
+            high=clipped(high),
+            labels=labels,
+            unlabelled=self.unlabelled,
+            file=self.path.name,
+            sha256=file_digest(self.path),
+            se=se,
+            power=power,
+            groups=groups,
+            right_kept=right[0] if right else None,
+            right_labels=right[1] if right else None,
+            kinds=kinds,
+        )
+
+
+def clipped(share: float | None) -> float | None:
+    return None if share is None else min(max(share, 0.0), 1.0)

@@ -1,0 +1,147 @@
+"""`python -m memeval check system=...`: whether a memory system, or the service behind it, keeps
+the rules that figures rest on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from memeval.cli.compose import compose_config
+from memeval.cli.data import Parser
+from memeval.cli.interrupt import run_loop
+from memeval.embedding.contract import Embedder
+from memeval.errors import UserError
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.models import Models
+from memeval.results import write_atomically
+from memeval.shown import one_line
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.testing.checks import CHECKS, Outcome, SystemUnderTest, outcome_of
+from memeval.testing.model import ScriptedModel
+
+EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
+LONGEST_TEXT = 2000
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Prints one line per rule. Exit status 1 if one is violated."""
+    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.declared import Declared
+
+    options = parser().parse_intermixed_args(list(arguments))
+    for word in options.overrides:
+        if "=" not in word:
+            raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
+
+    report = None if options.junit is None else _report_file(options.junit)
+    folder = ["--config-dir", options.config_dir] if options.config_dir else []
+    cell = open_cell(compose_config([*folder, *options.overrides]), "")
+    if not isinstance(cell.source, Declared):
+        raise UserError("check takes a memory system", EXAMPLE)
+
+    outcomes = run_loop(_check_all(cell))
+    counts = {
+        state: sum(outcome.state == state for outcome in outcomes)
+        for state in ("ok", "violated", "not applicable")
+    }
+    print(
+        f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
+        f"{counts['not applicable']} not applicable"
+    )
+    if report is not None:
+        write_atomically(report, junit(cell.system_name, outcomes))
+
+    return int(counts["violated"] > 0)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval check",
+        description="runs the rules of the conformance suite against a system, or against the "
+        "service behind it, over a short invented conversation",
+    )
+    options.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="group=option|field=value",
+        help="which system, as for a run: system=http system.base_url=http://localhost:8077",
+    )
+    options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
+    options.add_argument("--junit", metavar="FILE", help="also write the outcomes as JUnit's XML")
+    return options
+
+
+def _report_file(word: str) -> Path:
+    """The file of `--junit`, whose folder is made. Raises `UserError` before anything is called."""
+    path = Path(word)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--junit {one_line(word)}: {error.strerror or error}") from error
+
+    if path.is_dir():
+        raise UserError(f"--junit {one_line(word)} is a folder, and must be a file")
+
+    return path
+
+
+class CheckedCell(SystemUnderTest):
+    """The system of a cell, with the cell's own models and embedder."""
+
+    def __init__(self, cell: Cell, models: Models) -> None:
+        self._cell, self._models = cell, models
+        source = cell.source
+        self.bound_by_top_k = source.settings.shown_at_most is None and not source.wants_evidence
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        source = self._cell.source
+        system: MemorySystem = source.system_class(source.settings, parts)  # type: ignore[attr-defined]
+        return system
+
+    def model(self) -> ScriptedModel:
+        return ScriptedModel(inner=self._models.reader)
+
+    def embedder(self) -> Embedder:
+        return self._models.embedder()
+
+    def silent(self) -> bool:
+        return self._cell.source.own_prompt
+
+
+async def _check_all(cell: Cell) -> list[Outcome]:
+    outcomes = []
+    models = Models(cell.config, cell.run_key)
+    try:
+        system = CheckedCell(cell, models)
+        for one in CHECKS:
+            outcomes.append(await outcome_of(one, system))
+            print(outcomes[-1].line, flush=True)
+    finally:
+        await models.aclose()
+
+    return outcomes
+
+
+def junit(name: str, outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as JUnit's XML."""
+    suite = ElementTree.Element("testsuite", name=f"memeval check {name}")
+    for outcome in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="memeval.check", name=outcome.name
+        )
+        told = one_line(outcome.line, LONGEST_TEXT)
+        if outcome.state == "violated":
+            ElementTree.SubElement(case, "failure", message=told)
+        elif outcome.state != "ok":
+            ElementTree.SubElement(case, "skipped", message=told)
+
+    suite.set("tests", str(len(outcomes)))
+    for state, attribute in (("violated", "failures"), ("not applicable", "skipped")):
+        suite.set(attribute, str(sum(outcome.state == state for outcome in outcomes)))
+
+    ElementTree.indent(suite)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suite, "unicode")}\n'

@@ -1,0 +1,54 @@
+"""`python -m memeval data check FILE`: names every mistake of a file of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.datasets.json.reader import OwnReader
+from memeval.errors import UserError
+from memeval.shown import one_line
+
+MOST_CATEGORIES = 20
+"""Categories that are named with their counts."""
+
+
+def check(path: Path) -> int:
+    """Prints the mistakes with their places, or what is in the file. Exit status 2 for mistakes."""
+    if not path.is_file():
+        raise UserError(f"{path} is not a file", "as:  python -m memeval data check FILE")
+
+    reader = OwnReader(path)
+    reader.check()
+    mistakes = reader.mistakes.found
+    for mistake in mistakes:
+        print(mistake)
+
+    if mistakes:
+        noun = "mistake" if len(mistakes) == 1 else "mistakes"
+        print(f"\n{path}: {len(mistakes):,} {noun}; the schema is in {reader.mistakes.schema}")
+        return 2
+
+    for line in lines(reader):
+        print(line)
+
+    return 0
+
+
+def lines(reader: OwnReader) -> list[str]:
+    """What is in a file without mistakes, and how to run it."""
+    counts = reader.counts
+    nouns = ("cases", "sessions", "turns", "questions")
+    told = [f"{reader.path}: {', '.join(f'{counts[noun]:,} {noun}' for noun in nouns)}"]
+    told.append(f"  name: {reader.name}")
+    if not counts["questions"]:
+        return [*told, "  no questions yet: a run needs one; prepare builds memories without"]
+
+    categories = reader.categories.most_common(MOST_CATEGORIES)
+    named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)
+    left = len(reader.categories) - len(categories)
+    told.append(f"  categories: {named}" + (f" and {left:,} more" if left else ""))
+    if unanswerable := counts["questions"] - counts["answerable"]:
+        told.append(f"  right is a refusal: {unanswerable:,} questions")
+
+    told += [f"  {note}" for note in reader.notes()]
+    return [*told, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]

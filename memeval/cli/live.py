@@ -1,0 +1,72 @@
+"""What a run has come to so far: accuracy, cost, calls that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memeval.llm.endpoint import Endpoint
+from memeval.pipeline.connections import Connections
+from memeval.records import Usage
+
+
+@dataclass
+class LiveFigures:
+    """The figures of a run or a sweep at one moment."""
+
+    score: float = 0.0
+    scored: int = 0
+    tokens: int = 0
+    calls: int = 0
+    cached: int = 0
+    cost_usd: float | None = 0.0
+    """What was billed; None where a price is unknown."""
+    connections: Connections | None = None
+
+    @property
+    def endpoints(self) -> Iterable[Endpoint]:
+        """Those that were asked for so far."""
+        return list(self.connections.endpoints) if self.connections else []
+
+    @property
+    def retries(self) -> int:
+        """Tries that were made again."""
+        return sum(endpoint.load.retries for endpoint in self.endpoints)
+
+    @property
+    def failures(self) -> int:
+        """Calls that failed for good."""
+        return sum(endpoint.load.failures for endpoint in self.endpoints)
+
+    def add_score(self, score: float) -> None:
+        """A question was judged."""
+        self.score += score
+        self.scored += 1
+
+    def add_usages(self, usages: Sequence[Usage]) -> None:
+        """Calls that a row took."""
+        from memeval.llm.prices import total_cost_usd
+
+        paid = [usage for usage in usages if not usage.cached]
+        self.cached += sum(usage.calls for usage in usages if usage.cached)
+        self.calls += sum(usage.calls for usage in paid if usage.provider != "offline")
+        for usage in paid:
+            self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+
+        cost = total_cost_usd(paid, billed=True)
+        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+
+    @property
+    def text(self) -> str:
+        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to say."""
+        parts = []
+        if self.scored:
+            parts.append(f"acc {100 * self.score / self.scored:.1f}")
+        if self.calls:
+            parts.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+        if self.retries:
+            parts.append(f"{self.retries} retries")
+        if self.failures:
+            parts.append(f"{self.failures} failed")
+
+        return ", ".join(parts)

@@ -1,0 +1,144 @@
+"""What the questions about an alert storm are made from, and the words that they share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from random import Random
+from typing import TypeVar
+
+from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
+from memeval.datasets.alert_storm.text import Shown, clock
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.chance import draw
+from memeval.datasets.netops.words import day
+
+K = TypeVar("K", bound=Hashable)
+
+OFFERED = 20
+"""Questions that one template makes at most, before they are chosen from."""
+
+MOST_EVIDENCE = 1_000
+"""Turns that a question names as evidence at most; a question that rests on more of them names
+none.
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a case's questions are made from."""
+
+    rng: Random
+    storm: Storm
+    shown: Sequence[Shown]
+    """The alerts in order of time."""
+
+    @cached_property
+    def devices(self) -> Mapping[str, list[Shown]]:
+        """Alerts by device."""
+        return group_lines((line.alert.device, line) for line in self.shown)
+
+    @cached_property
+    def identities(self) -> Mapping[tuple[str, str, str], list[Shown]]:
+        """Lines by alert: the first and its duplicates."""
+        return group_lines((line.alert.identity, line) for line in self.shown)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, list[Shown]]:
+        """Alerts by kind."""
+        return group_lines((line.alert.kind, line) for line in self.shown)
+
+    @cached_property
+    def times(self) -> Counter[str]:
+        """Alerts by the time as it is shown: lines of a log may share it."""
+        return Counter(moment(line.alert) for line in self.shown)
+
+    @property
+    def now(self) -> datetime:
+        """When everything is asked: as the minute after the last alert begins."""
+        return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+    def some(self, items: Iterable[K]) -> list[K]:
+        return draw(self.rng, items, OFFERED)
+
+    def ask(
+        self,
+        ability: str,
+        task: str,
+        text: str,
+        gold: tuple[str, ...],
+        evidence: Sequence[Shown] = (),
+        *,
+        form: str = "",
+    ) -> Draft:
+        ids = tuple(dict.fromkeys(line.turn_id for line in evidence))
+        return Draft(
+            ability=ability,
+            task=task,
+            text=text,
+            gold=gold,
+            evidence=ids if len(ids) <= MOST_EVIDENCE else (),
+            asked_at=self.now,
+            instruction=form,
+        )
+
+
+def differ(lines: Sequence[Shown], field: str) -> bool:
+    """Whether the alerts of some lines differ in a field."""
+    return len({getattr(line.alert, field) for line in lines}) > 1
+
+
+def causes_of(seen: Seen) -> list[Shown]:
+    """The first line of each root cause, in order of time; none where nobody knows the truth."""
+    roots = set(seen.storm.roots.values())
+    return [
+        lines[0]
+        for (device, kind, _), lines in seen.identities.items()
+        if device in roots and kind in ROOT_KINDS
+    ]
+
+
+def link_lines(seen: Seen) -> Iterator[tuple[str, list[Shown]]]:
+    own = group_lines(
+        (line.alert.device, line) for kind in LINK_KINDS for line in seen.kinds.get(kind, ())
+    )
+    for device in seen.some(own):
+        yield device, sorted(own[device], key=lambda line: line.alert.time)
+
+
+def lines_alone_in_time(seen: Seen) -> Iterator[Shown]:
+    return (
+        line for line in draw(seen.rng, seen.shown, OFFERED) if seen.times[moment(line.alert)] == 1
+    )
+
+
+def first_lines(lines: Sequence[Shown]) -> list[Shown]:
+    firsts: dict[tuple[str, str, str], Shown] = {}
+    for line in lines:
+        firsts.setdefault(line.alert.identity, line)
+
+    return list(firsts.values())
+
+
+def moment(alert: Alert) -> str:
+    return f"{day(alert.time)} {clock(alert.time)}"
+
+
+def name_alert(alert: Alert) -> str:
+    """`alert packet_loss on port_00003 of device agg_002`."""
+    return f"alert {alert.kind}{f' on {alert.port}' if alert.port else ''} of device {alert.device}"
+
+
+def sameness(seen: Seen) -> str:
+    return "the same device, kind and port" if seen.storm.network else "the same device and kind"
+
+
+def group_lines(pairs: Iterable[tuple[K, Shown]]) -> dict[K, list[Shown]]:
+    groups: dict[K, list[Shown]] = {}
+    for key, line in pairs:
+        groups.setdefault(key, []).append(line)
+
+    return groups

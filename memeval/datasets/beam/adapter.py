@@ -1,0 +1,303 @@
+"""BEAM (Tavakoli et al., ICLR 2026): long chats, each with two questions about each of ten
+abilities.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from memeval.config.schema import PREPARE, at
+from memeval.datasets.beam.metrics import official_measures
+from memeval.datasets.beam.schema import ABILITIES, Chat, read_chat, read_questions
+from memeval.datasets.contract import (
+    Dataset,
+    DatasetInfo,
+    DatasetSettings,
+    FileInfo,
+    LoadedDataset,
+)
+from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.git_blob import git_blob
+from memeval.datasets.locate import missing, shipped_digest
+from memeval.errors import UserError
+from memeval.records import CategoryId, EvalCase
+from memeval.results import Record
+
+TIERS = {"100k": "100K", "500k": "500K", "1m": "1M", "10m": "10M"}
+"""Folder of each tier."""
+TRUNCATED, WHOLE = "chat_trunecated.json", "chat.json"
+"""Names of the files of a chat, as the repository spells them."""
+QUESTIONS = "probing_questions/probing_questions.json"
+
+
+@dataclass(frozen=True)
+class BeamSettings(DatasetSettings):
+    """Settings of the data sets in BEAM's schema."""
+
+    tier: Literal["100k", "500k", "1m", "10m"] = at(PREPARE, "100k")
+    """Tokens of the chats, about."""
+    corpus: Literal["runner", "full"] = at(PREPARE, "runner")
+    """`runner` is what the official runner reads: a chat's truncated file where it has one. `full`
+    is the whole chats.
+    """
+    cut_markers: bool = at(PREPARE, True)
+    """Whether the marks are cut that tell where in the chat's plan a question of a user comes
+    from. The official code leaves them in.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFiles:
+    """Where a chat is."""
+
+    number: int
+    chat: Path
+    questions: Path
+
+
+class Beam(Dataset):
+    """Reads the chats of a tier one by one: a chat is a case, and a batch of it is a session."""
+
+    settings_type = BeamSettings
+    judges: ClassVar[tuple[str, ...]] = (
+        "keyword",
+        "beam",
+        "exact_match",
+        "contains",
+        "token_f1",
+        "llm",
+        "mem0",
+    )
+    model_judge: ClassVar[str | None] = "beam"
+    settings: BeamSettings
+
+    def __init__(
+        self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
+    ) -> None:
+        super().__init__(path, info, settings)
+        self._odd: Counter[str] = Counter()
+        self._items: dict[str, int] = {}
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        return {ability: ability for ability in ABILITIES}
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"difficulty": "Difficulty"}
+
+    @property
+    def _folder(self) -> Path:
+        """The folder of the tier."""
+        return self.path / "chats" / TIERS[self.settings.tier]
+
+    def files_read(self) -> Sequence[FileInfo]:
+        """The chats and questions of the tier, of each chat the file that the corpus reads."""
+        below = f"chats/{TIERS[self.settings.tier]}/"
+        by_name = {file.name: file for file in self.info.files if file.name.startswith(below)}
+        left_out = set()
+        for name in by_name:
+            folder, _, file = name.rpartition("/")
+            if file == TRUNCATED:
+                read_instead = WHOLE if self.settings.corpus == "runner" else TRUNCATED
+                left_out.add(f"{folder}/{read_instead}")
+
+        return tuple(file for name, file in by_name.items() if name not in left_out)
+
+    def expected_counts(self) -> Mapping[str, int]:
+        cases = sum(file.name.endswith(QUESTIONS) for file in self.files_read())
+        return {"cases": cases, "questions": 20 * cases} if cases else self.info.counts
+
+    def open(self) -> LoadedDataset:
+        """Compares every file of the tier with the registered one."""
+        registered = {file.name: file for file in self.files_read()}
+        whole, unlike = sha256(), []
+        for path in self._paths:
+            name = path.relative_to(self.path).as_posix()
+            digest = self._digest(path)
+            whole.update(f"{name}\0{digest}\n".encode())
+            if name not in registered or not _is_right(registered[name], path, digest):
+                unlike.append(path)
+
+        if unlike and registered and not self.settings.allow_unpinned:
+            raise self._refusal(unlike)
+
+        # A demonstration has no registered files: it is compared with the one that shipped.
+        shipped = not registered and all(map(self._is_shipped, self._paths))
+        notes = self._notes_on_files()
+        return LoadedDataset(
+            info=self.info,
+            path=self.path,
+            sha256=whole.hexdigest(),
+            pinned=shipped or not unlike,
+            notes=notes,
+            excerpt=bool(notes),
+        )
+
+    @property
+    def _paths(self) -> Sequence[Path]:
+        """The files that are read, in order."""
+        return [path for chat in self._chats for path in (chat.chat, chat.questions)]
+
+    def _digest(self, path: Path) -> str:
+        try:
+            return file_digest(path)
+        except OSError as error:
+            raise UserError(
+                f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
+            ) from error
+
+    def _refusal(self, unlike: Sequence[Path]) -> UserError:
+        """The error for files that are not the registered ones."""
+        others = f", nor are {len(unlike) - 1} others" if len(unlike) > 1 else ""
+        return UserError(
+            f"data set '{self.info.name}': {unlike[0]} is not the registered file{others}.",
+            f"the registered files:  move them away, then {self._fetch_command}",
+            "or use them as they are:  dataset.allow_unpinned=true (reports will say so)",
+        )
+
+    def _is_shipped(self, path: Path) -> bool:
+        return self._digest(path) == shipped_digest(self._part(path), path)
+
+    def _part(self, path: Path) -> DatasetInfo:
+        return replace(self.info, file=f"{self.info.file}/{path.relative_to(self.path)}")
+
+    def _notes_on_files(self) -> tuple[str, ...]:
+        """What a report must say where chats of the tier are not on this machine."""
+        expected = self.expected_counts()["cases"] if self.files_read() else len(self._chats)
+        if len(self._chats) >= expected:
+            return ()
+
+        numbers = ", ".join(str(chat.number) for chat in self._chats)
+        return (
+            f"an excerpt: {len(self._chats)} of the {expected} chats of {self._folder.name} "
+            f"({numbers}); its figures are not those of the whole tier",
+        )
+
+    @property
+    def _fetch_command(self) -> str:
+        settings = f"dataset.tier={self.settings.tier} dataset.corpus={self.settings.corpus}"
+        return f"python -m memeval data fetch {self.info.name} {settings}"
+
+    @cached_property
+    def _chats(self) -> tuple[ChatFiles, ...]:
+        """The chats of the tier that are whole on this machine, by number.
+
+        Raises `UserError` where there is none.
+        """
+        self._check_form()
+        folders = [
+            folder
+            for folder in self._folder.iterdir()
+            if folder.is_dir() and folder.name.isascii() and folder.name.isdigit()
+        ]
+        chats = []
+        for folder in sorted(folders, key=lambda folder: int(folder.name)):
+            chat, questions = folder / self._chat_name(folder), folder / QUESTIONS
+            if chat.is_file() and questions.is_file():
+                chats.append(ChatFiles(number=int(folder.name), chat=chat, questions=questions))
+
+        if not chats:
+            raise UserError(
+                f"data set '{self.info.name}': {self._folder} has no chat with the file that "
+                f"dataset.corpus={self.settings.corpus} reads and its questions.",
+                f"get them:  {self._fetch_command}",
+            )
+
+        return tuple(chats)
+
+    def _check_form(self) -> None:
+        """Raises `UserError` where there is no folder of the tier, with what is there instead."""
+        if self.path.suffix == ".parquet" or any(self.path.glob("**/*.parquet")):
+            raise UserError(
+                f"data set '{self.info.name}': {self.path} is an export of Hugging Face (Parquet); "
+                "memeval reads the files of BEAM's repository.",
+                f"get them:  {self._fetch_command}",
+            )
+
+        if self._folder.is_dir():
+            return
+        if not self.path.exists():
+            raise missing(self.info, self.path)
+
+        there = [tier for tier, name in TIERS.items() if (self.path / "chats" / name).is_dir()]
+        raise UserError(
+            f"data set '{self.info.name}': {self._folder} is missing"
+            + (f"; the tiers {', '.join(there)} are there." if there else "."),
+            f"get it:  {self._fetch_command}",
+        )
+
+    def _chat_name(self, folder: Path) -> str:
+        """Name of the file that the corpus reads of a chat."""
+        if self.settings.corpus == "full":
+            return WHOLE
+
+        # A chat whose truncated file was not fetched is not read whole instead: that would be
+        # another corpus.
+        name = (folder / TRUNCATED).relative_to(self.path).as_posix()
+        truncated = any(file.name == name for file in self.info.files)
+        return TRUNCATED if truncated or (folder / TRUNCATED).is_file() else WHOLE
+
+    def read(self) -> Iterator[EvalCase]:
+        self._odd = Counter()
+        for files in self._chats:
+            chat = read_chat(files.chat, cut_markers=self.settings.cut_markers)
+            case = self._case(files, chat)
+            self._odd.update(chat.odd)
+            # Nothing of a chat of 10M tokens is held while the next one is read.
+            del chat
+            yield case
+            del case
+
+    def _case(self, files: ChatFiles, chat: Chat) -> EvalCase:
+        name = f"{self._folder.name}/{files.number}"
+        questions = read_questions(files.questions, name, chat)
+        self._odd["questions"] += len(questions)
+        self._items.update({one.question_id: len(one.rubric) for one in questions})
+        return EvalCase(
+            case_id=name,
+            sessions=tuple(chat.sessions),
+            questions=questions,
+            speakers=("user", "assistant"),
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        odd, total = self._odd, self._odd["questions"]
+        lines = {
+            "uncited": (
+                f"evidence: {odd['uncited']} of {total} questions have an answer but cite no "
+                "message, and enter no retrieval metric"
+            ),
+            "ambiguous": (
+                f"evidence: {odd['ambiguous']} cited ids are those of several messages, and are "
+                "left out"
+            ),
+            "absent": (
+                f"evidence: {odd['absent']} cited ids are not in their chat, and are left out"
+            ),
+            "leaves": f"evidence: {odd['leaves']} entries are not ids, and are left out",
+            "repeated_ids": (
+                f"evidence: {odd['repeated_ids']} messages repeat the id of another one; messages "
+                "are told apart by their place"
+            ),
+            "undated": f"time: {odd['undated']} batches have no date",
+            "earlier": (
+                f"time: {odd['earlier']} batches are dated before the batch in front of them; the "
+                "chat's order is kept"
+            ),
+        }
+        return tuple(line for name, line in lines.items() if odd[name])
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        return official_measures(records, self._items)
+
+
+def _is_right(file: FileInfo, path: Path, digest: str) -> bool:
+    """Whether a file with a sha256 is the registered one."""
+    return digest == file.sha256 if file.sha256 else git_blob(path) == file.git_blob

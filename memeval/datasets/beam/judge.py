@@ -1,0 +1,185 @@
+"""BEAM's judge: each item of a question's rubric by itself, and the order of events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from memeval.datasets.beam.metrics import (
+    EVENT_ORDERING,
+    ITEMS,
+    ORDER,
+    line_events,
+    rubric_score,
+    tau_norm,
+)
+from memeval.errors import UserError
+from memeval.judges.contract import Metrics
+from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, Reader, is_cut
+from memeval.judges.reading import read_reason, read_score, read_yes
+from memeval.llm.contract import Completion, JudgePrompt
+from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
+from memeval.records import EvalQuestion, Label, Verdict
+
+ITEM, EVENT = "item", "event"
+KINDS = (ITEM, EVENT)
+"""Prompt templates: an answer against one item, and one line of an answer against one event."""
+SCORES = (0.0, 0.5, 1.0)
+PASS_MARK = 0.5
+"""Score from which on an answer is labelled correct; figures are made from the score itself."""
+EVENT_TOKENS = 10
+"""Tokens of a reply of yes or no."""
+
+
+class BeamJudge(ModelJudge):
+    """Asks a model for 0, 0.5 or 1 for each item of the rubric; the score is their mean.
+
+    The score of event ordering is `tau_norm`: the model says which lines of the answer are which
+    events. Each item and each line is a call of its own. If a reply can't be read after it was
+    asked for again, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its judge is
+    gpt-4.1-mini at temperature 0, and sees neither the question nor the reference.
+    """
+
+    name = "beam"
+    judges_refusals = True
+    counts_rubrics: ClassVar[bool] = True
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
+        """A template of two parts. A user's file has a section for each."""
+        if prompt_file:
+            return sections_from_file(prompt_file, KINDS, ("gold", "answer"))
+
+        parts = {kind: load_builtin(f"judge_beam_{kind}", __package__) for kind in KINDS}
+        return joined("judge_beam", parts)
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        if not question.rubric:
+            raise UserError(
+                f"judge=beam judges by a rubric, but question {question.question_id} has none",
+                "use:  judge=llm",
+            )
+
+        scores: list[float] = []
+        for item in question.rubric:
+            verdict = await self._judge_item(question, item, answer, tried)
+            if verdict.score is None:
+                return verdict
+
+            scores.append(verdict.score)
+
+        if question.category == EVENT_ORDERING:
+            return await self._judge_order(question, answer, scores, tried)
+
+        score = rubric_score(scores, self._settings.scoring)
+        return self._graded(answer, score, {ITEMS: tuple(scores)})
+
+    async def _judge_item(
+        self, question: EvalQuestion, item: str, answer: str, tried: int
+    ) -> Verdict:
+        """What the model gives an answer for one item."""
+        template = self._template.parts[ITEM]
+        prompt = self._prompt(replace(question, gold=(item,)), answer, template)
+        asked_in = f"{prompt.system_text}\n{prompt.user_template}"
+
+        def read(reply: Completion) -> Verdict | None:
+            if is_cut(reply):
+                return None
+
+            score = read_score(reply.text, SCORES, answer=answer, prompt=asked_in)
+            if score is None:
+                return None
+
+            return Verdict(
+                judge=self.name,
+                label=Label.CORRECT if score == 1 else Label.WRONG,
+                score=score,
+                reason=read_reason(reply.text),
+            )
+
+        return await self._decide(prompt, read, tried)
+
+    async def _judge_order(
+        self, question: EvalQuestion, answer: str, scores: Sequence[float], tried: int
+    ) -> Verdict:
+        """The verdict on the order of events. Each line takes the first event that no line before
+        it took, and that the model calls the same.
+        """
+        lines = [line.strip() for line in answer.split("\n")]
+        matches: list[int | None] = []
+        for line in lines:
+            free = [number for number in range(len(question.rubric)) if number not in matches]
+            match = None
+            # A blank line is a line of the protocol, but no model need be asked about it.
+            for number in free if line else ():
+                verdict = await self._judge_event(question, question.rubric[number], line, tried)
+                if verdict.score is None:
+                    return verdict
+                if verdict.score == 1:
+                    match = number
+                    break
+
+            matches.append(match)
+
+        events = line_events(lines, matches, question.rubric)
+        return self._graded(
+            answer,
+            tau_norm(events, len(question.rubric)),
+            {ITEMS: tuple(scores), ORDER: tuple(map(float, events))},
+        )
+
+    async def _judge_event(
+        self, question: EvalQuestion, event: str, line: str, tried: int
+    ) -> Verdict:
+        """Whether a line is an event: a score of 1 or 0."""
+        template = self._template.parts[EVENT]
+        prompt = self._prompt(replace(question, gold=(event,)), line, template, EVENT_TOKENS)
+
+        def read(reply: Completion) -> Verdict | None:
+            if reply.finish_reason == WITHHELD:
+                return None
+
+            same = read_yes(reply.text, cut=reply.finish_reason == CUT, answer=line)
+            if same is None:
+                return None
+
+            label = Label.CORRECT if same else Label.WRONG
+            return Verdict(judge=self.name, label=label, score=float(same))
+
+        return await self._decide(prompt, read, tried)
+
+    async def _decide(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
+        """The vote with the score of the majority; without a majority the answer is unscored."""
+        votes = [
+            await self._vote(prompt, read, number=number, tries=tried + TRIES)
+            for number in range(self._settings.repeats)
+        ]
+        tries = max(vote.tries for vote in votes)
+        score, count = Counter(vote.score for vote in votes).most_common(1)[0]
+        own = next(vote for vote in votes if vote.score == score)
+        if score is not None and 2 * count > len(votes):
+            return replace(own, tries=tries)
+
+        reason = own.reason
+        if len(votes) > 1:
+            given = ("unread" if vote.score is None else f"{vote.score:g}" for vote in votes)
+            reason = f"no majority: {', '.join(given)}"
+
+        return Verdict(
+            judge=self.name, label=Label.UNSCORED, score=None, reason=reason, tries=tries
+        )
+
+    def _graded(self, answer: str, score: float, parts: dict[str, tuple[float, ...]]) -> Verdict:
+        """The verdict with what the model said part by part."""
+        found = [
+            f"{name}: {', '.join(f'{value:g}' for value in values)}"
+            for name, values in parts.items()
+        ]
+        verdict = self.verdict(
+            answer, right=score >= PASS_MARK, score=score, reason="; ".join(found)
+        )
+        return replace(verdict, graded=True, parts=parts)

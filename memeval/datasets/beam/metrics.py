@@ -1,0 +1,196 @@
+"""BEAM's scores, from what a judge says of each item of a rubric and of each line of an answer.
+
+Source: Tavakoli et al., ICLR 2026, compute_metrics.py and report_results.py at commit b2a3ee8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import sqrt
+
+from memeval.results import Record
+from memeval.statistics.means import mean
+
+EVENT_ORDERING = "event_ordering"
+ITEMS, ORDER = "items", "order"
+"""Parts of a verdict: the score of each item, and the event of each line (see `line_events`)."""
+VERSIONS = ("v1", "v2")
+
+
+def rubric_score(scores: Sequence[float], version: str) -> float:
+    """Mean score of the items of a rubric, each 0, 0.5 or 1.
+
+    `v1` cuts each score to a whole number, so that half credit is none. `v2` keeps it.
+    """
+    counted = [float(int(score)) for score in scores] if version == "v1" else scores
+    return sum(counted) / len(counted)
+
+
+def line_events(
+    lines: Sequence[str], matches: Sequence[int | None], rubric: Sequence[str]
+) -> tuple[int, ...]:
+    """The event of each line of an answer, as a number.
+
+    A line that matches an item has the item's position. A line without a match has the number of
+    its text: that of an item with the same text, else the next one from the number of items on.
+    Equal texts have one number.
+    """
+    numbers = {text: number for number, text in reversed(list(enumerate(rubric)))}
+    events = []
+    new = len(rubric)
+    for line, match in zip(lines, matches, strict=True):
+        if match is not None:
+            events.append(match)
+            continue
+
+        if line not in numbers:
+            numbers[line] = new
+            new += 1
+
+        events.append(numbers[line])
+
+    return tuple(events)
+
+
+def tau_norm(events: Sequence[int], items: int) -> float:
+    """Kendall's tau-b between the order of a rubric and that of an answer's lines, as (τ + 1)/2.
+
+    Both orders rank the union: the items, then the events that only the answer has. A rank is the
+    place in the order, of an event that is repeated the last one; what is missing has the rank
+    after the whole union. A single event that is in both orders has no τ, and counts as 1.
+    """
+    union = [*range(items), *sorted({event for event in events if event >= items})]
+    missing = len(union) + 1
+    told = {event: place for place, event in enumerate(events, start=1)}
+    first = [place if event < items else missing for place, event in enumerate(union, start=1)]
+    second = [told.get(event, missing) for event in union]
+
+    tau = tau_b(first, second)
+    return 1.0 if tau is None else (tau + 1) / 2
+
+
+def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Kendall's tau-b of two rankings of the same things; None where one of them is all ties.
+
+    τ = (concordant - discordant) / sqrt(pairs not tied in the first · pairs not tied in the
+    second).
+    """
+    balance = untied_first = untied_second = 0
+    for (a, x), (b, y) in combinations(zip(first, second, strict=True), 2):
+        balance += _sign(a - b) * _sign(x - y)
+        untied_first += a != b
+        untied_second += x != y
+
+    if not untied_first or not untied_second:
+        return None
+
+    return balance / sqrt(untied_first * untied_second)
+
+
+def _sign(difference: float) -> int:
+    return (difference > 0) - (difference < 0)
+
+
+def order_f1(events: Sequence[int], items: int) -> float:
+    """F1 of the share of lines that are items, and of the share of items that have a line."""
+    lines_right = sum(event < items for event in events)
+    found = len({event for event in events if event < items})
+    if not lines_right:
+        return 0.0
+
+    precision, recall = lines_right / len(events), found / items
+    return 2 * precision * recall / (precision + recall)
+
+
+def empty_floor(items: int) -> float:
+    """What `tau_norm` gives an empty answer, and any one line without a match.
+
+    (1 - sqrt(2 / (n + 1))) / 2 for n items.
+    """
+    return (1 - sqrt(2 / (items + 1))) / 2
+
+
+def official_measures(
+    records: Sequence[Record], items_of: Mapping[str, int]
+) -> dict[str, float | None]:
+    """Figures of the official scorer: the mean of the abilities under both of its versions, and
+    what it keeps of event ordering, beside what an empty answer gets there.
+
+    `items_of` has the number of rubric items by question. Only verdicts of judge=beam have parts
+    to make scores from; the floor needs no judge.
+    """
+    ordering = [record for record in records if record.category == EVENT_ORDERING]
+    floors = {
+        record.question_id: empty_floor(items_of[record.question_id])
+        for record in ordering
+        if record.question_id in items_of
+    }
+    measures: dict[str, float | None] = {}
+    if any(record.verdict and ITEMS in record.verdict.parts for record in records):
+        for version in VERSIONS:
+            measures[f"beam_{version}"] = _mean_of_abilities(records, floors, version)
+
+        for name, score in ORDERING.items():
+            values = [_of_order(record, score) for record in ordering]
+            measures[f"event_ordering_{name}"] = mean(values)
+
+        measures["event_ordering_tau"] = mean(_tau(record, floors) for record in ordering)
+
+    if floors:
+        measures["event_ordering_floor"] = mean(floors.values())
+
+    return measures
+
+
+def _mean_of_abilities(
+    records: Iterable[Record], floors: Mapping[str, float], version: str
+) -> float | None:
+    """Plain mean over the abilities of the mean of their questions."""
+    by_ability: dict[str, list[float | None]] = {}
+    for record in records:
+        if record.category == EVENT_ORDERING:
+            score = _tau(record, floors)
+        else:
+            score = _rubric(record, version)
+
+        by_ability.setdefault(str(record.category), []).append(score)
+
+    return mean(mean(scores) for scores in by_ability.values())
+
+
+def _rubric(record: Record, version: str) -> float | None:
+    if record.score is None or record.verdict is None:
+        return None
+
+    scores = record.verdict.parts.get(ITEMS)
+    # Without parts it is a blank answer, which no judge was asked about.
+    return rubric_score(scores, version) if scores else record.verdict.score
+
+
+def _tau(record: Record, floors: Mapping[str, float]) -> float | None:
+    if record.score is None or record.verdict is None:
+        return None
+    if ORDER not in record.verdict.parts:
+        return floors.get(record.question_id)
+
+    return _of_order(record, tau_norm)
+
+
+def _of_order(record: Record, score: Callable[[Sequence[int], int], float]) -> float | None:
+    if record.score is None or record.verdict is None:
+        return None
+
+    parts = record.verdict.parts
+    if ORDER not in parts:
+        return 0.0
+
+    return score([int(event) for event in parts[ORDER]], len(parts[ITEMS]))
+
+
+def _final(events: Sequence[int], items: int) -> float:
+    return tau_norm(events, items) * order_f1(events, items)
+
+
+ORDERING: dict[str, Callable[[Sequence[int], int], float]] = {"f1": order_f1, "final": _final}
+"""What the official scorer stores of event ordering, and does not report. A blank answer gets 0."""

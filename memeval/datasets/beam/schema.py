@@ -1,0 +1,256 @@
+"""BEAM's files: a chat of batches of turns of messages, and its questions by ability.
+
+Messages get ids by their place in the chat: the file's own ids are not unique everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
+from memeval.datasets.io.json_stream import stream_list
+from memeval.errors import UserError
+from memeval.records import MONTHS, EvalQuestion, Session, Turn
+
+ABILITIES = (
+    "abstention",
+    "contradiction_resolution",
+    "event_ordering",
+    "information_extraction",
+    "instruction_following",
+    "knowledge_update",
+    "multi_session_reasoning",
+    "preference_following",
+    "summarization",
+    "temporal_reasoning",
+)
+ABSTENTION = "abstention"
+REFERENCE = {
+    ABSTENTION: "ideal_response",
+    "contradiction_resolution": "ideal_answer",
+    "summarization": "ideal_summary",
+    "instruction_following": None,
+    "preference_following": None,
+}
+"""Field of the reference answer by ability, where it is not `answer`; None where there is none."""
+
+ROLES = ("user", "assistant")
+PLAN = re.compile(r"plan-[0-9]{1,3}")
+MARKER = re.compile(r"\s*->->[^\n]*")
+"""Where in the chat's plan a user's question comes from, up to the end of its line."""
+DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
+
+ChatPosition = int
+
+
+@dataclass
+class Chat:
+    """The sessions of a chat, and what was odd about its file."""
+
+    sessions: list[Session] = field(default_factory=list)
+    places: dict[int, list[ChatPosition]] = field(default_factory=dict)
+    """Places of the messages by the file's id: several where an id is repeated."""
+    odd: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    """Messages so far."""
+
+
+def read_chat(path: Path, *, cut_markers: bool) -> Chat:
+    """The chat in a file; a batch is a session.
+
+    One batch, or one plan of a chat of 10M tokens, is held as JSON at a time. Raises `UserError`
+    naming file, record and field where something does not fit.
+    """
+    chat = Chat()
+    for record, batch in _batches(path):
+        chat.sessions.append(_session(chat, record, batch, cut_markers=cut_markers))
+
+    if not chat.count:
+        raise UserError(f"{path} holds no message.")
+
+    dates = [session.started_at for session in chat.sessions]
+    known = [date for date in dates if date is not None]
+    chat.odd["undated"] += len(dates) - len(known)
+    chat.odd["earlier"] += sum(later < before for before, later in pairwise(known))
+    chat.odd["repeated_ids"] += sum(len(places) - 1 for places in chat.places.values())
+    return chat
+
+
+def _batches(path: Path) -> Iterator[tuple[str, Fields]]:
+    """The batches of a chat, those of its plans in their order, each with its name in errors."""
+    for index, value in enumerate(stream_list(path)):
+        record = f"batch {index}"
+        item = Fields.of(path, record, value)
+        if "turns" in item.values:
+            yield record, item
+            continue
+
+        filled = [name for name, batches in item.values.items() if batches is not None]
+        if len(filled) != 1 or not PLAN.fullmatch(filled[0]):
+            raise UserError(f"{path}: record {index} is neither a batch nor one plan of batches.")
+
+        for number, batch in enumerate(item.items(filled[0])):
+            record = f"{filled[0]} batch {number}"
+            yield record, Fields.of(path, record, batch)
+
+
+def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Session:
+    messages = [
+        message
+        for number, turn in enumerate(batch.items("turns"))
+        for message in _messages(batch, f"{record} turn {number}", turn)
+    ]
+    started_at = _date(messages[0]) if messages else None
+    turns = []
+    for message in messages:
+        role, text = message.text("role"), message.text("content")
+        if role not in ROLES:
+            raise message.wrong("role", f"is {quoted(role)}, not user or assistant")
+
+        if cut_markers and "->->" in text:
+            text = MARKER.sub("", text)
+            chat.odd["markers"] += 1
+
+        chat.places.setdefault(message.integer("id"), []).append(chat.count)
+        turns.append(Turn(turn_id=turn_id(chat.count), speaker=role, text=text, time=started_at))
+        chat.count += 1
+
+    name = f"s{len(chat.sessions) + 1}"
+    return Session(session_id=name, started_at=started_at, turns=tuple(turns))
+
+
+def turn_id(position: ChatPosition) -> str:
+    """The id of the message at a place of its chat, from 0."""
+    return f"m{position}"
+
+
+def _messages(batch: Fields, record: str, turn: object) -> list[Fields]:
+    if not isinstance(turn, list):
+        raise UserError(f"{batch.path}: {record} is {kind_of(turn)}, not a list of messages.")
+
+    return [
+        Fields.of(batch.path, f"{record} message {number}", message)
+        for number, message in enumerate(turn)
+    ]
+
+
+def _date(message: Fields) -> datetime | None:
+    """The date that the first message of a batch gives; None if it gives none."""
+    if message.values.get("time_anchor") is None:
+        return None
+
+    text = message.text("time_anchor")
+    match = DATE.fullmatch(text.strip())
+    if match is not None and match[1] in MONTHS:
+        try:
+            return datetime(int(match[3]), MONTHS.index(match[1]) + 1, int(match[2]))
+        except ValueError:
+            pass
+
+    raise message.wrong("time_anchor", f"is {quoted(text)}, not a date like 'March-15-2024'")
+
+
+def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, ...]:
+    """The questions of a chat; their ids begin with `prefix`.
+
+    Raises `UserError` naming file, record and field where something does not fit.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}.") from error
+
+    whole = Fields.of(path, "the file", parse_json(content, path))
+    for ability in whole.values:
+        if ability not in ABILITIES:
+            raise UserError(
+                f"{path}: {quoted(ability)} is not an ability of BEAM; it has "
+                f"{', '.join(ABILITIES)}."
+            )
+
+    questions = tuple(
+        _question(item, ability, f"{prefix}/{ability}/{number}", chat)
+        for ability in ABILITIES
+        if ability in whole.values
+        for number, item in enumerate(whole.objects(ability, f"{ability}[{{}}]"))
+    )
+    if not questions:
+        raise UserError(f"{path} holds no question.")
+
+    return questions
+
+
+def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQuestion:
+    text = item.text("question")
+    rubric = tuple(item.texts("rubric"))
+    if not text.strip():
+        raise item.wrong("question", "is empty")
+    if not rubric or not all(statement.strip() for statement in rubric):
+        raise item.wrong("rubric", "is empty, or holds an empty string")
+
+    reference = REFERENCE.get(ability, "answer")
+    gold = "; ".join(rubric) if reference is None else item.answer(reference)
+    difficulty = item.values.get("difficulty")
+    facets = {}
+    if isinstance(difficulty, str) and difficulty.strip():
+        facets["difficulty"] = difficulty.strip().replace("/", " ")
+
+    return EvalQuestion(
+        question_id=question_id,
+        text=text,
+        category=ability,
+        gold=(gold,),
+        rubric=rubric,
+        evidence=_evidence(item, ability, chat),
+        answerable=ability != ABSTENTION,
+        # The official reader's prompt is the same for all abilities: another one for some of them
+        # would tell the reader which ability is asked for.
+        whole_answer=True,
+        facets=facets,
+    )
+
+
+def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
+    """Ids of the turns whose ids the question cites: all whole numbers in `source_chat_ids`."""
+    cited = _leaves(item.values.get("source_chat_ids"))
+    ids = sorted({leaf for leaf in cited if is_id(leaf)})
+    chat.odd["leaves"] += sum(not is_id(leaf) for leaf in cited)
+    chat.odd["uncited"] += int(not ids and ability != ABSTENTION)
+
+    positions = []
+    for number in ids:
+        places = chat.places.get(number, [])
+        if len(places) == 1:
+            positions.append(places[0])
+        else:
+            chat.odd["ambiguous" if places else "absent"] += 1
+
+    return tuple(turn_id(position) for position in positions)
+
+
+def is_id(leaf: Any) -> bool:
+    """Whether a value is the id of a message. A boolean is an `int` in Python."""
+    return isinstance(leaf, int) and not isinstance(leaf, bool)
+
+
+def _leaves(value: Any) -> Sequence[Any]:
+    """All values in lists and objects, however deep; nothing for null."""
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return (value,)
+
+    leaves: list[Any] = []
+    for inner in value:
+        leaves.extend(_leaves(inner))
+
+    return leaves

@@ -1,0 +1,27 @@
+"""git's hash of a file: it pins the files of a repository that tells no other."""
+
+from __future__ import annotations
+
+from hashlib import sha1
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+BLOCK = 1 << 18
+
+
+def blob_hash(size: int) -> _Hash:
+    """The hash of a blob of `size` bytes, before its content."""
+    return sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+
+
+def git_blob(path: Path) -> str:
+    """The hash of a file's content as a blob, in hexadecimal, read in blocks."""
+    digest = blob_hash(path.stat().st_size)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+
+    return digest.hexdigest()

@@ -1,0 +1,35 @@
+"""What the data sets share whose questions and categories come from a file of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import unknown
+from memeval.records import CategoryId, EvalQuestion
+
+
+class OwnFile(Dataset):
+    """A file that says itself which categories there are; each is its own name."""
+
+    chooses: ClassVar[bool] = True
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        """Empty: the file says which there are."""
+        return {}
+
+    def asks(self, question: EvalQuestion) -> bool:
+        """By category; `dataset.categories=[5]` is the category `5`."""
+        chosen = self.settings.categories
+        return chosen is None or str(question.category) in map(str, chosen)
+
+    def check_categories(self, known: Iterable[str]) -> None:
+        """Raises `UserError` with the nearest names where a category is asked that the file does
+        not have.
+        """
+        names = set(known)
+        for category in self.settings.categories or ():
+            if str(category) not in names:
+                raise unknown("value of dataset.categories", str(category), names)

@@ -1,0 +1,63 @@
+"""The settings of every data set: which of its questions are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memeval.config.schema import RUN, RUNTIME, at
+from memeval.errors import UserError
+
+
+@dataclass(frozen=True)
+class DatasetSettings:
+    """Settings of every data set.
+
+    An adapter's own settings are a subclass; each field declares its stage with `at`.
+    """
+
+    path: str | None = at(RUNTIME)
+    """File to read; None looks it up below the data folder."""
+    split: Literal["all", "dev", "test"] = at(RUN, "all")
+    """Cases of one side, by `memeval.datasets.split`: to tune on `dev` and report on `test`."""
+    categories: tuple[int | str, ...] | None = at(RUN)
+    """Ids of the categories that are asked; None asks all."""
+    limit_cases: int | None = at(RUN)
+    """Uses the first N cases that have a question to ask."""
+    limit_questions: int | None = at(RUN)
+    """Asks the first N questions of each case: a biased cut, which every table names."""
+    sample: int | None = at(RUN)
+    """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
+    back.
+    """
+    sample_seed: int = at(RUN, 0)
+    """Another seed draws another sample."""
+    question_ids: tuple[str, ...] | None = at(RUN)
+    """Asks these questions alone; None asks all."""
+    only: str | None = at(RUN)
+    """`wrong:RUN` asks what a finished run got wrong; the command line fills in the
+    `question_ids`.
+    """
+    allow_unpinned: bool = at(RUNTIME, False)
+
+    def __post_init__(self) -> None:
+        for name in ("limit_cases", "limit_questions", "sample"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise UserError(f"dataset.{name} must be at least 1, not {limit}")
+
+        if self.question_ids is not None and not self.question_ids:
+            raise UserError("dataset.question_ids must name a question", "null asks all")
+
+        # A sample of a cut could not be weighted back to all questions.
+        cuts = {
+            "dataset.limit_questions": self.limit_questions,
+            "dataset.question_ids": self.question_ids,
+            "dataset.only": self.only,
+        }
+        for name, value in cuts.items():
+            if self.sample is not None and value is not None:
+                raise UserError(
+                    f"dataset.sample draws from all questions, but {name} leaves some out",
+                    f"leave {name} or dataset.sample out",
+                )

@@ -1,0 +1,116 @@
+"""Prices of one's own models, from a file: per million tokens, with the date on which they held."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import UserError
+from memeval.shown import one_line
+
+VARIABLE = "MEMEVAL_PRICES"
+"""Environment variable that names the file; processes that a run starts inherit it."""
+PER = 1_000_000
+FIELDS = ("input", "output", "cached")
+EXAMPLE = "as:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
+
+
+@dataclass(frozen=True)
+class OwnPrices:
+    """The content of a file of prices."""
+
+    date: str
+    digest: str
+    models: Mapping[str, tuple[float, float, float]]
+    """US dollars per million tokens sent, received, and sent from the provider's cache."""
+
+    def cost_usd(self, model: str, prompt: int, completion: int, cached: int) -> float | None:
+        """The price of a call; None for a model that the file does not have."""
+        if model not in self.models:
+            return None
+
+        sent, received, from_cache = self.models[model]
+        return ((prompt - cached) * sent + cached * from_cache + completion * received) / PER
+
+
+def own_prices() -> OwnPrices | None:
+    """The prices in force; None without a file.
+
+    Raises `UserError` with file, model and field where the file is not what it should be.
+    """
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return None
+
+    path = Path(name)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"prices: {path} can't be read: {error.strerror}") from error
+
+    return _parse(content, path)
+
+
+def name_prices(path: str | None, default: Path) -> None:
+    """Chooses the file of prices: the one of the setting `prices`, else the variable's, else
+    `default` where it is there.
+
+    Raises `UserError` where the file is not what it should be.
+    """
+    if path is not None:
+        os.environ[VARIABLE] = str(Path(path).absolute())
+    elif VARIABLE not in os.environ and default.is_file():
+        os.environ[VARIABLE] = str(default)
+
+    own_prices()
+
+
+@lru_cache(maxsize=8)
+def _parse(content: bytes, path: Path) -> OwnPrices:
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        values = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
+
+    if not isinstance(values, dict) or set(values) != {"date", "models"}:
+        raise UserError(f"prices: {path} must hold `date` and `models`, and nothing else", EXAMPLE)
+
+    day = values["date"]
+    if not isinstance(day, date):
+        raise UserError(f"prices: {path}: `date` must be a date such as 2026-01-31", EXAMPLE)
+
+    if not isinstance(values["models"], dict) or not values["models"]:
+        raise UserError(f"prices: {path}: `models` must name a model", EXAMPLE)
+
+    models = {
+        str(model): _price(path, str(model), price) for model, price in values["models"].items()
+    }
+    return OwnPrices(date=str(day), digest=hashlib.sha256(content).hexdigest()[:16], models=models)
+
+
+def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
+    """A model's three prices. The number 0 alone says that it costs nothing."""
+    where = f"prices: {path}: {one_line(model, 80)}"
+    if given == 0 and not isinstance(given, bool):
+        return 0.0, 0.0, 0.0
+
+    if not isinstance(given, dict) or not {"input", "output"} <= set(given) <= set(FIELDS):
+        raise UserError(f"{where} must be 0, or have input, output and maybe cached", EXAMPLE)
+
+    for name, price in given.items():
+        is_number = isinstance(price, int | float) and not isinstance(price, bool)
+        if not is_number or not math.isfinite(price) or price < 0:
+            raise UserError(f"{where}.{name} must be a number of US dollars per million tokens")
+
+    # Without a price of its own, what the provider's cache held costs what is sent.
+    sent = float(given["input"])
+    return sent, float(given["output"]), float(given.get("cached", sent))

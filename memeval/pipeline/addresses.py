@@ -1,0 +1,46 @@
+"""The addresses that a cell calls."""
+
+from __future__ import annotations
+
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.imported_source import IMPORTED
+from memeval.pipeline.retrieving import retrieves_only
+from memeval.retrieval.rerank import NONE as NO_RERANKER
+from memeval.retrieval.rerank_endpoint import PATH
+
+
+def called_addresses(cell: Cell) -> dict[str, str]:
+    """The setting that names each address, by address; the first one where several name it."""
+    config = cell.config
+    options: dict[str, str] = {}
+
+    if config.llm.name == "openai":
+        for role in _roles(cell):
+            address = settings_of_role(config.llm, role).base_url
+            is_own = role == ANSWERS or getattr(config.llm, role.partition(".")[2]).base_url
+            if address is not None:
+                options.setdefault(address, f"{role if is_own else ANSWERS}.base_url")
+
+    if config.embedder.name == "openai" and config.embedder.base_url:
+        options.setdefault(config.embedder.base_url, "embedder.base_url")
+
+    reranker = config.reranker
+    if reranker.name != NO_RERANKER and reranker.base_url:
+        address = reranker.base_url.rstrip("/").removesuffix(PATH)
+        options.setdefault(address, "reranker.base_url")
+
+    return options
+
+
+def _roles(cell: Cell) -> list[str]:
+    """The roles of the language model that the cell has work for."""
+    roles = []
+    if not retrieves_only(cell.config) and cell.config.system["name"] != IMPORTED:
+        roles.append(ANSWERS)
+    if cell.identity.uses_llm_at_ingest:
+        roles.append(INGEST)
+    if cell.identity.judge_uses_llm:
+        roles.append(JUDGE)
+
+    return roles

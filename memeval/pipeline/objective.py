@@ -1,0 +1,41 @@
+"""Whether `objective` names a metric that a cell will have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import unknown
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.measure import measure_cell, measure_repeat
+
+_RANKING = re.compile(
+    r"(?:session_)?(?:mrr|(?:recall|recall_all|all|hit)_at_(?:1|5|10|20)|ndcg_at_10)"
+)
+_GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
+"""First parts of further names with a slash, such as `tokens/answer/prompt`."""
+
+
+def check_objective(cell: Cell) -> None:
+    """Raises `UserError` with the nearest names where a cell can't have the metric.
+
+    A data set's own protocol may add metrics that only its records name: they are looked for at
+    the end.
+    """
+    name = cell.config.objective
+    known = set(_plain_names())
+    first = name.partition("/")[0]
+    if name in known or _RANKING.fullmatch(name):
+        return
+    if "/" in name and (first in known or first in _GROUPED):
+        return
+    if type(cell.dataset).measures is not Dataset.measures:
+        return
+
+    raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})
+
+
+def _plain_names() -> Iterable[str]:
+    repeat = measure_repeat([], [])
+    return {*measure_cell([repeat], []), "duration_s", *repeat}

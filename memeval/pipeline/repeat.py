@@ -1,0 +1,111 @@
+"""One repeat of a cell: its files of rows, and the ids under which rows are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval.config.identity import Keys
+from memeval.errors import UserError
+from memeval.judges.contract import Judge
+from memeval.pipeline.metrics import Measured
+from memeval.records import EvalCase
+from memeval.results import INGEST_PREFIX, AnswerRow, IngestRow, TextStore, VerdictRow
+from memeval.results.store import RowStore
+from memeval.shown import one_line
+
+MOST_FILES = 10_000
+"""Files of rows that are looked at for their version."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One repeat under way."""
+
+    seed: int
+    answers: RowStore[AnswerRow | IngestRow]
+    verdicts: RowStore[VerdictRow]
+    texts: TextStore
+    """What the rows of the answers refer to."""
+    judge: Judge
+    measured: dict[str, Measured] = field(default_factory=dict)
+    """The metrics of each answer, by question id, made from its row in this pass."""
+
+    def answer(self, question_id: str) -> AnswerRow | None:
+        """The stored answer of a question."""
+        row = self.answers.rows.get(question_id)
+        return row if isinstance(row, AnswerRow) else None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a cell's run left in memory: the cases that were asked and the stored rows of each
+    repeat.
+    """
+
+    cases: tuple[EvalCase, ...]
+    """Without their sessions' text."""
+    repeats: tuple[Repeat, ...]
+    started_at: datetime
+    seconds: float
+    notes: tuple[str, ...] = ()
+    """What the pass itself has to say beside its records."""
+
+
+def ingest_id(case_id: str) -> str:
+    """Id of the row with what a case's ingest took."""
+    return f"{INGEST_PREFIX}{case_id}"
+
+
+def answers_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of answers."""
+    return {"answer": keys.answer, "seed": seed}
+
+
+def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
+    """The first line of a file of verdicts."""
+    return {"judge": keys.judge, "seed": seed}
+
+
+def take_ids(case: EvalCase, taken: set[str]) -> None:
+    """Adds the ids under which the rows of a case are stored.
+
+    Raises `UserError` for one that can't be stored, or that is taken.
+    """
+    for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
+        if any("\ud800" <= character <= "\udfff" for character in row_id):
+            raise UserError(
+                f"the id '{one_line(row_id)}' holds half of a surrogate pair, which can't be stored"
+            )
+
+        if row_id in taken:
+            raise UserError(
+                f"the id '{one_line(row_id)}' occurs twice in the data: ids of cases and of "
+                "questions must be unique"
+            )
+
+        taken.add(row_id)
+
+
+def count_old_files(folder: Path) -> int:
+    """How many files of rows in a folder version 0.1 wrote: their header has no seal."""
+    count = 0
+    for path in sorted(folder.glob("*.jsonl"))[:MOST_FILES]:
+        try:
+            with path.open("rb") as file:
+                header = file.readline(1000)
+        except OSError:
+            continue
+        count += header.startswith(b'{"header"') and b'"seal"' not in header
+    return count
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error that is not itself a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+
+    return error

@@ -1,0 +1,116 @@
+"""Sections of a report on what a run took, and how far its answers got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from memeval.records import Status
+from memeval.report.escaping import inline
+from memeval.report.figures import STAGES, count, fresh_cost, milliseconds
+from memeval.report.tables import money, table, text
+from memeval.results import Record, RunSummary, read_records
+
+FAILURES_SHOWN = 10
+SOUND = (Status.OK, Status.RETRIEVED)
+
+
+def tokens(summary: RunSummary) -> list[str]:
+    """Tokens by stage, and their cost with and without our response cache."""
+    get = summary.metrics.get
+    rows = []
+
+    for stage in STAGES:
+        moved = [get(f"tokens/{stage}/{kind}") for kind in ("prompt", "completion", "cached")]
+        if any(moved):
+            rows.append((stage, *map(count, moved), money(get(f"cost_usd/{stage}"))))
+
+    if get("tokens/total") is not None or "cost_usd/total" in summary.metrics:
+        total = f"{count(get('tokens/total'))} in all"
+        rows.append(("**all**", total, "", "", f"**{money(get('cost_usd/total'))}**"))
+
+    if not rows:
+        return []
+
+    header = (
+        "stage",
+        "prompt tokens",
+        "completion tokens",
+        "of the prompt, cached by the provider",
+        "billed",
+    )
+    uncached = f"A fresh run, without our response cache: {money(fresh_cost(summary))}."
+
+    return ["## Tokens and cost", "", *table(header, rows), "", uncached]
+
+
+def latency(summary: RunSummary) -> list[str]:
+    """Latency by stage, of calls that reached the model."""
+    get = summary.metrics.get
+    rows = [
+        (
+            stage,
+            milliseconds(get(f"latency_ms/{stage}/p50")),
+            milliseconds(get(f"latency_ms/{stage}/p95")),
+        )
+        for stage in STAGES
+        if get(f"latency_ms/{stage}/p50") is not None
+    ]
+
+    lines: list[str] = []
+    if rows:
+        lines += ["", "Calls answered from our cache are left out.", ""]
+        lines += table(("stage", "median", "95th percentile"), rows)
+
+    seconds, wait = get("duration_s"), get("retry_wait_s")
+    if seconds is not None:
+        waited = ""
+        if wait:
+            waited = f", {milliseconds(1000 * wait)} of waits before retries in all calls"
+
+        lines += ["", f"Wall time {milliseconds(1000 * seconds)}{waited}."]
+
+    ready = get("ingest_ready_s")
+    if ready is not None:
+        lines += [
+            "",
+            f"After the ingest, {milliseconds(1000 * ready)} until the memories could be searched.",
+        ]
+
+    return ["## Latency", *lines] if lines else []
+
+
+def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
+    """How far the questions got, and the first that failed."""
+    if not summary.statuses:
+        return []
+
+    counts = [(inline(status), count(n)) for status, n in summary.statuses.items()]
+    lines = ["## Statuses", "", *table(("status", "records"), counts)]
+    if not failures:
+        return lines
+
+    rows = [
+        (
+            text(record.question_id),
+            text(record.repeat),
+            text(record.status.value),
+            text(record.error),
+        )
+        for record in failures
+    ]
+    title = f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:"
+    lines += ["", title, ""]
+    lines += table(("question", "repeat", "status", "error"), rows, figures=False)
+
+    return lines
+
+
+def failed_rows(path: Path) -> Iterator[Record]:
+    """The first records that did not end as `ok`; none where there is no file of records."""
+    if not path.exists():
+        return
+
+    failed = (record for record in read_records(path) if record.status not in SOUND)
+    yield from islice(failed, FAILURES_SHOWN)

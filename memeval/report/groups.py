@@ -1,0 +1,151 @@
+"""Sections of a report on groups of questions: categories, facets, repeats, retrieval."""
+
+from __future__ import annotations
+
+from memeval.report.escaping import code, inline
+from memeval.report.figures import count, deviation, interval, percent
+from memeval.report.tables import table, text
+from memeval.results import CategoryResult, RunSummary
+
+VALUES_SHOWN = 40
+MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
+RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
+
+
+def by_category(summary: RunSummary) -> list[str]:
+    """Accuracy by category; those that are not in the headline are last, and marked."""
+    rows = []
+    for row in sorted(summary.categories, key=lambda row: not row.headline):
+        remark = "" if row.headline else " (not in accuracy)"
+        rows.append(measured(summary, row, f"{inline(row.name)}{remark}"))
+
+    lines = ["## By category", "", *table(("category", *MEASURED), rows)]
+    abstained = abstentions(summary)
+    if abstained:
+        lines += ["", " ".join(abstained)]
+
+    return lines
+
+
+def abstentions(summary: RunSummary) -> list[str]:
+    """How often the answers were refusals, one sentence per measured rate."""
+    questions = {
+        "abstention_rate": "that count",
+        "abstention_rate/unanswerable": "whose right answer is a refusal",
+    }
+    return [
+        f"Abstained on {percent(rate)} % of the questions {which}."
+        for name, which in questions.items()
+        if (rate := summary.metrics.get(name)) is not None
+    ]
+
+
+def by_facet(summary: RunSummary, facet: str) -> list[str]:
+    """Accuracy by the values of a further grouping, in their order.
+
+    Of more than `VALUES_SHOWN`, those with the most questions.
+    """
+    rows = shown = list(summary.facets[facet])
+    if len(rows) > VALUES_SHOWN:
+        shown = sorted(rows, key=lambda row: (-row.n, row.category))[:VALUES_SHOWN]
+
+    title = summary.facet_titles.get(facet, facet)
+    cells = [measured(summary, row, text(row.category)) for row in shown]
+    lines = [f"## By {inline(title)}", "", *table((text(title), *MEASURED), cells)]
+    if len(shown) < len(rows):
+        lines += ["", f"The {len(shown)} largest of {len(rows)}."]
+
+    return lines
+
+
+def by_protocol(summary: RunSummary) -> list[str]:
+    """The metrics of the data set's own protocol, by their names in MLflow."""
+    rows = [
+        (code(name), f"{value:.4g}")
+        for name in summary.protocol_metrics
+        if (value := summary.metrics.get(name)) is not None
+    ]
+    if not rows:
+        return []
+
+    return ["## By the data set's own protocol", "", *table(("metric", "value"), rows)]
+
+
+def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str, ...]:
+    """A row of a table of groups of questions, below `MEASURED`."""
+    return (
+        title,
+        count(row.n),
+        f"{row.scored:,} of {row.asked:,}",
+        percent(row.accuracy),
+        interval(row.ci95_low, row.ci95_high),
+        deviation(summary, row.accuracy_std),
+        percent(row.token_f1),
+    )
+
+
+def repeats(summary: RunSummary) -> list[str]:
+    """One line per repeat, where there are several."""
+    if len(summary.repeats) < 2:
+        return []
+
+    rows = [
+        (
+            str(row.repeat),
+            str(row.seed),
+            percent(row.metrics.get("accuracy")),
+            percent(row.metrics.get("token_f1")),
+            percent(row.metrics.get("coverage")),
+        )
+        for row in summary.repeats
+    ]
+    return [
+        "## Repeats",
+        "",
+        *table(("repeat", "seed", "accuracy %", "token F1 %", "coverage %"), rows),
+    ]
+
+
+def retrieval(summary: RunSummary) -> list[str]:
+    """Retrieval against the evidence, by turn and by session.
+
+    For systems that show what they retrieved.
+    """
+    names = [
+        name
+        for name in summary.metrics
+        if name.startswith(RETRIEVAL) and "/" not in name and summary.metrics[name] is not None
+    ]
+    if not names:
+        return [
+            "## Retrieval",
+            "",
+            "Not measured: the system does not show what it retrieved, or the data set names no "
+            "evidence.",
+        ]
+
+    rows = []
+    for name in names:
+        title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
+        by_turn = percent(summary.metrics[name])
+        by_session = percent(summary.metrics.get(f"session_{name}"))
+        rows.append((title.replace("|", "\\|"), by_turn, by_session))
+
+    lines = ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
+    return lines + _retrieval_by_category(summary)
+
+
+def _retrieval_by_category(summary: RunSummary) -> list[str]:
+    """How well the evidence is found by category, where the run measured nothing else."""
+    names = ("recall_at_1", "recall_at_5", "recall_at_10", "recall_all_at_10", "mrr", "ndcg_at_10")
+    rows = []
+    for category in summary.categories:
+        values = [summary.metrics.get(f"{name}/{category.name}") for name in names]
+        if any(value is not None for value in values):
+            rows.append((inline(category.name), count(category.n), *map(percent, values)))
+
+    if not rows:
+        return []
+
+    header = ("category", "n", "R@1", "R@5", "R@10", "all@10", "MRR", "nDCG@10")
+    return ["", *table(header, rows)]

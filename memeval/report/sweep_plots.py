@@ -1,0 +1,41 @@
+"""The plots of a sweep's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.report.curves import curve_file, curve_plot, curves_of
+from memeval.report.price_plots import COST, has_position, sweep_plot
+from memeval.report.ranked_plot import ranked_plot
+from memeval.report.scale import depth_plots
+from memeval.results import RunSummary
+
+
+def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]:
+    """Draws the cells of one data set.
+
+    `path` is that of the plot of accuracy against context. What else there is to draw has names of
+    its own beside it: the cells by rank and by cost, a curve for each number that the sweep
+    varies, and what haystacks show.
+    """
+    drawn = [
+        sweep_plot(summaries, path),
+        ranked_plot(summaries, path.with_name(f"{path.stem}_ranked.png")),
+    ]
+    if has_costs(summaries):
+        drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), COST))
+
+    # The cells of another data set have names of their own.
+    suffix = path.stem.removeprefix("comparison")
+    for curves in curves_of(summaries):
+        name = Path(curve_file(curves.setting))
+        drawn.append(curve_plot(curves, path.with_name(f"{name.stem}{suffix}.png")))
+
+    return drawn + depth_plots(summaries, path.parent)
+
+
+def has_costs(summaries: Sequence[RunSummary]) -> bool:
+    """Whether the cells cost anything, and not all the same."""
+    costs = {COST.of(cell) for cell in summaries if has_position(cell, COST)}
+    return len(costs) > 1

@@ -1,0 +1,343 @@
+"""A memory that is an MCP server: which of its tools store and search is said in YAML."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memeval.config.checks import check_address, check_headers
+from memeval.errors import ModelError, UserError, unknown
+from memeval.llm.keys import headers_of
+from memeval.shown import one_line
+from memeval.systems.base import ANSWER, INGEST, RUNTIME
+from memeval.systems.external.http import BY_HEADER
+from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.served import (
+    Reply,
+    ServedMemory,
+    ServedSettings,
+    Service,
+    files_of,
+)
+
+CHUNK_FIELDS = ("text", "content", "time", "turn_ids", "speakers", "session_id", "id", "namespace")
+SEARCH_FIELDS = ("query", "asked_at", "top_k", "namespace")
+RESET_FIELDS = ("namespace",)
+TEXTS = "text"
+"""The value of `results` for servers whose blocks of text are the results."""
+_FIELD = re.compile(r"\{([a-z_]*)\}")
+
+EXAMPLE = (
+    "for example:  system.command='python my_server.py' system.store_tool=add_memory "
+    "system.search_tool=search_memory"
+)
+
+
+@dataclass(frozen=True)
+class Settings(ServedSettings):
+    """Settings of `mcp`."""
+
+    command: str | None = field(default=None, metadata=INGEST)
+    """The server's program with its arguments, for one that speaks over stdio; a process for each
+    case.
+    """
+    url: str | None = field(default=None, metadata=INGEST)
+    """The server's address, for one that speaks over HTTP (streamable HTTP)."""
+    headers: dict[str, str] | None = field(default=None, metadata=RUNTIME)
+    """Headers of requests to `url`: names of the environment variables that hold their values."""
+    store_tool: str | None = field(default=None, metadata=INGEST)
+    """The tool that stores a chunk."""
+    store_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
+    """Its arguments; `{text}`, `{content}`, `{time}`, `{turn_ids}`, `{speakers}`, `{session_id}`,
+    `{id}` and `{namespace}` are replaced. None is `{text: "{text}"}`.
+    """
+    search_tool: str | None = field(default=None, metadata=ANSWER)
+    """The tool that searches."""
+    search_arguments: dict[str, Any] | None = field(default=None, metadata=ANSWER)
+    """Its arguments; `{query}`, `{asked_at}`, `{top_k}` and `{namespace}` are replaced. None is
+    `{query: "{query}"}`.
+    """
+    reset_tool: str | None = field(default=None, metadata=INGEST)
+    """The tool that empties a memory, if there is one."""
+    reset_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
+    """Its arguments; `{namespace}` is replaced."""
+    results: str = field(default=TEXTS, metadata=ANSWER)
+    """Where the results are: `text` takes each block of text for one; else a path in the JSON that
+    the tool returns, such as `memories` or `data.items`, and `.` for all of it.
+    """
+    result_text: str = field(default="text", metadata=ANSWER)
+    """Path of the text within one result; a result that is a string is its own text."""
+    result_turn_ids: str | None = field(default=None, metadata=ANSWER)
+    """Path of the turn ids within one result. None looks for the stored text in that of the
+    result.
+    """
+    result_score: str | None = field(default=None, metadata=ANSWER)
+    """Path of the score within one result."""
+    result_time: str | None = field(default=None, metadata=ANSWER)
+    """Path of the time within one result."""
+
+    def __post_init__(self) -> None:
+        ServedSettings.__post_init__(self)
+        check_headers("system.headers", self.headers or {})
+        for option, arguments, known in (
+            ("store", self.stores_by, CHUNK_FIELDS),
+            ("search", self.searches_by, SEARCH_FIELDS),
+            ("reset", self.reset_arguments or {}, RESET_FIELDS),
+        ):
+            if not isinstance(arguments, Mapping):
+                raise UserError(f"system.{option}_arguments must map arguments to values")
+
+            for name in sorted(_fields_in(arguments) - set(known)):
+                raise unknown(f"field in system.{option}_arguments", name, known)
+
+    @property
+    def stores_by(self) -> Mapping[str, Any]:
+        """Arguments of the tool that stores."""
+        return {"text": "{text}"} if self.store_arguments is None else self.store_arguments
+
+    @property
+    def searches_by(self) -> Mapping[str, Any]:
+        """Arguments of the tool that searches."""
+        return {"query": "{query}"} if self.search_arguments is None else self.search_arguments
+
+    def server(self) -> Server:
+        """How the server is reached. Raises `UserError` where that is not said."""
+        if bool(self.command) == bool(self.url):
+            raise UserError("system=mcp needs either system.command or system.url", EXAMPLE)
+
+        for option in ("store_tool", "search_tool"):
+            if not getattr(self, option):
+                raise UserError(f"system=mcp needs system.{option}", EXAMPLE)
+
+        if self.command:
+            words = _words(self.command)
+            name = f"the MCP server '{one_line(words[-1], 60)}'"
+            return Server(name, tuple(words), timeout_s=self.request_timeout_s)
+
+        assert self.url is not None, "one of the two is set"
+        check_address("system.url", self.url, BY_HEADER)
+        named = _fields_in(self.stores_by) & _fields_in(self.searches_by)
+        if "namespace" not in named:
+            raise UserError(
+                "all cases share the server at system.url: without {namespace} in "
+                "system.store_arguments and system.search_arguments they would share one memory"
+            )
+
+        return Server(
+            f"the MCP server at {self.url}",
+            url=self.url,
+            headers=headers_of(self.headers, "system.headers"),
+            timeout_s=self.request_timeout_s,
+        )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"system.command can't be read: {error}", EXAMPLE) from error
+
+
+class McpMemory(ServedMemory):
+    """Chunks are stored by calls of one tool, one after the other, and questions are searched by
+    another. The cell's reader answers from what is found.
+
+    Over stdio, each case has a process of its own; over HTTP, a namespace among the arguments.
+    """
+
+    settings_type = Settings
+
+    @classmethod
+    def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
+        settings.server()
+        if find_spec("mcp") is None:
+            raise UserError(
+                "system=mcp needs the mcp library, which is not installed",
+                "get it: pip install 'memeval[mcp]'",
+            )
+
+        return settings
+
+    @classmethod
+    def files(cls, settings: Any) -> tuple[Path, ...]:
+        return files_of(_words(settings.command or ""))
+
+    def open_service(self) -> Service:
+        return McpService(self.settings)
+
+
+class McpService(Service):
+    """Turns the operations of one case into calls of tools."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._server = settings, settings.server()
+        self.name = self._server.name
+        self._session: Session | None = None
+        self._stored: list[Mapping[str, Any]] = []
+        self._resets = 0
+
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+        if operation == "reset":
+            await self._reset(body)
+            return Reply({})
+        if operation == "ready":
+            return Reply({"ready": True})
+
+        namespace = self._namespace(body)
+        if operation == "ingest":
+            for chunk in body["chunks"]:
+                await self._call("store", {**chunk, "namespace": namespace})
+                self._stored.append(chunk)
+
+            return Reply({})
+
+        reply = await self._call("search", {**body, "namespace": namespace})
+        return Reply({"results": self._results(reply)})
+
+    def _namespace(self, body: Mapping[str, Any]) -> str:
+        """A new one after each reset of a server that has no tool for that."""
+        number = self._resets if self._settings.reset_tool is None else 1
+        return str(body["namespace"]) + (f"-{number}" if number > 1 else "")
+
+    async def _reset(self, body: Mapping[str, Any]) -> None:
+        self._stored.clear()
+        self._resets += 1
+        if self._settings.command and self._settings.reset_tool is None:
+            await self.close()
+        if self._session is None:
+            await self._open()
+        if self._settings.reset_tool is not None:
+            await self._call("reset", {"namespace": self._namespace(body)})
+
+    async def _open(self) -> None:
+        settings = self._settings
+        self._session = session = await Session.open(self._server)
+        session.check_tool(str(settings.store_tool), list(settings.stores_by), "store")
+        session.check_tool(str(settings.search_tool), list(settings.searches_by), "search")
+        if settings.reset_tool is not None:
+            session.check_tool(settings.reset_tool, list(settings.reset_arguments or {}), "reset")
+
+    async def _call(self, option: str, values: Mapping[str, Any]) -> ToolReply:
+        assert self._session is not None, "reset comes first"
+        templates = {
+            "store": self._settings.stores_by,
+            "search": self._settings.searches_by,
+            "reset": self._settings.reset_arguments or {},
+        }
+        tool = str(getattr(self._settings, f"{option}_tool"))
+        return await self._session.call(tool, _filled(templates[option], values))
+
+    def _results(self, reply: ToolReply) -> list[dict[str, Any]]:
+        """The results as a memory behind HTTP would send them."""
+        if self._settings.results == TEXTS:
+            rows: Any = list(reply.texts)
+        else:
+            rows = _at(_content(reply), self._settings.results)
+
+        if not isinstance(rows, list):
+            raise ModelError(
+                f"{self.name}: system.results={self._settings.results} leads to "
+                f"{one_line(type(rows).__name__)} and not to a list"
+            )
+
+        return [self._result(row) for row in rows]
+
+    def _result(self, row: Any) -> dict[str, Any]:
+        if isinstance(row, str):
+            return {"text": row, "turn_ids": self._turns_in(row)}
+
+        settings = self._settings
+        text = _at(row, settings.result_text)
+        result: dict[str, Any] = {"text": text}
+        for name, path in (("score", settings.result_score), ("time", settings.result_time)):
+            result[name] = None if path is None else _at(row, path)
+
+        if settings.result_turn_ids is not None:
+            result["turn_ids"] = _at(row, settings.result_turn_ids)
+        elif isinstance(text, str):
+            result["turn_ids"] = self._turns_in(text)
+
+        return result
+
+    def _turns_in(self, text: str) -> list[str] | None:
+        """The turns whose stored text a result holds word for word; None where it holds none."""
+        said = [chunk for chunk in self._stored if chunk["content"] in text]
+        dated = [chunk for chunk in said if chunk["text"] in text]
+        # Of chunks with one content, the date tells which it is.
+        turns = [turn for chunk in dated or said for turn in chunk["turn_ids"]]
+        return turns or None
+
+    async def forget(self, body: Mapping[str, Any]) -> None:
+        if self._settings.reset_tool is not None:
+            await self._reset(body)
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def _fields_in(template: Any) -> set[str]:
+    """The names in braces in the strings of a template."""
+    if isinstance(template, str):
+        return set(_FIELD.findall(template))
+    if isinstance(template, Mapping):
+        return {name for value in template.values() for name in _fields_in(value)}
+    if isinstance(template, Sequence):
+        return {name for value in template for name in _fields_in(value)}
+
+    return set()
+
+
+def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """A template with its fields replaced. One that is a field alone keeps the value's type."""
+    if isinstance(template, Mapping):
+        return {name: _filled(value, values) for name, value in template.items()}
+    if isinstance(template, list | tuple):
+        return [_filled(value, values) for value in template]
+    if not isinstance(template, str):
+        return template
+
+    alone = _FIELD.fullmatch(template)
+    if alone:
+        value = values[alone[1]]
+        return "" if value is None else value
+
+    return _FIELD.sub(lambda match: _as_text(values[match[1]]), template)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+
+    return "" if value is None else str(value)
+
+
+def _content(reply: ToolReply) -> Any:
+    """The JSON that a tool returned: as such, or in its text."""
+    if reply.structured is not None:
+        return reply.structured
+
+    try:
+        return json.loads("".join(reply.texts))
+    except (ValueError, RecursionError):
+        raise ModelError("the tool returned text that is not JSON (system.results)") from None
+
+
+def _at(value: Any, path: str) -> Any:
+    """The member at a path such as `data.items`; None where there is none."""
+    for name in path.split(".") if path != "." else ():
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+
+    return value

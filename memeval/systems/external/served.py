@@ -1,0 +1,323 @@
+"""A memory outside of this process, as its operations are called: `reset`, `ingest`, `ready`, and
+`search` or `answer`. How they reach it (HTTP, a program's pipes, MCP) is a `Service`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from memeval.errors import MemevalError, ModelError, UserError
+from memeval.llm.metering import current_ledger
+from memeval.llm.tokens import count_tokens
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
+from memeval.shown import one_line
+from memeval.systems.base import (
+    ANSWER,
+    IMAGINED,
+    INGEST,
+    MORE_THAN_ASKED,
+    RUNTIME,
+    TRIED_AGAIN,
+    RecallSystem,
+    SystemContext,
+    SystemSettings,
+)
+from memeval.systems.external import wire
+
+_log = logging.getLogger(__name__)
+
+WITHOUT_IDS = "results_without_turn_ids"
+USAGE_UNKNOWN = "service_usage"
+FIRST_POLL_S, SLOWEST_POLL_S = 0.05, 5.0
+FORGET_S = 10.0
+"""The longest wait for a service to forget a case that is done."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class ServedSettings(SystemSettings):
+    """What all served memories are set to."""
+
+    batch_size: int = field(default=32, metadata=INGEST)
+    """Chunks that are sent at once."""
+    version: int = field(default=1, metadata=INGEST)
+    """Raised when the service behind the address has changed, which nobody notices here."""
+    request_timeout_s: float = field(default=60.0, metadata=RUNTIME)
+    """Limit of one request, in seconds."""
+    ready_timeout_s: float = field(default=600.0, metadata=RUNTIME)
+    """The longest wait until what was sent can be found, in seconds."""
+    forget: bool = field(default=True, metadata=RUNTIME)
+    """Whether the service is told to forget a case that is done."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise UserError(f"system.batch_size must be at least 1, but is {self.batch_size}")
+
+        for name in ("request_timeout_s", "ready_timeout_s"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"system.{name} must be above 0, but is {getattr(self, name):g}")
+
+
+@dataclass(frozen=True)
+class AnsweringSettings(ServedSettings):
+    """Settings of served memories that may answer by themselves."""
+
+    answers: bool = field(default=False, metadata=ANSWER)
+    """Whether the service answers by itself; else the cell's reader answers from its results."""
+
+    @property
+    def own_prompt(self) -> bool:
+        return self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A JSON object that a service replied with."""
+
+    content: Mapping[str, Any]
+    setback: str | None = None
+    """What the request met before, where it was made again."""
+
+
+class Service(ABC):
+    """Calls the operations of a served memory."""
+
+    name: str
+    """How messages name it, such as `the memory service at http://localhost:8077`."""
+
+    @abstractmethod
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+        """The reply to an operation.
+
+        Raises `ModelError` for a failure of the service, and `UserError` where it was never there.
+        """
+
+    async def forget(self, body: Mapping[str, Any]) -> None:
+        """Tells the service that a case is done."""
+        await self.call("reset", body)
+
+    async def close(self) -> None:
+        """Gives back connections and processes."""
+        return
+
+
+class ImaginedService(Service):
+    """Stands for a service in an estimate: it finds the first chunks, and nothing is sent."""
+
+    name = "the imagined memory service"
+
+    def __init__(self) -> None:
+        self._chunks: list[Mapping[str, Any]] = []
+
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+        self._chunks += body.get("chunks", ())
+        found = self._chunks[: body.get("top_k", 0)]
+        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in found]
+        return Reply({"ready": True, "results": results, "text": "imagined", "usage": []})
+
+
+class ServedMemory(RecallSystem):
+    """A case's memory at a service, in a namespace of its own.
+
+    The service is sent chunks and questions, and no gold. It can't be saved: it is built again
+    where a run needs it.
+    """
+
+    in_thread: ClassVar[bool] = False
+    settings_type = ServedSettings
+    settings: Any
+
+    def __init__(
+        self, settings: Any, parts: SystemContext, *, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        super().__init__(settings, parts)
+        self._sleep = sleep
+        self._service: Service | None = None
+        self._namespace = namespace_of(parts)
+        self._known = False
+        self._forget_all()
+
+    @abstractmethod
+    def open_service(self) -> Service:
+        """The service of this case; called on the event loop."""
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    async def reset(self) -> None:
+        self._forget_all()
+        await self._call("reset", {})
+        self._known = True
+
+    def _forget_all(self) -> None:
+        self._waiting: list[MemoryChunk] = []
+        self._turns: set[str] = set()
+        self._asked = self._lost = 0
+        self._tells_losses = False
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        self._waiting.append(chunk)
+        if len(self._waiting) >= self.settings.batch_size:
+            await self._flush()
+
+    async def consolidate(self) -> None:
+        await self._flush()
+
+    async def _flush(self) -> None:
+        """Sends what waits to be sent."""
+        batch, self._waiting = self._waiting, []
+        if not batch:
+            return
+
+        self._turns |= wire.turns_of(batch)
+        chunks = [wire.chunk_json(chunk) for chunk in batch]
+        reply = await self._call("ingest", {"chunks": chunks}, Role.INGEST)
+        lost = self._read(lambda: wire.read_lost(reply, len(batch)))
+        self._asked += len(batch)
+        self._lost += lost or 0
+        self._tells_losses = self._tells_losses or lost is not None
+
+    async def await_ready(self) -> None:
+        waited, pause = 0.0, FIRST_POLL_S
+        began = time.monotonic()
+        while True:
+            reply = await self._call("ready", {}, Role.INGEST)
+            if self._read(lambda: wire.read_ready(reply)):  # noqa: B023 - called at once
+                return
+
+            waited = max(waited, time.monotonic() - began)
+            if waited >= self.settings.ready_timeout_s:
+                raise ModelError(
+                    f"{self._name} was not ready within {self.settings.ready_timeout_s:g} s "
+                    "(system.ready_timeout_s)"
+                )
+
+            await self._sleep(pause)
+            waited += pause
+            pause = min(2 * pause, SLOWEST_POLL_S)
+
+    def health(self) -> IngestHealth | None:
+        if not self._tells_losses:
+            return None
+
+        return IngestHealth(asked=self._asked, stored=self._asked - self._lost, lost=self._lost)
+
+    async def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        found = await self._search(query, depth)
+        return list(found.results)
+
+    async def answer(self, query: Query) -> Answer:
+        if self.settings.own_prompt:
+            return await self._answer_of_service(query)
+
+        found = await self._search(query, max(self.parts.top_k, self.ranking_depth))
+        answer = await self.answer_from(query, found.results)
+        # A ranking with holes would count as one that missed.
+        return replace(answer, ranking=None) if found.without_ids else answer
+
+    async def _search(self, query: Query, depth: int) -> wire.Found:
+        reply = await self._call("search", wire.search_json(query, depth), Role.ANSWER)
+        found: wire.Found = self._read(lambda: wire.read_found(reply, self._turns))
+        self._remark(found, depth)
+        return replace(found, results=found.results[:depth])
+
+    async def _answer_of_service(self, query: Query) -> Answer:
+        top_k = self.parts.top_k
+        reply = await self._call("answer", wire.answer_json(query, top_k), Role.ANSWER)
+        said = self._read(lambda: wire.read_said(reply, self._turns))
+        if said.found is None:
+            return Answer(text=said.text)
+
+        self._remark(said.found, top_k)
+        results = said.found.results
+        ranking = tuple(result.turn_ids for result in results)
+        return Answer(
+            text=said.text,
+            retrieved=results,
+            ranking=None if said.found.without_ids else ranking,
+            context_tokens=sum(count_tokens(result.text) for result in results),
+        )
+
+    def _remark(self, found: wire.Found, asked: int) -> None:
+        """Notes what a reader of the figures should know of the results."""
+        remarks = current_ledger().remarks
+        if len(found.results) > asked:
+            remarks[MORE_THAN_ASKED] = (
+                f"a search returned {len(found.results):,} results, and was asked for {asked:,} "
+                "at most"
+            )
+
+        if found.without_ids:
+            remarks[WITHOUT_IDS] = (
+                f"{found.without_ids:,} of {len(found.results):,} results came without turn_ids: "
+                "the ranking is unknown"
+            )
+
+    async def _call(
+        self, operation: str, body: Mapping[str, Any], role: Role | None = None
+    ) -> Mapping[str, Any]:
+        if self._service is None:
+            imagined = self.parts.extra.get(IMAGINED)
+            self._service = ImaginedService() if imagined else self.open_service()
+
+        reply = await self._service.call(operation, {"namespace": self._namespace, **body})
+        if reply.setback is not None:
+            current_ledger().remarks[TRIED_AGAIN] = (
+                f"requests to {self._name} were made again after: {one_line(reply.setback)}"
+            )
+
+        if role is not None and operation != "ready":
+            usages = self._read(lambda: wire.read_usages(reply.content, role))
+            current_ledger().usages.extend(usages)
+            if reply.content.get("usage") is None:
+                current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report its tokens"
+
+        return reply.content
+
+    def _read(self, read: Callable[[], Any]) -> Any:
+        """The result of `read`; an error names the service."""
+        try:
+            return read()
+        except wire.WireError as error:
+            raise ModelError(f"{self._name} sent a reply of another schema: {error}") from error
+
+    @property
+    def _name(self) -> str:
+        return "the memory service" if self._service is None else self._service.name
+
+    async def close(self) -> None:
+        service, self._service = self._service, None
+        if service is None:
+            return
+
+        try:
+            if self.settings.forget and self._known:
+                async with asyncio.timeout(FORGET_S):
+                    await service.forget({"namespace": self._namespace})
+        except (MemevalError, TimeoutError) as error:
+            _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
+        finally:
+            await service.close()
+
+
+def files_of(words: Sequence[str]) -> tuple[Path, ...]:
+    """The files that a command names: an edit of a script makes another memory."""
+    named = [Path(word) for word in words]
+    return tuple(path for path in named if path.suffix[1:].isalpha() and path.is_file())
+
+
+def namespace_of(parts: SystemContext) -> str:
+    """Names a case's memory of one run and repeat. No text of the data is in it."""
+    named = (str(parts.extra.get("origin", "")), parts.case_id, str(parts.seed))
+    digest = hashlib.sha256("\0".join(named).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"memeval-{digest[:32]}"

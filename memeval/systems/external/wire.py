@@ -1,0 +1,256 @@
+"""What a served memory is sent and what it may reply, in JSON.
+
+docs/http_memory.openapi.yaml describes it. Replies are read strictly: what does not fit is an error
+that names the part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memeval.errors import ModelError
+from memeval.llm.reply.body import count_of
+from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.shown import one_line
+
+LONGEST_TEXT = 1_000_000
+"""Characters of an answer or of one result."""
+MOST_RESULTS = 10_000
+"""Results of one search."""
+MOST_USAGES = 100
+"""Usages of one reply."""
+OPERATIONS = ("reset", "ingest", "ready", "search", "answer")
+
+Json = Mapping[str, Any]
+
+
+class WireError(ModelError):
+    """A reply that does not fit the schema."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search returned."""
+
+    results: tuple[Retrieved, ...]
+    without_ids: int = 0
+    """Results that do not say which turns they cover."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a service answered by itself."""
+
+    text: str
+    found: Found | None
+    """What it searched, where it says so."""
+
+
+def chunk_json(chunk: MemoryChunk) -> dict[str, Any]:
+    """A chunk as it is sent."""
+    return {
+        "id": chunk.chunk_id,
+        "text": chunk.text,
+        "content": chunk.content,
+        "time": chunk.time.isoformat() if chunk.time else None,
+        "turn_ids": list(chunk.turn_ids),
+        "speakers": list(chunk.speakers),
+        "session_id": chunk.session_id,
+    }
+
+
+def search_json(query: Query, depth: int) -> dict[str, Any]:
+    """A question as a search is asked."""
+    return {
+        "query": query.text,
+        "asked_at": query.asked_at.isoformat() if query.asked_at else None,
+        "top_k": depth,
+    }
+
+
+def answer_json(query: Query, top_k: int) -> dict[str, Any]:
+    """A question as a service is asked that answers by itself."""
+    return {
+        **search_json(query, top_k),
+        "instruction": query.instruction,
+        "choices": [
+            {"label": query.choice_labels.label(position), "text": choice}
+            for position, choice in enumerate(query.choices)
+        ],
+        "multi_select": query.multi_select,
+    }
+
+
+def read_lost(reply: Json, sent: int) -> int | None:
+    """How many of the chunks that were sent a service lost; None where it does not say."""
+    lost = reply.get("lost")
+    if lost is None:
+        return None
+
+    if isinstance(lost, bool) or not isinstance(lost, int) or not 0 <= lost <= sent:
+        raise _wrong("lost", f"a whole number from 0 to {sent}", lost)
+
+    return lost
+
+
+def read_ready(reply: Json) -> bool:
+    """Whether what was ingested can be found."""
+    ready = reply.get("ready")
+    if not isinstance(ready, bool):
+        raise _wrong("ready", "true or false", ready)
+
+    return ready
+
+
+def read_found(reply: Json, turns: Set[str]) -> Found:
+    """The results of a search; `turns` are the ids that were sent."""
+    rows = reply.get("results")
+    if not isinstance(rows, list):
+        raise _wrong("results", "a list", rows)
+    if len(rows) > MOST_RESULTS:
+        raise WireError(f"results has {len(rows):,} members, and may have {MOST_RESULTS:,}")
+
+    results = [_read_result(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
+    without = sum(1 for row in rows if row.get("turn_ids") is None)
+    return Found(tuple(results), without)
+
+
+def read_said(reply: Json, turns: Set[str]) -> Said:
+    """An answer that a service gave by itself."""
+    text = _text(reply.get("text"), "text")
+    found = None if reply.get("results") is None else read_found(reply, turns)
+    return Said(text, found)
+
+
+def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
+    """What a service says of its own model calls. Where it says nothing, the tokens are unknown."""
+    given = reply.get("usage")
+    if given is None:
+        return (Usage(role, "unknown", "unknown", None, None),)
+
+    rows = given if isinstance(given, list) else [given]
+    if len(rows) > MOST_USAGES:
+        raise WireError(f"usage has {len(rows):,} members, and may have {MOST_USAGES}")
+
+    return tuple(
+        _read_usage(row, "usage" if rows is not given else f"usage[{at}]", role)
+        for at, row in enumerate(rows)
+    )
+
+
+def _read_usage(row: Any, where: str, role: Role) -> Usage:
+    if not isinstance(row, Mapping):
+        raise _wrong(where, "an object", row)
+
+    kind = row.get("kind", "chat")
+    if kind not in ("chat", "embed"):
+        raise _wrong(f"{where}.kind", "chat or embed", kind)
+
+    return Usage(
+        role=Role.EMBED if kind == "embed" else role,
+        model=_name(row.get("model"), f"{where}.model"),
+        provider=_name(row.get("provider"), f"{where}.provider"),
+        prompt_tokens=_tokens(row.get("prompt_tokens"), f"{where}.prompt_tokens"),
+        completion_tokens=_tokens(row.get("completion_tokens"), f"{where}.completion_tokens"),
+        cached_tokens=_tokens(row.get("cached_tokens"), f"{where}.cached_tokens") or 0,
+        calls=1 if row.get("calls") is None else _tokens(row["calls"], f"{where}.calls") or 0,
+    )
+
+
+def _read_result(row: Any, where: str, turns: Set[str]) -> Retrieved:
+    if not isinstance(row, Mapping):
+        raise _wrong(where, "an object", row)
+
+    return Retrieved(
+        text=_text(row.get("text"), f"{where}.text"),
+        turn_ids=_turns(row.get("turn_ids"), f"{where}.turn_ids", turns),
+        score=_score(row.get("score"), f"{where}.score"),
+        time=_time(row.get("time"), f"{where}.time"),
+    )
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, "a string", value)
+    if len(value) > LONGEST_TEXT:
+        raise WireError(f"{where} has {len(value):,} characters, and may have {LONGEST_TEXT:,}")
+
+    return value
+
+
+def _turns(value: Any, where: str, turns: Set[str]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
+        raise _wrong(where, "a list of strings", value)
+
+    for turn in value:
+        if turn not in turns:
+            raise WireError(
+                f"{where} names '{one_line(turn, 80)}', which was not sent for this case"
+            )
+
+    return tuple(value)
+
+
+def _score(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(where, "a number", value)
+    if not math.isfinite(value):
+        raise WireError(f"{where} is not a finite number")
+
+    return float(value)
+
+
+def _time(value: Any, where: str) -> datetime | None:
+    if value is None:
+        return None
+
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise _wrong(where, "a time in ISO 8601", value) from None
+
+
+def _name(value: Any, where: str) -> str:
+    if value is None:
+        return "unknown"
+    if not isinstance(value, str):
+        raise _wrong(where, "a string", value)
+
+    return one_line(value, 200) or "unknown"
+
+
+def _tokens(value: Any, where: str) -> int | None:
+    if value is None:
+        return None
+
+    count = count_of(value)
+    if count is None:
+        raise _wrong(where, "a count", value)
+
+    return count
+
+
+def _wrong(where: str, wanted: str, value: Any) -> WireError:
+    found = "is missing" if value is None else f"is {one_line(repr(_short(value)), 60)}"
+    return WireError(f"{where} must be {wanted}, but {found}")
+
+
+def _short(value: Any) -> Any:
+    """A value that is cheap to show."""
+    if isinstance(value, str):
+        return value[:100]
+
+    return type(value).__name__ if isinstance(value, list | Mapping) else value
+
+
+def turns_of(chunks: Sequence[MemoryChunk]) -> set[str]:
+    """The turn ids of chunks."""
+    return {turn for chunk in chunks for turn in chunk.turn_ids}

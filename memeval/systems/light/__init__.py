@@ -1,0 +1,1 @@
+"""LIGHT: three memories, of what was said, of what was said last, and of notes."""

@@ -1,0 +1,297 @@
+"""LIGHT (Tavakoli et al., ICLR 2026): an index of episodes, the latest pairs, and a scratchpad."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import UserError
+from memeval.judges.reading import read_yes
+from memeval.llm.contract import Completion
+from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt
+from memeval.llm.tokens import count_tokens
+from memeval.prompts import load_builtin
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
+from memeval.retrieval.dense import DenseIndex
+from memeval.systems.asking import ask_for
+from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
+from memeval.systems.chat.summarization import shorten
+from memeval.systems.chat.window import check_positive
+from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.light.pairs import Pair, content_of, is_closed, pairs_of, text_of, turns_of
+from memeval.systems.light.scratchpad import is_too_long, pieces
+
+FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
+"""Names of the prompt templates."""
+STATE_FILE = "light.json"
+MOST_CHARACTERS = 70_000
+"""Characters of a chunk that a prompt holds; chats have messages that run on without an end."""
+NOTHING = "(nothing)"
+"""Reply of a model that finds nothing worth noting."""
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `light`."""
+
+    fact_tokens: int = field(default=512, metadata=INGEST)
+    """Most tokens of the facts and the summary that a pair is indexed by."""
+    note_tokens: int = field(default=256, metadata=INGEST)
+    """Most tokens that a pair adds to the scratchpad."""
+    scratchpad_tokens: int = field(default=8_000, metadata=INGEST)
+    """Tokens to which the scratchpad is condensed once it has twice as many."""
+    recent_pairs: int = field(default=10, metadata=ANSWER)
+    """Latest pairs that are shown; `top_k` does not limit them. 0 shows none."""
+    context_tokens: int = field(default=14_000, metadata=ANSWER)
+    """Most tokens of the episodes and the latest pairs together; one that does not fit is left out.
+    """
+    piece_tokens: int = field(default=512, metadata=ANSWER)
+    """Tokens of a piece of the scratchpad, which is shown or not as a whole."""
+    filter_scratchpad: bool = field(default=True, metadata=ANSWER)
+    """Whether the model is asked of each piece if it bears on the question; else all are shown."""
+
+    def __post_init__(self) -> None:
+        check_positive(
+            fact_tokens=self.fact_tokens,
+            note_tokens=self.note_tokens,
+            scratchpad_tokens=self.scratchpad_tokens,
+            context_tokens=self.context_tokens,
+            piece_tokens=self.piece_tokens,
+        )
+        if self.recent_pairs < 0:
+            raise UserError(f"system.recent_pairs must be at least 0, but is {self.recent_pairs}")
+
+
+class Light(IndexedSystem[DenseIndex]):
+    """Shows the nearest pairs, the latest pairs, and what the scratchpad has on the question.
+
+    A pair is found by the facts that a model writes about it, and is shown as it was said. The
+    scratchpad has the model's notes on each pair; once they are too long, the model condenses them.
+    What it retrieves, and its ranking, are the pairs that it finds. A compression loses nothing.
+    """
+
+    settings_type = Settings
+    settings: Settings
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return True
+
+    @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return (FACTS, NOTES, CONDENSE)
+
+    def reset(self) -> None:
+        super().reset()
+        self._open_pair: list[MemoryChunk] = []
+        self._before = ""
+        self._pairs: list[Pair] = []
+        self._facts: list[str] = []
+        self._notes: list[str] = []
+        self._condensed = False
+        self._lost = 0
+
+    # What is written
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        self.chunks.append(chunk)
+        if self._open_pair and self._open_pair[0].session_id != chunk.session_id:
+            await self._finish_pair()
+
+        self._open_pair.append(chunk)
+        if is_closed(self._open_pair):
+            await self._finish_pair()
+
+    async def consolidate(self) -> None:
+        await self._finish_pair()
+        await super().consolidate()
+
+    async def _finish_pair(self) -> None:
+        """Writes the facts and the notes on the pair that is open."""
+        pair = tuple(self._open_pair)
+        self._open_pair = []
+        if not pair:
+            return
+
+        said = tuple(chunk.text[:MOST_CHARACTERS] for chunk in pair)
+        facts = await self._write(FACTS, said, self.settings.fact_tokens)
+        notes = await self._write(NOTES, said, self.settings.note_tokens)
+
+        self._pairs.append(pair)
+        self._facts.append(facts or "")
+        if notes:
+            self._notes.append(notes)
+        if facts is None or notes is None:
+            self._lost += len(pair)
+
+        self._before = text_of(pair)[-MOST_CHARACTERS:]
+        await self._condense()
+
+    async def _condense(self) -> None:
+        """Condenses a scratchpad that is too long; a useless reply leaves it as it is."""
+        budget = self.settings.scratchpad_tokens
+        if not is_too_long(self._notes, budget):
+            return
+
+        condensed = await self._write(CONDENSE, tuple(self._notes), budget)
+        # A reply that leaves nothing of the notes is as useless as none.
+        if condensed:
+            self._notes = [condensed]
+            self._condensed = True
+
+    async def _write(self, name: str, said: tuple[str, ...], budget: int) -> str | None:
+        """What the model writes under a template; empty where it finds nothing worth writing, None
+        if every reply is useless.
+        """
+        template = load_builtin(name)
+        prompt = NotesPrompt(
+            before=self._before if name != CONDENSE else "",
+            said=said,
+            budget_tokens=budget,
+            system_text=template.system,
+            user_template=template.user,
+        )
+        deterministic = self.parts.model.deterministic
+
+        def read(completion: Completion) -> str | None:
+            text = completion.text.strip()
+            # The offline reader has no word for it: it says nothing where nothing is told.
+            if text == NOTHING or (deterministic and not text):
+                return ""
+
+            return shorten(text, budget) or None
+
+        return await ask_for(
+            self.parts.model,
+            prompt,
+            seed=self.parts.seed,
+            read=read,
+            holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
+        )
+
+    def health(self) -> IngestHealth:
+        """Counts as lost the chunks of pairs without facts or notes, as every reply was useless."""
+        stored = len(self.chunks) - self._lost
+        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
+
+    def dump(self) -> list[DumpItem]:
+        items: list[DumpItem] = []
+        for pair, facts in zip(self._pairs, self._facts, strict=True):
+            if facts:
+                time = pair[0].time.isoformat() if pair[0].time else None
+                items.append(
+                    {"kind": "facts", "text": facts, "turn_ids": list(turns_of(pair)), "time": time}
+                )
+
+        return [*items, *({"kind": "scratchpad", "text": note} for note in self._notes)]
+
+    # The index of episodes
+
+    def texts(self) -> list[str]:
+        """The facts of each pair; what was said where there are none."""
+        return [
+            facts or content_of(pair) for pair, facts in zip(self._pairs, self._facts, strict=True)
+        ]
+
+    async def build(self, saved: Path | None) -> DenseIndex:
+        return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+
+    def entries(self) -> Sequence[Retrieved]:
+        return [
+            Retrieved(text=text_of(pair), turn_ids=turns_of(pair), time=pair[0].time)
+            for pair in self._pairs
+        ]
+
+    async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
+        return await index.search(query.text, depth)
+
+    # What is read
+
+    async def answer(self, query: Query) -> Answer:
+        ranked: Ranked = ()
+        if self.index is not None and self._pairs:
+            ranked = await self.rank(self.index, query, max(self.parts.top_k, self.ranking_depth))
+
+        chosen = ranked[: self.parts.top_k]
+        latest = range(max(0, len(self._pairs) - self.settings.recent_pairs), len(self._pairs))
+        found = [position for position, _ in chosen]
+        fitting = self._fitting([*found, *(place for place in latest if place not in found)])
+        relevant = await self._relevant(query)
+
+        shown = [text_of(self._pairs[position]) for position in fitting]
+        reply = await self.parts.reader.answer(query, [*shown, *relevant])
+
+        retrieved = [self.entry(place, score) for place, score in chosen if place in fitting]
+        return Answer(
+            text=reply.text,
+            raw=reply.raw,
+            retrieved=tuple(retrieved),
+            ranking=tuple(turns_of(self._pairs[position]) for position, _ in ranked),
+            context_tokens=reply.context_tokens,
+            notes=self._remarks(left_out=len(retrieved) < len(chosen)),
+        )
+
+    def _fitting(self, positions: Sequence[int]) -> list[int]:
+        """The pairs that fit into the context, the first ones first."""
+        room = self.settings.context_tokens
+        fitting = []
+        for position in positions:
+            size = count_tokens(text_of(self._pairs[position]))
+            if size <= room:
+                fitting.append(position)
+                room -= size
+
+        return fitting
+
+    async def _relevant(self, query: Query) -> list[str]:
+        """The pieces of the scratchpad that bear on a question."""
+        parts = list(pieces(self._notes, self.settings.piece_tokens))
+        if not self.settings.filter_scratchpad:
+            return parts
+
+        return [piece for piece in parts if await self._bears_on(query, piece)]
+
+    async def _bears_on(self, query: Query, piece: str) -> bool:
+        template = load_builtin(FILTER)
+        prompt = RelevancePrompt(
+            question=query.shown,
+            text=piece,
+            system_text=template.system,
+            user_template=template.user,
+        )
+        reply = await self.parts.model.complete(prompt, role=Role.ANSWER, seed=self.parts.seed)
+        # A piece is left out only where the model says so.
+        return read_yes(reply.text, answer=piece) is not False
+
+    def _remarks(self, *, left_out: bool) -> dict[str, Any]:
+        remarks: dict[str, Any] = {}
+        if self._condensed:
+            remarks["scratchpad"] = "condensed, as it was too long"
+        if left_out:
+            remarks["episodes"] = "some did not fit into context_tokens"
+
+        return remarks
+
+    # Where it is kept
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        state = {"facts": self._facts, "notes": self._notes, "condensed": self._condensed}
+        (folder / STATE_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+
+    async def load(self, folder: Path) -> None:
+        state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        self._facts = state["facts"]
+        self._notes = state["notes"]
+        self._condensed = state["condensed"]
+        # The pairs follow from the chunks, which `super` reads before it opens the index.
+        await super().load(folder)
+
+    async def _open(self, saved: Path | None) -> None:
+        if saved is not None:
+            self._pairs = list(pairs_of(self.chunks))
+
+        await super()._open(saved)

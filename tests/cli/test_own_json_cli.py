@@ -1,0 +1,36 @@
+"""`dataset=json` through the whole command line: runs go by the name that the file gives itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import completed, memeval, runs
+
+DEMO = Path(__file__).parents[2] / "data" / "demo" / "own.json"
+
+
+def test_a_run_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
+    words = ("dataset=json", f"dataset.path={DEMO}", "tracking=none", "plots=false")
+    completed(tmp_path, *words)
+    (run,) = runs(tmp_path)
+    assert (run["dataset"], run["params"]["dataset"]) == ("helpdesk", "json")
+    assert [category["name"] for category in run["categories"]] == [
+        "cause",
+        "fact",
+        "order",
+        "unknown",
+        "update",
+    ]
+    # What it got wrong is asked again by the option's name, not by that of the file.
+    again = completed(tmp_path, *words, f"dataset.only=wrong:{run['run_key']}")
+    assert "answer 5/5" in again.err
+    listed = completed(tmp_path, "list", "dataset=helpdesk").out
+    assert run["run_key"][:8] in listed
+
+
+def test_a_mistake_ends_the_command_before_anything_is_run(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"case_id": "a", "sessions": [], "questions": []}\n', encoding="utf-8")
+    ended = memeval(tmp_path, "dataset=json", f"dataset.path={path}", "tracking=none")
+    assert ended.status == 2
+    assert ended.told == f"memeval: {path}: line 1 'a': field 'sessions' is empty."

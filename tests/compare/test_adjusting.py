@@ -1,0 +1,80 @@
+"""Benjamini and Hochberg's rule over the differences of several metrics."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_runs import example, made_run
+
+from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
+from memeval.compare.adjusting import adjust_by_discovery
+from memeval.compare.files import as_json_value, differences_csv
+from memeval.compare.tables import comparison_text
+from memeval.page.compared import comparison_data
+
+HOCHBERGS = (
+    *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
+    *(0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0),
+)
+ADJUSTED = (
+    *(0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.06385714, 0.06385714, 0.0645),
+    *(0.0765, 0.486, 0.58118182, 0.714875, 0.75323077, 0.81321429, 1.0),
+)
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> list[FinishedRun]:
+    return [made_run(tmp_path, name, example(name)) for name in "ABC"]
+
+
+def compared(cells: list[FinishedRun], metric: str) -> Comparison:
+    return compare_runs(cells, metric_named(metric))
+
+
+def test_the_rule_runs_over_all_metrics(cells: list[FinishedRun]) -> None:
+    plain = compared(cells, "accuracy")
+    rows = iter(HOCHBERGS)
+    metrics = [
+        replace(
+            plain,
+            differences=tuple(replace(plain.differences[0], p=next(rows)) for _ in range(count)),
+        )
+        for count in (5, 10)
+    ]
+    made = adjust_by_discovery(metrics)
+    adjusted = [row.adjusted_p for comparison in made for row in comparison.differences]
+    assert adjusted == pytest.approx(ADJUSTED, abs=1e-8)
+    assert [row.is_shown for row in made[0].differences] == [True, True, True, True, False]
+    assert [comparison.tests for comparison in made] == [15, 15]
+    # Letters rest on max-T.
+    assert all(run.letters == "" for comparison in made for run in comparison.runs)
+
+
+def test_every_form_says_how_p_was_adjusted(cells: list[FinishedRun]) -> None:
+    made = adjust_by_discovery([compared(cells, "accuracy"), compared(cells, "f1")])
+    text = " ".join(comparison_text(made[0]).split())
+    assert "Benjamini–Hochberg over 4 tests of all metrics" in text
+    assert "(p .062, Benjamini–Hochberg " in text and "max-T" not in text
+    whole = as_json_value(made)["comparisons"]
+    assert {(one["adjustment"], one["tests"]) for one in whole} == {("bh", 4)}
+    rows = list(csv.DictReader(io.StringIO(differences_csv(made))))
+    assert {row["adjustment"] for row in rows} == {"bh"}
+    assert {(row["metric"], row["verdicts"]) for row in rows} == {
+        ("accuracy", "raw"),
+        ("token_f1", ""),
+    }
+    page = comparison_data(whole[0], ["one", "two"])
+    assert page.adjusted_how.startswith("by Benjamini and Hochberg’s rule, over 4 tests")
+
+
+def test_one_conversation_has_no_p_to_adjust(tmp_path: Path) -> None:
+    alone = [
+        made_run(tmp_path, name, {f"c/q{number}": [float(number < right)] for number in range(4)})
+        for name, right in (("A", 1), ("B", 3))
+    ]
+    (made,) = adjust_by_discovery([compared(alone, "accuracy")])
+    assert made.tests == 0 and made.differences[0].adjusted_p is None

@@ -1,0 +1,343 @@
+"""`dataset=json`: what is read of a file of one's own, how mistakes are named, and its schema."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from memeval.cli.data import data
+from memeval.datasets.contract import Dataset
+from memeval.datasets.json import reader
+from memeval.datasets.locate import build
+from memeval.errors import UserError
+from memeval.records import EvalCase
+from memeval.testing import DatasetContract
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "data" / "demo" / "own.json"
+DOCS = ROOT / "docs" / "datasets"
+
+
+def case(**changes: Any) -> dict[str, Any]:
+    """A sound case of two sessions, three turns and a question."""
+    plain: dict[str, Any] = {
+        "case_id": "north",
+        "sessions": [
+            {
+                "id": "a",
+                "time": "2024-03-01",
+                "turns": [{"id": "t", "speaker": "Ida", "text": "x"}, turn()],
+            },
+            {"time": "2024-03-02T08:00", "turns": [turn()]},
+        ],
+        "questions": [{"id": "q1", "question": "What is down?", "answer": "port 7"}],
+    }
+    return plain | changes
+
+
+def turn(**changes: Any) -> dict[str, Any]:
+    return {"speaker": "Bo", "text": "y"} | changes
+
+
+def one_session(**changes: Any) -> dict[str, Any]:
+    return case(sessions=[{"turns": [turn()]} | changes])
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    return case(questions=[{"id": "q1", "question": "What is down?", "answer": "port 7"} | changes])
+
+
+def write(folder: Path, content: Any, name: str = "own.json") -> Path:
+    path = folder / name
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    path.write_bytes(raw)
+    return path
+
+
+def opened(path: Path, **settings: Any) -> Dataset:
+    dataset = build("json", Path("/nowhere"), path=str(path), **settings)
+    dataset.open()
+    return dataset
+
+
+def read(path: Path, **settings: Any) -> list[EvalCase]:
+    return list(opened(path, **settings).cases())
+
+
+def lines(*values: Any) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+class TestOwnJson(DatasetContract):
+    examples = 40
+    counts: ClassVar = {"cases": 2, "sessions": 5, "turns": 12, "questions": 8}
+    first = ("lindqvist/model", "Which router does Maj Lindqvist have?")
+    last = ("oduya/name", "What is the technician's name?")
+
+    def build(self, **given: Any) -> Dataset:
+        return build("json", Path("/nowhere"), **{"path": str(DEMO), **given})
+
+    def raw(self) -> Sequence[Any]:
+        records: list[Any] = json.loads(DEMO.read_bytes())["cases"]
+        return records
+
+
+def test_a_small_file(tmp_path: Path) -> None:
+    questions = [
+        {"question": "What?", "answer": ["x", 1], "evidence": ["t", 2], "category": "own name"},
+        {"id": 7, "question": "Who?", "answer": [], "time": "2024-04-01"},
+        {"question": "Which?", "answer": "b", "choices": ["a", "b"], "meta": {"any": 1}},
+    ]
+    (found,) = read(write(tmp_path, case(questions=questions)))
+    assert [
+        (session.session_id, session.started_at, [turn.turn_id for turn in session.turns])
+        for session in found.sessions
+    ] == [
+        ("s1", datetime(2024, 3, 1), ["t0", "t1"]),
+        ("s2", datetime(2024, 3, 2, 8), ["t2"]),
+    ]
+    assert [
+        (one.question_id, one.category, one.gold, one.evidence, one.answerable, one.right_choices)
+        for one in found.questions
+    ] == [
+        ("north/q0", "own name", ("x", "1"), ("t0", "t2"), True, ()),
+        ("north/7", "general", (), (), False, ()),
+        ("north/q2", "general", ("b",), (), True, (1,)),
+    ]
+    assert found.questions[1].asked_at == datetime(2024, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ([case(), case(case_id="south")], "my_file"),
+        ({"name": "Help desk: 2024", "cases": [case(), case(case_id=2)]}, "Help desk_ 2024"),
+        (lines(case(), case(case_id=2)), "my_file"),
+        (b"\xef\xbb\xbf" + lines({"name": "desk"}, case(), case(case_id=2)), "desk"),
+    ],
+)
+def test_forms_of_a_file_and_its_name(tmp_path: Path, content: Any, name: str) -> None:
+    path = write(tmp_path, content, "my_file.json")
+    dataset = build("json", Path("/nowhere"), path=str(path))
+    assert dataset.open().name == name
+    assert [found.case_id for found in dataset.cases()] in (["north", "south"], ["north", "2"])
+
+
+def test_a_file_with_the_name_of_a_data_set_is_not_filed_under_it(tmp_path: Path) -> None:
+    path = write(tmp_path, [case()], "locomo.json")
+    assert build("json", Path("/nowhere"), path=str(path)).open().name == "own locomo"
+
+
+def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
+    path = write(tmp_path, lines(case(), case(case_id="south")), "own.jsonl")
+    dataset = opened(path)
+    cases = dataset.cases()
+    assert next(cases).case_id == "north"
+    # What is behind the first case is not read yet: here it is damaged meanwhile.
+    path.write_bytes(lines(case(), {"case_id": "south"}))
+    with pytest.raises(UserError, match="line 2 'south': field 'sessions' is missing"):
+        list(dataset.cases())
+
+
+def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path, [asked(category="alert"), asked(category=5) | {"case_id": "south"}])
+    assert [found.case_id for found in read(path, categories=(5,))] == ["south"]
+    with pytest.raises(UserError, match=r"dataset.categories 'alerts'. Did you mean: alert"):
+        read(path, categories=("alerts",))
+
+
+FAULTY = {
+    "a field": (asked(evidense=["t"]), "field 'evidense' is not one of the schema; did you mean"),
+    "another field": (case(zebra=1), "'zebra' is not one of the schema; there is case_id"),
+    "no answer": (asked(answer=None), "field 'answer' is missing; an empty list says"),
+    "evidence": (asked(evidence=["c12"]), "evidence 'c12' is not a turn of the case"),
+    "past the end": (asked(evidence=[3]), "evidence '3' is not a turn of the case"),
+    "not a turn": (asked(evidence=[None]), "'evidence' holds null, not the id or index of a turn"),
+    "no sessions": (case(sessions=[]), "line 1 'north': field 'sessions' is empty"),
+    "no turns": (one_session(turns=[]), "session 0: field 'turns' is empty"),
+    "no speaker": (one_session(turns=[{"text": "x"}]), "turn 0: field 'speaker' is missing"),
+    "no text": (one_session(turns=[turn(text=" ")]), "session 0, turn 0: field 'text' is empty"),
+    "not an object": (one_session(turns=["x"]), "turn 0: is a string, not an object"),
+    "a turn twice": (
+        one_session(turns=[turn(id="a"), turn(id="a")]),
+        "session 0, turn 1: the id 'a' is that of session 0, turn 0, too",
+    ),
+    "day first": (one_session(time="8/5/2024"), "field 'time' is '8/5/2024'; write it as 2024-05"),
+    "dots": (one_session(time="08.05.2024"), "field 'time' is '08.05.2024'; write it as"),
+    "in words": (one_session(time="May 8, 2024"), "field 'time' is 'May 8, 2024'; write it as"),
+    "seconds": (one_session(time=1715176560), "field 'time' is '1715176560'; write it as"),
+    "no such day": (one_session(time="2024-02-30"), "is '2024-02-30', not a time like"),
+    "backwards": (
+        one_session(time="2024-03-02", turns=[turn(time="2024-03-01")]),
+        "session 0, turn 0: field 'time' is before that of an earlier session or turn",
+    ),
+    "zones": (
+        one_session(time="2024-03-02T00:00Z", turns=[turn(time="2024-03-03")]),
+        "some times have a zone and others have none",
+    ),
+    "a case twice": ([case(), case()], "case 2 'north': case_id 'north' is in case 1 already"),
+    "a question twice": (
+        case(questions=[{"id": "q", "question": "x", "answer": "y"}] * 2),
+        "question id 'north/q' is in line 1 'north' already",
+    ),
+    "a line": (lines(case()) + b"{", "line 2: is not JSON"),
+    "a line twice": (lines(case(), case()), "line 2 'north': case_id 'north' is in line 1 already"),
+}
+BEYOND_SCHEMA = {
+    "evidence",
+    "past the end",
+    "a turn twice",
+    "no such day",
+    "backwards",
+    "zones",
+    "a case twice",
+    "a question twice",
+}
+"""What a JSON Schema can't say."""
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_mistake_is_named_with_its_place(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, message = FAULTY[name]
+    path = write(tmp_path, content)
+    with pytest.raises(UserError) as refused:
+        read(path)
+
+    assert "own.json" in refused.value.message and message in refused.value.message
+    assert data(["check", str(path)]) == 2
+    assert message in capsys.readouterr().out
+
+
+ACCEPTED = (
+    case(),
+    [case(), case(case_id=3)],
+    {"name": None, "cases": [case()], "meta": 1},
+    asked(answer=[], time="2024-04-01T10:00:30.5"),
+    asked(answer=None, golds=[1.5, "x"]),
+    asked(category="größer als-1.x", evidence=[0, "t"]),
+    asked(answer=["a", "b"], choices=["a", "b", "c"], multi_select=True),
+    one_session(time="2024-03-01T08:00+02:00", turns=[turn(time="2024-03-01 07:00:00Z")]),
+    one_session(id=1, time=None, meta=None),
+)
+
+
+def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    documents = [json.loads(DEMO.read_bytes()), *ACCEPTED]
+    for document in documents:
+        assert validator.is_valid(document), document
+        assert read(write(tmp_path, document))
+
+    for name, (content, _) in FAULTY.items():
+        if not isinstance(content, bytes):
+            assert validator.is_valid(content) == (name in BEYOND_SCHEMA), name
+
+    # Every place of a sound case, with a value of every other kind.
+    differing = []
+    for document in mutations(asked(category="c", evidence=["t"], choices=["port 7", "b"])):
+        try:
+            read(write(tmp_path, document))
+            reads = True
+        except UserError as error:
+            beyond = (
+                "is not a turn",
+                "not one of the choices",
+                "several choices",
+                "has a right one",
+                "is before that",
+            )
+            if any(words in str(error.message) for words in beyond):
+                continue
+
+            reads = "holds no question" in error.message
+
+        if reads != validator.is_valid(document):
+            differing.append((reads, document))
+
+    assert differing == []
+
+
+def mutations(document: dict[str, Any]) -> list[Any]:
+    """The document with another value in one place, and without each of its members."""
+    found: list[Any] = []
+    for path in places(document):
+        for value in (None, True, 3, -1, 1.5, "", " ", "word", [], {}, ["x"], [None], "2024-01-01"):
+            changed = copy.deepcopy(document)
+            inner(changed, path[:-1])[path[-1]] = value
+            found.append(changed)
+
+        changed = copy.deepcopy(document)
+        del inner(changed, path[:-1])[path[-1]]
+        found.append(changed)
+
+    return found
+
+
+def places(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        items: Any = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        return []
+
+    found = []
+    for key, inside in items:
+        found += [(*before, key), *places(inside, (*before, key))]
+
+    return found
+
+
+def inner(value: Any, path: Sequence[Any]) -> Any:
+    for key in path:
+        value = value[key]
+
+    return value
+
+
+def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert data(["check", str(DEMO)]) == 0
+    told = capsys.readouterr().out
+    assert "own.json: 2 cases, 5 sessions, 12 turns, 8 questions\n  name: helpdesk" in told
+    assert "categories: fact 3, unknown 2, cause 1, order 1, update 1" in told
+    assert "right is a refusal: 2 questions" in told
+
+    empty = write(tmp_path, case(questions=[]))
+    assert data(["check", str(empty)]) == 0
+    assert "no questions yet" in capsys.readouterr().out
+    with pytest.raises(UserError, match="holds no question"):
+        read(empty)
+
+
+def test_all_mistakes_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = [{"id": f"q{n}", "question": "x", "answer": "y", "evidence": ["z"]} for n in range(30)]
+    assert data(["check", str(write(tmp_path, case(questions=bad)))]) == 2
+    told = capsys.readouterr().out
+    assert told.count("evidence 'z' is not a turn") == 30
+    assert "own.json: 30 mistakes; the schema is in docs/datasets/json.md" in told
+
+
+def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> None:
+    page = (DOCS / "json.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (found,) = read(write(tmp_path, example.encode()))
+    assert (len(found.sessions), len(found.questions)) == (2, 3)
+    for names in (reader.CASE_FIELDS, reader.SESSION_FIELDS, reader.TURN_FIELDS):
+        assert all(f"`{name}`" in page for name in names)
+
+    schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))["$defs"]
+    assert tuple(schema["case"]["properties"]) == reader.CASE_FIELDS
+    assert tuple(schema["session"]["properties"]) == reader.SESSION_FIELDS
+    assert set(schema["turn"]["properties"]) == set(reader.TURN_FIELDS)
+    assert set(schema["question"]["properties"]) == set(reader.ASKED_FIELDS)

@@ -1,0 +1,123 @@
+"""A dead endpoint is said at once, and stops the work that needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from memeval.errors import ModelError, UserError, WorldError
+from memeval.llm.breaker import Breaker
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.testing.faults import Faults
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
+
+
+async def no_sleep(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+def settings(address: str) -> EndpointSettings:
+    return EndpointSettings(
+        base_url=address, api_key="k", max_concurrency=4, timeout_s=5.0, patience_s=300.0
+    )
+
+
+def free_address() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+def kept(
+    address: str, *, calls: int, most: int | None = 20, options: dict[str, str] | None = None
+) -> tuple[int, Endpoint]:
+    """How many of the calls failed, under a breaker that watches the address."""
+
+    async def run() -> tuple[int, Endpoint]:
+        breaker = Breaker()
+        endpoint = Endpoint(settings(address), sleep=no_sleep, breaker=breaker)
+
+        async def work() -> int:
+            failed = 0
+            for number in range(calls):
+                body = {**BODY, "messages": [{"role": "user", "content": str(number)}]}
+                try:
+                    await endpoint.post("/chat/completions", body, as_object)
+                except ModelError:
+                    failed += 1
+                    # The breaker cancels between two calls.
+                    await asyncio.sleep(0)
+
+            return failed
+
+        try:
+            watched = options or {address: "llm.base_url"}
+            return await breaker.keep(work(), watched, most), endpoint
+        finally:
+            await endpoint.aclose()
+
+    return run_loop(run())
+
+
+def run_loop(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+def test_a_refused_first_connection_ends_the_work_at_once() -> None:
+    address = free_address()
+    with pytest.raises(UserError, match="connection refused by") as error:
+        kept(address, calls=3)
+
+    assert error.value.message.startswith(f"llm.base_url={address}: ")
+    assert any("check the address" in hint for hint in error.value.hints)
+
+
+def test_an_endpoint_that_is_called_later_is_tried_with_the_first_call() -> None:
+    with ScriptedEndpoint() as endpoint:
+        judge = free_address()
+        both = {endpoint.base_url: "llm.base_url", judge: "llm.judge.base_url"}
+        with pytest.raises(UserError, match=r"^llm.judge.base_url=.*connection refused"):
+            kept(endpoint.base_url, calls=3, options=both)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told", "hint"),
+    [
+        ("unauthorised", "the key was refused", "llm.api_key_env"),
+        ("not_found", "unknown address or model", "llm.model"),
+    ],
+)
+def test_a_refused_first_call_ends_the_work(fault: str, told: str, hint: str) -> None:
+    with ScriptedEndpoint(faults=Faults({fault: 1.0})) as endpoint:
+        with pytest.raises(UserError, match=told) as error:
+            kept(endpoint.base_url, calls=30)
+
+        # One more may be on its way.
+        assert endpoint.count() <= 2
+    assert any(hint in line for line in error.value.hints)
+
+
+def test_failures_in_a_row_stop_the_work_and_a_success_between_them_does_not() -> None:
+    with ScriptedEndpoint(faults=Faults({"bad_request": 1.0})) as endpoint:
+        with pytest.raises(WorldError, match="stopped: 5 calls in a row failed"):
+            kept(endpoint.base_url, calls=30, most=5)
+
+        assert 5 <= endpoint.count() <= 6
+        failed, called = kept(endpoint.base_url, calls=30, most=None)
+        assert failed == called.load.failures == 30
+
+    with ScriptedEndpoint(faults=Faults({"bad_request": 0.5})) as endpoint:
+        failed, _ = kept(endpoint.base_url, calls=60, most=20)
+        assert 10 < failed < 50
+
+
+def test_retries_are_counted() -> None:
+    with ScriptedEndpoint(faults=Faults({"rate_limit": 0.5})) as endpoint:
+        _, called = kept(endpoint.base_url, calls=20)
+        assert called.load.retries == called.load.waits > 0

@@ -1,0 +1,30 @@
+"""Notes are sentences: no reprs of Python's in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.pipeline.run_notes import in_words
+from memeval.systems.cogcanvas.system import describe_losses
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"unreadable": 3, "cut": 1}, "unreadable 3, cut 1"),
+        ({"a": {"b": [1, 2]}}, "a b 1, 2"),
+        (["x", None, True], "x, none, yes"),
+        (7, "7"),
+        ("as it is", "as it is"),
+    ],
+)
+def test_values_are_put_in_words(value: object, words: str) -> None:
+    assert in_words(value) == words
+
+
+def test_losses_have_their_denominators() -> None:
+    counts = {"calls": 37, "unreadable": 11, "cut": 1, "unknown_type": 2, "repaired": 5}
+    assert describe_losses(counts) == (
+        "11 of 37 replies unreadable, 1 of 37 replies broken off, 2 artifacts of an unknown type"
+    )
+    assert describe_losses({"calls": 37}) == ""

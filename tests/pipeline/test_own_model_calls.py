@@ -1,0 +1,79 @@
+"""A system of one's own that calls the model: docs/adding_a_system.md's example, at an endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import environment, records, summary
+from forking import Done, run_command_line
+
+from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.testing.replies import scripted_reply
+
+EXAMPLE = Path(__file__).parents[1] / "systems_example"
+
+
+def facts_of(body: Mapping[str, Any]) -> str:
+    """The message itself as a fact, where facts are asked for."""
+    first, last = body["messages"][0]["content"], body["messages"][-1]["content"]
+    if not first.startswith("Reply with the facts"):
+        return scripted_reply(body)
+
+    return "Here they are: " + json.dumps({"facts": [last]})
+
+
+def nothing_of_use(body: Mapping[str, Any]) -> str:
+    return "I see no facts."
+
+
+def a_number(body: Mapping[str, Any]) -> str:
+    return '{"facts": 7}'
+
+
+def play(home: Path, endpoint: ScriptedEndpoint) -> Done:
+    words = (
+        "--config-dir my_conf system=facts llm=openai llm.model=scripted judge=keyword "
+        "dataset.limit_cases=1 dataset.limit_questions=2 tracking=none"
+    )
+    address = f"llm.base_url={endpoint.base_url}"
+    return run_command_line([*words.split(), address], env=environment(home), cwd=EXAMPLE)
+
+
+def test_its_calls_are_metered_and_its_facts_are_found(tmp_path: Path) -> None:
+    with ScriptedEndpoint(facts_of) as endpoint:
+        done = play(tmp_path, endpoint)
+        asked = sum(
+            body["messages"][0]["content"].startswith("Reply with the facts")
+            for _, body in endpoint.requests
+        )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = summary(tmp_path)["metrics"]
+    assert metrics["calls/ingest"] == asked > 100
+    assert metrics["tokens/ingest/prompt"] > 0 and metrics["ingest_lost"] == 0
+    assert metrics["recall_at_10"] is not None
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        pytest.param(
+            nothing_of_use,
+            r"ingest lost \d+ of \d+ chunks \(100.0 %\), and max_ingest_loss allows",
+            marks=pytest.mark.slow,
+        ),
+        (a_number, r"my_facts.py:\d+ in ingest: TypeError: 'int' object is not iterable"),
+    ],
+)
+def test_what_goes_wrong_is_a_status_with_its_place(tmp_path: Path, reply: Any, told: str) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+        assert play(tmp_path, endpoint).returncode == 1
+
+    for record in records(tmp_path):
+        assert record["status"] == "ingest_failed"
+        assert re.search(told, record["error"]), record["error"]

@@ -1,0 +1,94 @@
+"""Curves over a number that a sweep varies, and accuracy against dollars."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_runs import summary
+
+from memeval.report.canvas import canvas, looks_of
+from memeval.report.curves import curve_file, curves_of, set_number_axis, shift, shifts_of
+from memeval.report.sweep_plots import write_sweep_plots
+from memeval.results import RunSummary
+
+
+def cell(system: str, **settings: object) -> RunSummary:
+    plain = summary(system, run_key=f"{system}-{settings}")
+    return replace(plain, params={**plain.params, **settings})  # type: ignore[dict-item]
+
+
+def test_each_number_that_a_sweep_varies_has_its_curve() -> None:
+    cells = [cell(system, top_k=k) for system in ("rag", "bm25") for k in (10, 1, 3)]
+    (curves,) = curves_of(cells)
+    assert curves.setting == "top_k" and curves.values == [1, 3, 10]
+    tops = {name: [run.params["top_k"] for run in line] for name, line in curves.lines.items()}
+    assert tops == {"rag": [1, 3, 10], "bm25": [1, 3, 10]}
+
+
+def test_two_numbers_have_a_curve_each_with_lines_by_the_other() -> None:
+    cells = [
+        cell("rag", top_k=k, compression_turn=turn) for k in (5, 10) for turn in (20, 40, "never")
+    ]
+    by_setting = {curves.setting: curves for curves in curves_of(cells)}
+    assert set(by_setting) == {"top_k", "compression_turn"}
+    # A word such as `never` has no place on an axis of numbers.
+    assert by_setting["compression_turn"].values == [20, 40]
+    assert len(by_setting["compression_turn"].lines) == 2
+    assert len(by_setting["top_k"].lines) == 3
+
+
+def test_words_seeds_and_single_points_make_no_curve() -> None:
+    assert curves_of([cell("rag", top_k=5), cell("bm25", top_k=10)]) == []
+    assert curves_of([cell("rag", seed=1), cell("rag", seed=2)]) == []
+    assert curves_of([cell("rag", granularity=name) for name in ("turn", "session")]) == []
+
+
+def test_one_system_is_a_line_too(tmp_path: Path) -> None:
+    cells = [cell("rag", top_k=k) for k in (1, 40)]
+    cells[0] = replace(cells[0], valid=False)
+    (curves,) = curves_of(cells)
+    assert list(curves.lines) == ["rag"]
+    names = [path.name for path in write_sweep_plots(cells, tmp_path / "comparison_a.png")]
+    assert "curve_top_k_a.png" in names and "comparison_a_ranked.png" in names
+
+
+@pytest.mark.parametrize("tops", [(3, 10), (1, 2, 3), (1, 40), (5, 10, 1000)])
+def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> None:
+    (curves,) = curves_of([cell(system, top_k=k) for system in ("rag", "bm25") for k in tops])
+    _, axes = canvas(4, 3)
+    if curves.is_logarithmic:
+        axes.set_xscale("log")
+
+    set_number_axis(axes, curves)
+    left, right = axes.get_xlim()
+    assert shifts_of(curves) == {"rag": -1.0, "bm25": 1.0}
+    for by in (-1.0, 1.0):
+        places = [shift(value, by, curves) for value in curves.values]
+        assert left < min(places) and max(places) < right
+        assert places == sorted(places)
+
+
+def test_names_of_settings_lead_nowhere_else() -> None:
+    assert curve_file("system.depth") == "curve_system_depth.png"
+    assert "/" not in curve_file("../x") and ".." not in curve_file("../x")
+
+
+def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) -> None:
+    cells = [
+        replace(run, metrics={**run.metrics, "cost_usd_uncached/total": cost})
+        for run, cost in zip([cell("rag"), cell("bm25"), cell("mem0")], (0.02, 0.4, 3), strict=True)
+    ]
+    names = [path.name for path in write_sweep_plots(cells, tmp_path / "comparison.png")]
+    assert "comparison_cost.png" in names
+    assert b"<svg" in (tmp_path / "comparison_cost.svg").read_bytes()
+    free = [replace(run, metrics={**run.metrics, "cost_usd_uncached/total": 0.0}) for run in cells]
+    paths = write_sweep_plots(free, tmp_path / "comparison.png")
+    assert "comparison_cost.png" not in [path.name for path in paths]
+
+
+def test_no_two_of_34_systems_look_alike_without_colour_and_line() -> None:
+    looks = looks_of(f"system {number}" for number in range(34))
+    assert len({(look.colour, look.mark) for look in looks.values()}) == 34
+    assert len({look.mark for look in list(looks.values())[:8]}) == 8

@@ -1,0 +1,45 @@
+"""A table fits its width: settings fold, columns are dropped and named, nothing is cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.report.comparison import folded
+from memeval.report.fitting import GAP, KEPT, fit
+
+FIGURES = ["n", "acc ±95%", "std", "single hop", "temporal", "F1", "R@5", "R@10", "ctx tok",
+           "all tok", "cost $", "billed $", "cov", "flags"]  # fmt: skip
+VALUES = ["115", "35.5 ±14.8", "–", "37.8", "70.0", "28.5", "64.6", "71.8", "314", "54.7k",
+          "0.0123", "0.0004", "100", "own prompt, unpinned"]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 400])
+@pytest.mark.parametrize("varied", [0, 1, 4, 9])
+def test_any_number_of_settings_fits(width: int, varied: int) -> None:
+    names = ["top_k", "system", *(f"system.a_long_setting_{n}" for n in range(varied))]
+    row = ["10", "cogcanvas_without_temporal_graph", *("a value of many letters",) * varied]
+    header = [*names, *FIGURES]
+    fitted = fit(header, [[*row, *VALUES]], settings=len(names), width=width, folded=folded)
+    assert sum(fitted.widths) + GAP * (len(fitted.widths) - 1) <= width
+    shown = [header[column] for column in fitted.columns]
+    assert set(shown) | set(fitted.dropped) == set(header)
+    assert set(shown) & set(fitted.dropped) == set()
+    assert set(KEPT) - {"run"} <= set(shown)
+
+    # A figure has room for all of it; only words fold.
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        if column >= len(names) and header[column] != "flags":
+            assert size >= len(VALUES[column - len(names)])
+
+
+def test_the_least_needed_goes_first() -> None:
+    header = ["system", *FIGURES]
+    fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, folded=folded)
+    assert fitted.dropped[0] not in ("cost $", "cov", "std")
+    assert {"ctx tok", "all tok"} <= set(fitted.dropped)
+
+
+def test_without_a_need_nothing_is_dropped() -> None:
+    header = ["system", *FIGURES]
+    fitted = fit(header, [["rag", *VALUES]], settings=1, width=400, folded=folded)
+    assert fitted.dropped == () and fitted.columns == tuple(range(len(header)))

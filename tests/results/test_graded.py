@@ -1,0 +1,49 @@
+"""Graded verdicts: `accuracy` is the mean of their scores."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sample_records import record, verdict
+
+from memeval.pipeline.measure import measure_repeat
+from memeval.records import Label, Status
+from memeval.results import Record, VerdictRow, json_line
+from memeval.results.fields import Fields
+from memeval.results.verdict_row import verdict_from, verdict_json
+
+HALF = verdict(Label.WRONG, score=0.25, graded=True, parts={"items": (0.5, 0.0)})
+
+
+def test_a_graded_score_counts_as_it_is() -> None:
+    rows = [record(verdict=HALF), record(verdict=verdict()), record(verdict=verdict(Label.WRONG))]
+    assert [row.score for row in rows] == [0.25, 1.0, 0.0]
+    assert [row.is_right for row in rows] == [False, True, False]
+    assert measure_repeat(rows, ())["accuracy"] == pytest.approx(1.25 / 3)
+
+
+def test_a_graded_verdict_that_is_unscored_has_no_score() -> None:
+    row = record(verdict=verdict(Label.UNSCORED, graded=True), status=Status.UNPARSED)
+    assert (row.score, row.is_right) == (None, None)
+
+
+def test_it_is_written_and_read_again() -> None:
+    line = json.loads(json_line(record(verdict=HALF).to_json()))
+    assert Record.from_json(line).verdict == HALF
+
+    row = VerdictRow(id="q", status=Status.OK, verdict=HALF)
+    assert VerdictRow.from_json(row.to_json()).verdict == HALF
+
+
+def test_other_verdicts_are_written_as_before() -> None:
+    assert {"graded", "parts"}.isdisjoint(verdict_json(verdict()))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"graded": "yes"}, {"parts": [1]}, {"parts": {"items": ["1"]}}, {"parts": {"items": 1}}],
+)
+def test_odd_members_are_refused(odd: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="is missing, or is not what it should be"):
+        verdict_from(Fields({"verdict": {**verdict_json(HALF), **odd}}))

@@ -1,0 +1,122 @@
+"""The example services of docs/any_memory/, as users start them, and faulty ones made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memeval.llm.metering import Ledger, metered
+from memeval.records import Answer
+from memeval.testing.checks import SystemUnderTest, play
+from memeval.testing.http import Request, ServiceDouble, send
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "any_memory"
+
+QUESTION = "What does Tomas build from cedar?"
+
+Operate = Callable[[str, Any], Any]
+
+
+class Under(SystemUnderTest):
+    """A served memory under settings of a test."""
+
+
+def asked(under: Under, question: str = QUESTION) -> tuple[Answer, Ledger]:
+    """The answer to a question about the sample conversation, and its ledger."""
+    kept: list[Any] = []
+
+    async def ask(of: SystemUnderTest) -> None:
+        with metered(Ledger()) as ledger:
+            system = await of.fill_system()
+            kept.extend([await of.ask(system, question), ledger])
+
+    asyncio.run(play(ask, under))
+    answer, ledger = kept
+    return answer, ledger
+
+
+def example() -> ModuleType:
+    """A fresh copy of the example server in Python."""
+    spec = importlib.util.spec_from_file_location("memory_server", EXAMPLES / "memory_server.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def example_server() -> Iterator[str]:
+    """The example server in a thread of this process; its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), example().Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def started(*words: str) -> Iterator[str]:
+    """A server that prints its address on its first line."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def program(name: str = "memory_program.py") -> str:
+    """The command of an example program."""
+    return f"{sys.executable} {EXAMPLES / name}"
+
+
+class ScriptedMemory(ServiceDouble):
+    """The example server over loopback, with scripted faults and replies."""
+
+    def __init__(self, change: Mapping[str, Any] | None = None) -> None:
+        """`change` are functions of body and reply, by operation: what is replied instead."""
+        super().__init__()
+        self.operate: Operate = example().operate
+        self.change = dict(change or {})
+        self.raw: dict[str, bytes] = {}
+        """Replies as they are sent, by operation, whatever they hold."""
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        operation, body = request.path.strip("/"), request.json()
+        try:
+            reply = self.operate("search" if operation == "answer" else operation, body)
+        except KeyError as error:
+            return 404, {"error": f"unknown: {error}"}
+
+        if operation == "answer":
+            reply["text"] = " ".join(row["text"] for row in reply["results"][:1])
+
+        return 200, self.change[operation](body, reply) if operation in self.change else reply
+
+    async def respond(self, request: Request, writer: Any) -> bool:
+        raw = self.raw.get(request.path.strip("/"))
+        if raw is None:
+            return await super().respond(request, writer)
+
+        self.requests.append(request)
+        return await send(
+            writer, 200, raw, {"Content-Type": "text/html"} if raw.startswith(b"<") else {}
+        )
+
+    def sent(self, operation: str) -> list[dict[str, Any]]:
+        """The bodies of an operation's requests."""
+        return [request.json() for request in self.requests if request.path.strip("/") == operation]

@@ -1,0 +1,46 @@
+"""A program that keeps a memory, and does what its first argument says about a search."""
+# ruff: noqa: T201
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+fault, mark = sys.argv[1], Path(sys.argv[2])
+chunks = []
+
+for line in sys.stdin:
+    request = json.loads(line)
+    operation = request["op"]
+    reply = {"id": request["id"], "usage": []}
+    if operation == "ingest":
+        chunks += request["chunks"]
+
+    if operation == "search":
+        first = not mark.exists()
+        mark.touch()
+        if fault == "dies" or (fault == "dies once" and first):
+            print("Traceback: out of memory", file=sys.stderr, flush=True)
+            os._exit(3)
+        if fault == "hangs":
+            time.sleep(600)
+        if fault == "noise":
+            print("loading the model ...", flush=True)
+            print(json.dumps({"id": -1}), flush=True)
+        if fault == "refuses":
+            reply["error"] = "no such namespace"
+        if fault == "closes":
+            sys.stdout.close()
+            os.close(1)
+            time.sleep(600)
+
+        keep = ("text", "turn_ids", "time")
+        reply["results"] = [
+            {name: one[name] for name in keep} for one in chunks[: request["top_k"]]
+        ]
+
+    if operation == "ready":
+        reply["ready"] = True
+
+    print(json.dumps(reply), flush=True)

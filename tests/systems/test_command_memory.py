@@ -1,0 +1,126 @@
+"""A memory that is a program: the example of the documentation, and programs that die, hang or
+print.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_examples import EXAMPLES, Under, asked, program
+
+from memeval.config.settings import read_settings
+from memeval.errors import ModelError, UserError
+from memeval.pipeline.declared import Declared
+from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
+from memeval.systems.external.command import CommandMemory, Settings
+from memeval.testing.contract import MemorySystemContract
+
+FAULTY = Path(__file__).with_name("faulty_program.py")
+
+
+class Program(Under):
+    """A program under settings, driven as the checks do it."""
+
+    def __init__(self, command: str, **settings: Any) -> None:
+        self.settings = read_settings(Settings, {"command": command, **settings})
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return CommandMemory(self.settings, parts)
+
+
+@pytest.mark.slow
+class TestExample(MemorySystemContract):
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return Program(program()).build(parts)
+
+
+def faulty(tmp_path: Path, fault: str, **settings: Any) -> Program:
+    words = [sys.executable, "-S", str(FAULTY), fault, str(tmp_path / "mark")]
+    return Program(shlex.join(words), **settings)
+
+
+def test_the_example_answers() -> None:
+    answer, ledger = asked(Program(program()))
+    assert answer.retrieved is not None and "cedar" in answer.retrieved[0].text
+    assert answer.ranking is not None and answer.ranking[0] == ("s2:3",)
+    assert ledger.remarks == {}
+
+
+def test_a_program_that_dies_is_one_line_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as raised:
+        asked(faulty(tmp_path, "dies", restarts=0))
+    assert str(raised.value) == (
+        f"the program '{sys.executable}' ended with status 3 during search; "
+        "its last words: Traceback: out of memory"
+    )
+
+
+def test_a_program_that_died_is_started_again_and_told_the_case(tmp_path: Path) -> None:
+    answer, ledger = asked(faulty(tmp_path, "dies once"))
+    assert len(answer.retrieved or ()) == 3
+    assert "made again after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
+
+
+@pytest.mark.slow
+def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"gave no reply to search within 3 s"):
+        asked(faulty(tmp_path, "hangs", restarts=0, request_timeout_s=3))
+
+
+def test_what_a_program_prints_beside_its_replies_is_passed_over_and_noted(tmp_path: Path) -> None:
+    answer, ledger = asked(faulty(tmp_path, "noise"))
+    assert answer.retrieved
+    assert ledger.remarks[NOISE] == "the program wrote 2 lines that are not replies"
+
+
+def test_a_refusal_is_an_error_and_no_reason_to_start_again(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="refused search: no such namespace"):
+        asked(faulty(tmp_path, "refuses"))
+
+
+@pytest.mark.slow
+def test_a_program_that_closes_its_output_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="closed its output during search"):
+        asked(faulty(tmp_path, "closes", restarts=0))
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (None, "system=command needs a program"),
+        ("  ", "system=command needs a program"),
+        ("python 'open", "system.command can't be read"),
+        ("/no/such/program", "'/no/such/program' can't be started: No such file or directory"),
+    ],
+)
+def test_mistakes_in_the_command_are_one_line(command: str | None, told: str) -> None:
+    with pytest.raises(UserError) as raised:
+        asked(Program(command))  # type: ignore[arg-type]
+    assert told in raised.value.message
+
+
+def test_an_edit_of_the_script_makes_another_memory(tmp_path: Path) -> None:
+    assert CommandMemory.files(Program(program()).settings) == (EXAMPLES / "memory_program.py",)
+
+    script = tmp_path / "mine.py"
+    settings = Program(f"python {script}").settings
+    digests = []
+    for text in ("one", "two", "one"):
+        script.write_text(text, encoding="utf-8")
+        digests.append(Declared(CommandMemory, settings).digests())
+
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_a_file_that_can_not_be_read_is_one_line() -> None:
+    class Missing(CommandMemory):
+        @classmethod
+        def files(cls, settings: Any) -> tuple[Path, ...]:
+            return (Path("/no/such/file.py"),)
+
+    with pytest.raises(UserError, match=r"names '/no/such/file.py', which can't be read"):
+        Declared(Missing, Program("python").settings)

@@ -1,0 +1,383 @@
+"""A memory behind HTTP: the examples of the documentation, what is sent, and everything that a
+service may do wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from served_examples import EXAMPLES, ScriptedMemory, Under, asked, example_server, started
+
+from memeval.config.settings import read_settings
+from memeval.errors import ModelError, UserError
+from memeval.records import Query, Role
+from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
+from memeval.systems.external import remote
+from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.external.served import USAGE_UNKNOWN, WITHOUT_IDS, namespace_of
+from memeval.testing.checks import SystemUnderTest, play
+from memeval.testing.contract import MemorySystemContract
+
+SCHEMAS = EXAMPLES.parent / "http_memory.openapi.yaml"
+
+
+class Served(Under):
+    """A service under settings, driven as the checks do it."""
+
+    def __init__(self, address: str, **settings: Any) -> None:
+        self.settings = read_settings(
+            Settings, {"base_url": address, "max_retries": 0, "patience_s": 0, **settings}
+        )
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return HttpMemory(self.settings, parts, sleep=no_sleep)
+
+
+async def no_sleep(seconds: float) -> None:
+    """A wait that takes no time."""
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedMemory]:
+    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    with ScriptedMemory() as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def in_python() -> Iterator[str]:
+    with example_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def in_typescript(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    script = tmp_path_factory.mktemp("node") / "memory_server.mjs"
+    shutil.copy(EXAMPLES / "memory_server.ts", script)
+    with started("node", str(script), "0") as address:
+        yield address
+
+
+class TestExampleInPython(MemorySystemContract):
+    @pytest.fixture(autouse=True)
+    def serve(self, in_python: str) -> None:
+        self.served = Served(in_python)
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return self.served.build(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+class TestExampleInTypeScript(MemorySystemContract):
+    @pytest.fixture(autouse=True)
+    def serve(self, in_typescript: str) -> None:
+        self.served = Served(in_typescript)
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return self.served.build(parts)
+
+
+@pytest.mark.slow
+def test_the_example_in_python_starts_as_users_start_it() -> None:
+    with started(sys.executable, str(EXAMPLES / "memory_server.py"), "0") as address:
+        answer, _ = asked(Served(address))
+    assert "cedar" in answer.retrieved[0].text  # type: ignore[index]
+
+
+# What is sent fits the published schemas
+
+
+@cache
+def validator(name: str) -> Any:
+    document = yaml.safe_load(SCHEMAS.read_text(encoding="utf-8"))
+    schema = {**document, "$ref": f"#/components/schemas/{name}"}
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_what_is_sent_fits_the_published_schemas(service: ScriptedMemory) -> None:
+    asked(Served(service.address))
+    asked(Served(service.address, answers=True))
+    for operation in ("reset", "ingest", "ready", "search", "answer"):
+        bodies = service.sent(operation)
+        assert bodies, operation
+        for body in bodies:
+            validator(f"{operation.title()}Request").validate(body)
+
+    assert "sample" not in json.dumps(service.sent("search")), "no id of the data is in it"
+
+
+REPLIES: list[tuple[str, Any, str | None]] = [
+    ("search", {"results": []}, None),
+    ("search", {"results": [], "usage": None, "more": 1}, None),
+    ("search", {"results": [{"text": "x", "turn_ids": ["s1:1"], "score": 1, "time": None}]}, None),
+    ("search", {"results": [{"text": "x", "turn_ids": None}]}, None),
+    ("search", {}, "results must be a list, but is missing"),
+    ("search", {"results": {}}, "results must be a list, but is 'dict'"),
+    ("search", {"results": ["x"]}, "results[0] must be an object, but is 'x'"),
+    ("search", {"results": [{"turn_ids": []}]}, "results[0].text must be a string, but is missing"),
+    (
+        "search",
+        {"results": [{"text": "x" * 10_000_000}]},
+        "results[0].text has 10,000,000 characters, and may have 1,000,000",
+    ),
+    ("search", {"results": [{"text": "x", "turn_ids": "s1:1"}]}, "must be a list of strings"),
+    ("search", {"results": [{"text": "x", "score": "high"}]}, "score must be a number"),
+    ("search", {"results": [], "usage": {"prompt_tokens": -1}}, "usage.prompt_tokens must be a co"),
+    ("search", {"results": [], "usage": [7]}, "usage[0] must be an object, but is 7"),
+    ("search", {"results": [], "usage": {"kind": "magic"}}, "usage.kind must be chat or embed"),
+    ("ready", {"ready": True}, None),
+    ("ready", {"ready": "yes"}, "ready must be true or false, but is 'yes'"),
+    ("ready", {}, "ready must be true or false, but is missing"),
+    ("ingest", {"lost": 0}, None),
+    ("ingest", {"lost": -1}, "lost must be a whole number from 0 to 12, but is -1"),
+    ("answer", {"text": "cedar"}, None),
+    ("answer", {"results": []}, "text must be a string, but is missing"),
+]
+
+
+@pytest.mark.parametrize(("operation", "reply", "told"), REPLIES)
+def test_a_reply_is_accepted_where_it_fits_the_schema(
+    service: ScriptedMemory, operation: str, reply: Any, told: str | None
+) -> None:
+    assert validator(f"{operation.title()}Reply").is_valid(reply) is (told is None)
+    service.change[operation] = lambda body, usual: reply
+    served = Served(service.address, answers=operation == "answer")
+    if told is None:
+        assert asked(served)[0].text
+        return
+
+    with pytest.raises(ModelError) as raised:
+        asked(served)
+    assert told in str(raised.value)
+    assert f"the memory service at {service.address} sent a reply of another schema" in str(
+        raised.value
+    )
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"text": "x", "turn_ids": ["s9:9"]}, "names 's9:9', which was not sent for this case"),
+        ({"text": "x", "time": "yesterday"}, "time must be a time in ISO 8601"),
+    ],
+)
+def test_what_a_schema_can_not_say_is_looked_at_too(
+    service: ScriptedMemory, row: dict[str, Any], told: str
+) -> None:
+    service.change["search"] = lambda body, usual: {"results": [row]}
+    with pytest.raises(ModelError, match="another schema") as raised:
+        asked(Served(service.address))
+    assert told in str(raised.value)
+
+
+# What is done with replies
+
+
+def test_texts_without_ids_are_shown_and_their_ranking_is_unknown(service: ScriptedMemory) -> None:
+    service.change["search"] = lambda body, usual: {"results": [{"text": "Kayaks, from cedar."}]}
+    answer, ledger = asked(Served(service.address))
+    assert answer.retrieved is not None and answer.retrieved[0].turn_ids == ()
+    assert answer.ranking is None
+    assert "1 of 1 results came without turn_ids" in ledger.remarks[WITHOUT_IDS]
+
+
+def test_more_results_than_asked_for_are_cut_and_noted(service: ScriptedMemory) -> None:
+    rows = [{"text": f"text {number}", "turn_ids": []} for number in range(30)]
+    service.change["search"] = lambda body, usual: {"results": rows, "usage": []}
+    answer, ledger = asked(Served(service.address))
+    assert len(answer.retrieved or ()) == 3 and len(answer.ranking or ()) == 20
+    assert "30 results, and was asked for 20" in ledger.remarks[MORE_THAN_ASKED]
+
+
+def test_usage_is_what_the_service_reports_else_unknown(service: ScriptedMemory) -> None:
+    paid = {"model": "m", "provider": "openai", "prompt_tokens": 7, "completion_tokens": 2}
+    vectors = {"kind": "embed", "model": "e", "prompt_tokens": 5, "completion_tokens": 0}
+    service.change["ingest"] = lambda body, usual: {"usage": [paid, vectors]}
+    service.change["search"] = lambda body, usual: {"results": usual["results"]}
+    _, ledger = asked(Served(service.address))
+    counted = [(one.role, one.model, one.prompt_tokens) for one in ledger.usages]
+    assert counted[:3] == [
+        (Role.INGEST, "m", 7),
+        (Role.EMBED, "e", 5),
+        (Role.ANSWER, "unknown", None),
+    ]
+    assert USAGE_UNKNOWN in ledger.remarks
+
+
+def test_chunks_are_sent_in_batches_and_in_order(service: ScriptedMemory) -> None:
+    asked(Served(service.address, batch_size=5))
+    batches = [body["chunks"] for body in service.sent("ingest")]
+    assert [len(batch) for batch in batches] == [5, 5, 2]
+    sent = [chunk["id"] for batch in batches for chunk in batch]
+    assert sent[0] == "s1:1" and len(set(sent)) == 12
+
+
+def test_chunks_that_are_sent_again_are_stored_once(service: ScriptedMemory) -> None:
+    usual = service.operate
+
+    def twice(operation: str, body: dict[str, Any]) -> Any:
+        if operation == "ingest":
+            usual(operation, body)
+
+        return usual(operation, body)
+
+    service.operate = twice
+    answer, _ = asked(Served(service.address))
+    ranking = answer.ranking or ()
+    assert len(ranking) == len(set(ranking)) == 12
+
+
+def test_it_waits_until_the_service_is_ready(service: ScriptedMemory) -> None:
+    states = iter([False, False, True])
+    service.change["ready"] = lambda body, usual: {"ready": next(states)}
+    asked(Served(service.address))
+    assert len(service.sent("ready")) == 3
+    service.change["ready"] = lambda body, usual: {"ready": False}
+    with pytest.raises(ModelError, match=r"was not ready within 1 s \(system.ready_timeout_s\)"):
+        asked(Served(service.address, ready_timeout_s=1))
+
+
+def test_losses_that_a_service_reports_are_counted(service: ScriptedMemory) -> None:
+    service.change["ingest"] = lambda body, usual: {"lost": 1}
+    healths: list[Any] = []
+
+    async def fill(of: SystemUnderTest) -> None:
+        healths.append((await of.fill_system()).health())
+
+    asyncio.run(play(fill, Served(service.address, batch_size=4)))
+    assert (healths[0].asked, healths[0].stored, healths[0].lost) == (12, 9, 3)
+
+
+def test_a_service_that_answers_is_taken_at_its_word(service: ScriptedMemory) -> None:
+    answer, _ = asked(Served(service.address, answers=True))
+    assert "cedar" in answer.text and answer.ranking
+    assert len(answer.retrieved or ()) <= 3 and answer.context_tokens
+    assert not service.sent("search")
+    assert read_settings(Settings, {"answers": True}).own_prompt
+
+
+def test_a_case_is_forgotten_when_it_is_done(service: ScriptedMemory) -> None:
+    asked(Served(service.address))
+    assert len(service.sent("reset")) == 2
+    asked(Served(service.address, forget=False))
+    assert len(service.sent("reset")) == 3
+
+
+def test_a_namespace_holds_no_text_of_the_data() -> None:
+    def named(case_id: str, seed: int, origin: str) -> str:
+        return namespace_of(
+            SystemContext(None, None, None, 3, seed, case_id, None, {"origin": origin})  # type: ignore[arg-type]
+        )
+
+    names = [named(*one) for one in (("Ann", 0, "k"), ("Bob", 0, "k"), ("Ann", 1, "k"))]
+    assert len({*names, named("Ann", 0, "other")}) == 4
+    assert not any("Ann" in name for name in names)
+
+
+# Faults
+
+
+def test_what_may_pass_is_tried_again_as_late_as_it_asks(service: ScriptedMemory) -> None:
+    service.failures = [("POST", "/search", 429), ("POST", "/ingest", 503)]
+    _, ledger = asked(Served(service.address, max_retries=4, patience_s=30))
+    assert "made again after: HTTP" in ledger.remarks[TRIED_AGAIN]
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_a_refusal_names_address_path_and_status(service: ScriptedMemory, status: int) -> None:
+    service.failures = [("POST", "/search", status)]
+    with pytest.raises(ModelError) as raised:
+        asked(Served(service.address))
+    message = str(raised.value)
+    assert message.startswith(f"the memory service at {service.address} failed at /search: HTTP")
+    assert str(status) in message and f"scripted {status}" in message
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"<html><body>Hello</body></html>", "an HTML page instead of JSON"),
+        (b"[]", "not a JSON object"),
+        (b"", "the reply is empty"),
+        (b"{" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_not_json_is_one_line(service: ScriptedMemory, raw: bytes, told: str) -> None:
+    service.raw["search"] = raw
+    with pytest.raises(ModelError, match=told):
+        asked(Served(service.address))
+
+
+def test_an_address_that_never_answered_is_the_users_mistake(service: ScriptedMemory) -> None:
+    service.raw["reset"] = b"<!doctype html>"
+    with pytest.raises(UserError, match="an HTML page instead of JSON"):
+        asked(Served(service.address, max_retries=0))
+
+
+def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_answered", set())
+    with ScriptedMemory() as gone:
+        address = gone.address
+    with pytest.raises(UserError, match="can't be reached: connection refused") as raised:
+        asked(Served(address, max_retries=9, patience_s=600))
+    assert raised.value.hints == ("is it up, and the address right?",)
+
+
+def test_secrets_come_from_the_environment(
+    service: ScriptedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_MEMORY_KEY", "Bearer kept-out-of-files")
+    asked(Served(service.address, headers={"Authorization": "MY_MEMORY_KEY"}))
+    assert {request.headers["authorization"] for request in service.requests} == {
+        "Bearer kept-out-of-files"
+    }
+    with pytest.raises(UserError, match="environment variable NOT_THERE is not set"):
+        asked(Served(service.address, headers={"X-Key": "NOT_THERE"}))
+    asked(Served(service.address))
+    assert "authorization" not in service.requests[-1].headers
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"base_url": None}, "needs the address of a memory service"),
+        ({"base_url": "localhost"}, "system.base_url"),
+        ({"base_url": "http://me:secret-word@host"}, "contains a user name or a password"),
+        ({"search_path": "search"}, "system.search_path must be a path such as /search"),
+        ({"headers": {"X-Key": "s3cr3t-value-9a8b7c6d5e"}}, "name of an environment variable"),
+        ({"batch_size": 0}, "system.batch_size must be at least 1"),
+        ({"request_timeout_s": 0}, "system.request_timeout_s must be above 0"),
+    ],
+)
+def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError) as raised:
+        given = read_settings(Settings, {"base_url": "http://localhost:1", **settings})
+        HttpMemory.resolve_settings(given, has_language_model=False)
+    assert told in raised.value.message
+    assert "secret-word" not in raised.value.message and "s3cr3t" not in raised.value.message
+
+
+def test_a_query_says_what_is_asked(service: ScriptedMemory) -> None:
+    kept: list[Any] = []
+
+    async def ask(of: SystemUnderTest) -> None:
+        system = await of.fill_system()
+        kept.append(
+            await system.answer(Query("Which one?", choices=("red", "blue"), instruction="Pick."))  # type: ignore[misc]
+        )
+
+    asyncio.run(play(ask, Served(service.address, answers=True)))
+    (body,) = service.sent("answer")
+    assert body["choices"] == [{"label": "0", "text": "red"}, {"label": "1", "text": "blue"}]
+    assert (body["instruction"], body["multi_select"], body["top_k"]) == ("Pick.", False, 3)
