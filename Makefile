@@ -64,7 +64,7 @@ LOCK := $(COMPILE) pyproject.toml
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
-	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group docs --output-file requirements/docs.txt
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.

@@ -72,7 +72,7 @@ def _start(words: Sequence[str], *, progress: bool) -> Future[Run]:
 
 
 def _run(words: Sequence[str], *, progress: bool) -> Run:
-    from memeval.cli.cell import complete_cell
+    from memeval.cli.cell import complete_cell, refuse_stopped
     from memeval.cli.progress import progress_for
     from memeval.pipeline.progress import Silent
 
@@ -81,7 +81,9 @@ def _run(words: Sequence[str], *, progress: bool) -> Run:
     def show() -> AbstractContextManager[Progress]:
         return progress_for(cell.name) if progress else nullcontext(Silent())
 
-    return Run(cell.folder, complete_cell(cell, show).summary)
+    summary = complete_cell(cell, show).summary
+    refuse_stopped(summary)
+    return Run(cell.folder, summary)
 
 
 def _open(words: Sequence[str]) -> Cell:

@@ -114,7 +114,9 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
         sameness = Sameness.SAME if own == value else Sameness.OTHER
         yield Aspect("settings", sameness, f"{name} is {one_line(own)} here, {value} there")
 
-    if not summary.valid:
+    if summary.is_stopped:
+        yield Aspect("coverage", Sameness.OTHER, "the run was STOPPED before its end")
+    elif not summary.valid:
         yield Aspect("coverage", Sameness.OTHER, "the run is INVALID: its coverage is too low")
 
 

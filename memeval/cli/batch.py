@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -30,7 +30,7 @@ from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.cell import Cell, OpenedData
 from memeval.pipeline.summary import Earlier, earlier
 from memeval.sweep.plan import Plan, PlannedCell
-from memeval.sweep.schedule import Outcome, Schedule
+from memeval.sweep.schedule import Computers, Outcome, Schedule
 from memeval.sweep.workers import Workers
 
 
@@ -57,16 +57,21 @@ class Batch:
         self._opened = OpenedData()
 
     def run(
-        self, jobs: Sequence[Sequence[str]], first: int, processes: int | None = None
+        self,
+        jobs: Sequence[Sequence[str]],
+        first: int,
+        start: Callable[[Plan], Computers | None],
     ) -> list[JobReturn]:
         """Runs the jobs, the first of which has the number `first`.
+
+        `start` starts what computes beside this process, once the plan is checked.
 
         Raises `RefusedError` where one can't be run, before any is.
         """
         plan = self.plan(jobs, first)
         budget = shared_budget(plan, self._budgets)
         confirm_cost(plan)
-        workers = start_workers(plan, processes or count_cores())
+        workers = start(plan)
         publishing = Publishing()
         try:
             with SweepDisplay(plan) as display:
@@ -172,9 +177,14 @@ class _Watcher:
             self._ends[planned.number] = _returned(JobStatus.FAILED, error)
 
 
-def start_workers(plan: Plan, processes: int) -> Workers | None:
+def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
     """The processes that compute; None where there is nothing for more than one of them."""
-    computed = [planned for planned in plan.open_cells if planned.may_compute_elsewhere]
+    computed = [
+        planned
+        for planned in plan.open_cells
+        if not planned.reach and planned.may_compute_elsewhere
+    ]
+    processes = processes or count_cores()
     if processes < 2 or not computed or not may_fork():
         return None
 

@@ -22,7 +22,7 @@ from memeval.cli.session import (
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
 from memeval.config.schema import RunConfig
-from memeval.errors import StorageError
+from memeval.errors import BudgetError, StorageError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import endpoint_settings
@@ -55,7 +55,8 @@ _PUBLISHING = threading.Lock()
 def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it.
 
-    Raises `UserError` and `StorageError`.
+    Raises `UserError`, `StorageError`, and `BudgetError` for a run that was stopped, once what is
+    done is published.
     """
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(
@@ -68,7 +69,14 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
             grouped=is_grouped(cell.config),
         )
     )
+    refuse_stopped(completed.summary)
     return completed.summary
+
+
+def refuse_stopped(summary: RunSummary) -> None:
+    """Raises `BudgetError` for a run that was stopped."""
+    if summary.is_stopped:
+        raise BudgetError(summary.notes[0])
 
 
 def complete_cell(

@@ -215,9 +215,11 @@ def write_pages(compared: Sequence[Compared], folder: Path) -> list[Path]:
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:
-    """Names the cells whose coverage is too low."""
+    """Names the cells that ended too early, and those whose coverage is too low."""
     for summary in summaries:
-        if not summary.valid:
+        if summary.is_stopped:
+            print(f"STOPPED: {summary.name}: not finished; the same command continues it")
+        elif not summary.valid:
             print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
 

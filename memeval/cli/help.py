@@ -24,7 +24,7 @@ usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
   claims, lint   published figures beside a run; leaks in finished runs
   check          whether a memory system keeps the rules
   judge, label   how far a judge can be trusted; label answers by hand
-  verify, store  verify finished runs; show and clean what is stored
+  verify, store  verify finished runs; show, clean and copy what is stored
   ui             open MLflow's page of the runs
 
 groups: {groups}

@@ -1,4 +1,6 @@
-"""Hydra's door to our own way of running a sweep: `hydra/launcher=memeval`, the default."""
+"""Hydra's doors to our own ways of running a sweep: `hydra/launcher=memeval`, the default, and
+`hydra/launcher=ray`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from memeval.errors import UserError
 if TYPE_CHECKING:
     from memeval.llm.budget import Budget, Limits
     from memeval.sweep.plan import Plan
+    from memeval.sweep.schedule import Computers
 
 NAMESPACE = "hydra_plugins"
 _on_plan: Callable[[Plan], None] | None = None
@@ -53,7 +56,40 @@ class SweepLauncher(Launcher):
             _on_plan(batch.plan(job_overrides, initial_job_idx))
             return []
 
-        return batch.run(job_overrides, initial_job_idx, processes=self.processes)
+        return batch.run(job_overrides, initial_job_idx, self.start)
+
+    def start(self, plan: Plan) -> Computers | None:
+        """Starts what computes beside this process."""
+        from memeval.cli.batch import start_workers
+
+        return start_workers(plan, self.processes)
+
+
+class RayLauncher(SweepLauncher):
+    """The same, with the cases spread over the workers of a Ray cluster."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        cases: int | None = None,
+        variables: Sequence[str] = (),
+        keep_going: bool = False,
+    ) -> None:
+        super().__init__(keep_going=keep_going)
+        self._address, self._workers, self._cases = address, workers, cases
+        self._variables = variables
+
+    def start(self, plan: Plan) -> Computers | None:
+        from memeval.cli.ray_launcher import start_ray
+
+        return start_ray(
+            plan,
+            address=self._address,
+            workers=self._workers,
+            cases=self._cases,
+            variables=self._variables,
+        )
 
 
 def _check_sweeper(config: DictConfig) -> None:
@@ -94,7 +130,7 @@ class _Unchecked:
 
 
 def register() -> None:
-    """Makes the launcher known to Hydra, which takes plug-ins from its own namespace alone.
+    """Makes our launchers known to Hydra, which takes plug-ins from its own namespace alone.
 
     A folder of that name would have to be found beside other packages' folders of it, in a wheel,
     a checkout and an editable install alike: so this module is put there by hand.
@@ -107,5 +143,6 @@ def register() -> None:
 
     name = f"{NAMESPACE}.memeval"
     sys.modules[name] = namespace.memeval = sys.modules[__name__]  # type: ignore[attr-defined]
-    SweepLauncher.__module__ = name
-    Plugins.instance().register(SweepLauncher)
+    for launcher in (SweepLauncher, RayLauncher):
+        launcher.__module__ = name
+        Plugins.instance().register(launcher)

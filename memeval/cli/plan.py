@@ -21,6 +21,8 @@ from memeval.sweep.plan import Plan
 
 JSON, EXACT = "--json", "--exact"
 MULTIRUN = ("-m", "--multirun")
+OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+"""Words that choose another launcher, and its settings."""
 
 
 def plan(arguments: Sequence[str]) -> int:
@@ -55,7 +57,10 @@ def compose_plan(words: Sequence[str]) -> Plan:
     from memeval.cli.launcher import planning
 
     # One cell is a sweep of one; and our launcher alone plans.
-    own = [word for word in words if word not in MULTIRUN and "hydra/launcher=" not in word]
+    own = [word for word in words if word not in MULTIRUN]
+    if any("hydra/launcher=" in word for word in own):
+        own = [word for word in own if not word.startswith(OF_LAUNCHER)]
+
     plans: list[Plan] = []
     try:
         with planning(plans.append):

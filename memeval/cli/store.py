@@ -1,5 +1,5 @@
-"""`python -m memeval store info | clean | verify`: what lies in this home, what may go, and what is
-damaged.
+"""`python -m memeval store info | clean | verify | copy`: what lies in this home, what may go, what
+is damaged, and what is copied to a database and back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from memeval.cli.data import Parser
+from memeval.cli.store_copy import copy
 from memeval.config.paths import cache_dir, outputs_dir, prepared_dir, project_root
 from memeval.errors import UserError
 from memeval.shown import one_line, printable
@@ -24,9 +25,9 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def store(arguments: Sequence[str]) -> int:
-    """Shows, cleans or verifies what is stored.
+    """Shows, cleans, verifies or copies what is stored.
 
-    Exit status 1 if something is damaged, or could not be removed.
+    Exit status 1 if something is damaged, or could not be removed or copied.
     """
     chosen = parser().parse_args(list(arguments))
     home = Home(outputs=outputs_dir(), prepared=prepared_dir(), cache=cache_dir())
@@ -34,6 +35,8 @@ def store(arguments: Sequence[str]) -> int:
         return _show_info(home)
     if chosen.action == "verify":
         return _verify(home)
+    if chosen.action == "copy":
+        return copy(home, chosen)
 
     return _clean(home, _rules(chosen), do_it=chosen.yes)
 
@@ -42,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     """The actions and what each takes."""
     whole = Parser(
         prog="python -m memeval store",
-        description="shows, cleans and verifies what is stored in this home",
+        description="shows, cleans, verifies and copies what is stored in this home",
     )
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser("info", help="show what is stored by kind: number, size, age")
@@ -69,6 +72,19 @@ def parser() -> argparse.ArgumentParser:
         metavar="DAYS",
         help="also remove memories older than this: they are built again when they are needed",
     )
+
+    copying = actions.add_parser(
+        "copy", help="list what would be copied between this home and a database; --yes copies it"
+    )
+    way = copying.add_mutually_exclusive_group(required=True)
+    way.add_argument("--to", metavar="URL", help="from this home to postgresql://HOST/DATABASE")
+    way.add_argument("--from", dest="source", metavar="URL", help="from that database to this home")
+    copying.add_argument(
+        "--memories",
+        metavar="URL",
+        help="also copy saved memories, to or from this address (as store.memories names it)",
+    )
+    copying.add_argument("--yes", action="store_true", help="copy it (default: only list it)")
     return whole
 
 

@@ -143,7 +143,7 @@ class SweepDisplay:
         self.connections: Connections | None = None
         self._counts: dict[int, CellCounts] = {}
         """Of the cells under way, by number."""
-        self._ended = self._reused = self._failed = 0
+        self._ended = self._reused = self._failed = self._stopped = 0
         self._began = self._reported = time.monotonic()
         self.live = LiveFigures()
         self._recent = [(self._began, 0)]
@@ -205,7 +205,12 @@ class SweepDisplay:
             count = sum(outcome.summary.statuses.values())
             self.say(f"{place} {name}: finished before: {count} records reused, no call made")
         else:
-            self.say(f"{place} {name}: {counts.stages if counts else ''}")
+            stopped = outcome.summary is not None and outcome.summary.is_stopped
+            self._stopped += stopped
+            self.say(
+                f"{place} {name}: {'stopped at: ' if stopped else ''}"
+                f"{counts.stages if counts else ''}"
+            )
 
     def spent(self, usages: Sequence[Usage]) -> None:
         """Calls that a row of a cell took."""
@@ -259,7 +264,7 @@ class SweepDisplay:
 
     def _left(self) -> float | None:
         """Seconds that the rest may take, if the cells to come are like those before."""
-        made = self._ended - self._reused - self._failed
+        made = self._ended - self._reused - self._failed - self._stopped
         parts = sum(counts.share for counts in list(self._counts.values()))
         done = made + parts
         if done < 0.05:

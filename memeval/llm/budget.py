@@ -61,6 +61,11 @@ class Budget:
         self._refused = Amount()
         """What the call would have taken at most that did not fit."""
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether a call did not fit any more: the work is being stopped."""
+        return self._stopped.is_set()
+
     async def enter(self, most: Amount) -> None:
         """Holds what a call may take at most. Waits where calls under way may leave it.
 

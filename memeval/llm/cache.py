@@ -14,7 +14,7 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,6 +105,22 @@ class Cache:
                 f"the cache {self.path} had a damaged entry ({key[:12]}…): it is dropped and "
                 "requested again"
             )
+
+    def keys(self) -> Iterator[str]:
+        """All keys, in order."""
+        last = ""
+        while True:
+            with self._lock:
+                rows = self._attempt(
+                    lambda connection, last=last: connection.execute(  # type: ignore[misc]
+                        "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT 10000", (last,)
+                    ).fetchall()
+                )
+            if not rows:
+                return
+
+            yield from (str(row[0]) for row in rows)
+            last = str(rows[-1][0])
 
     def put(self, key: str, value: bytes, origin: str) -> None:
         """Stores `value`; the first writer of a key wins."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,9 @@ class ReplyCache(Protocol):
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The sound entries under `keys`."""
+
+    def keys(self) -> Iterator[str]:
+        """All keys, in order."""
 
     def put(self, key: str, value: bytes, origin: str) -> None:
         """Stores `value`; the first writer of a key wins."""

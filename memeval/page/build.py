@@ -89,6 +89,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             scored=sum(row.scored for row in headline),
             asked=sum(row.asked for row in headline),
             valid=summary.valid,
+            stopped=summary.is_stopped,
             corrected=corrected(summary),
             is_fair=is_fair(summary),
         )

@@ -38,6 +38,8 @@ class CellData:
     scored: int
     asked: int
     valid: bool
+    stopped: bool = False
+    """Whether the run ended before all of its questions were done."""
     corrected: str = ""
     """Corrected for the judge's error, in per cent; empty where no labels were given."""
     is_fair: bool = True

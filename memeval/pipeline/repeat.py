@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from memeval.config.identity import Keys
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.pipeline.metrics import Measured
-from memeval.records import EvalCase
+from memeval.records import EvalCase, EvalQuestion
 from memeval.results import INGEST_PREFIX, AnswerRow, IngestRow, TextStore, VerdictRow
 from memeval.results.store import RowStore
 from memeval.shown import one_line
@@ -52,6 +53,27 @@ class Finished:
     seconds: float
     notes: tuple[str, ...] = ()
     """What the pass itself has to say beside its records."""
+    stopped: str = ""
+    """Why it ended before all questions were done; `cases` then holds those with an answer."""
+
+
+def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tuple[EvalCase, ...]:
+    """The cases with the questions that have an answer in each repeat, judged or not."""
+    answered = []
+    for case in cases:
+        questions = [one for one in case.questions if _is_answered(one, repeats)]
+        answered.append(replace(case, questions=tuple(questions)))
+
+    return tuple(answered)
+
+
+def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
+    for repeat in repeats:
+        is_measured = question.question_id in repeat.measured
+        if not is_measured or repeat.answer(question.question_id) is None:
+            return False
+
+    return True
 
 
 def ingest_id(case_id: str) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ROLES, settings_of_role
-from memeval.errors import UserError
+from memeval.errors import BudgetError, UserError
 from memeval.judges.contract import Judge
 from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.budget import budget_of, check_budget
@@ -29,6 +29,7 @@ from memeval.pipeline.progress import Counted, Progress
 from memeval.pipeline.repeat import (
     Finished,
     Repeat,
+    answered_cases,
     answers_header,
     count_old_files,
     first_error,
@@ -102,9 +103,14 @@ class CellRun(CaseWork):
         self._lane = lane or _own_lane(cell, progress)
         self.number = number
         super().__init__(cell, progress, self._lane.connections, source, judge)
+        self.stopped: Any = None
+        """What `finish` made of a run that ended because the budget was spent."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
+
+        Where the budget is spent, that is what is done so far; among other cells it is in `stopped`
+        once this one is cancelled.
 
         Raises `StorageError` where the disk refuses, `UserError` where the cell can't be run, and
         `WorldError` where an endpoint no longer answers; finished rows stay in each case.
@@ -114,7 +120,13 @@ class CellRun(CaseWork):
             return await self._run_kept(finish)
 
         check_budget(self.cell)
-        return await connections.budget.keep(self._run_kept(finish))
+        try:
+            return await connections.budget.keep(self._run_kept(finish))
+        except BudgetError:
+            if self.stopped is None:
+                raise  # no file was opened yet
+
+            return cast(T, self.stopped)
 
     async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell, unless one of its endpoints is dead."""
@@ -133,7 +145,15 @@ class CellRun(CaseWork):
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
                 self._count()
-                cases = await self._all(repeats, turn)
+                cases: list[EvalCase] = []
+                try:
+                    await self._all(repeats, turn, cases)
+                except asyncio.CancelledError:
+                    seconds = time.perf_counter() - began
+                    done = answered_cases(cases, repeats)
+                    self._finish_stopped(finish, done, repeats, started, seconds)
+                    raise
+
                 if not any(case.questions for case in cases):
                     raise UserError(
                         f"dataset={self.cell.config.dataset['name']}: no questions are left "
@@ -141,7 +161,7 @@ class CellRun(CaseWork):
                     )
 
                 seconds = time.perf_counter() - began
-                finished = Finished(cases, tuple(repeats), started, seconds, self.notes())
+                finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
                 if not self._shares_lane:
                     return finish(finished)
 
@@ -151,6 +171,24 @@ class CellRun(CaseWork):
             turn.give()
             if not self._shares_lane:
                 await self._lane.connections.aclose()
+
+    def _finish_stopped(
+        self,
+        finish: Callable[[Finished], T],
+        cases: tuple[EvalCase, ...],
+        repeats: Sequence[Repeat],
+        started: datetime,
+        seconds: float,
+    ) -> None:
+        """Keeps what is done, where the budget is what the run was cancelled for."""
+        budget = self._lane.connections.budget
+        if budget is None or not budget.is_spent:
+            return
+
+        why = budget.describe_end()
+        self.stopped = finish(
+            Finished(cases, tuple(repeats), started, seconds, self.notes(), stopped=why)
+        )
 
     async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
         """Opens the files of a repeat.
@@ -231,8 +269,8 @@ class CellRun(CaseWork):
 
         self.progress = Counted(self.progress)
 
-    async def _all(self, repeats: Sequence[Repeat], turn: Turn) -> tuple[EvalCase, ...]:
-        asked: list[EvalCase] = []
+    async def _all(self, repeats: Sequence[Repeat], turn: Turn, asked: list[EvalCase]) -> None:
+        """Works on all cases; `asked` gets each of them when its turn comes."""
         taken: set[str] = set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -247,8 +285,6 @@ class CellRun(CaseWork):
                 turn.give()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
-
-        return tuple(asked)
 
     def _room(self, case: EvalCase) -> Room:
         """Room for a case: a place for each open question, as far as other cases have room beside

@@ -27,6 +27,11 @@ def notes(
     cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> Iterator[str]:
     """What a reader of the figures must know."""
+    if finished.stopped:
+        yield (
+            f"{finished.stopped}. The figures are those of the questions that were answered so far."
+        )
+
     yield from notes_on_questions(cell, rows)
     yield from _settings(cell)
     yield from _failures(rows)

@@ -35,8 +35,10 @@ from memeval.private import make_folder
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
+    FINISHED,
     RECORDS_FILE,
     RUN_FILE,
+    STOPPED,
     Record,
     RepeatResult,
     RunSummary,
@@ -53,6 +55,8 @@ LONGEST_NOTE = 1000
 
 def finish(cell: Cell, finished: Finished) -> RunSummary:
     """Measures a finished cell and writes its run folder, `run.json` last.
+
+    One that was stopped leaves the folder of a finished run as it is.
 
     Raises `StorageError` if the disk can't be written.
     """
@@ -71,6 +75,9 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         rows=rows_digests(finished),
         identity=identity(cell),
     )
+    if summary.is_stopped and _was_finished(cell):
+        return summary
+
     try:
         make_folder(cell.folder)
         for name, text in files.items():
@@ -81,6 +88,14 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
 
     return summary
+
+
+def _was_finished(cell: Cell) -> bool:
+    """Whether there is the folder of a run that was not stopped."""
+    try:
+        return not RunSummary.read(cell.folder).is_stopped
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def identity(cell: Cell) -> dict[str, Any]:
@@ -118,7 +133,7 @@ def earlier(cell: Cell) -> Earlier:
         return Earlier()  # the figures are made again from the rows, without a call
 
     left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
-    whole = sum(summary.statuses.values()) > 0 and not left
+    whole = sum(summary.statuses.values()) > 0 and not left and not summary.is_stopped
     return Earlier(summary if whole else None)
 
 
@@ -172,7 +187,10 @@ def summarise(
         notes=tuple(
             one_line(note, LONGEST_NOTE) for note in notes(cell, finished, rows, ingest_rows)
         ),
-        valid=coverage is not None and coverage >= cell.config.min_coverage,
+        valid=not finished.stopped
+        and coverage is not None
+        and coverage >= cell.config.min_coverage,
+        status=STOPPED if finished.stopped else FINISHED,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
         finished_at=_end(finished).isoformat(timespec="milliseconds"),
         statuses=statuses(rows),

@@ -157,4 +157,12 @@ def flags(summary: RunSummary) -> list[str]:
     flagged += asked_flags(summary)
     flagged += filter(None, [summary.tags.get("system_flags")])
 
-    return flagged if summary.valid else ["INVALID", *flagged]
+    return [*warning(summary), *flagged]
+
+
+def warning(summary: RunSummary) -> list[str]:
+    """The word above all flags of a run whose figures can't be trusted; none for another one."""
+    if summary.is_stopped:
+        return ["STOPPED"]
+
+    return [] if summary.valid else ["INVALID"]

@@ -85,6 +85,8 @@ def banner(summary: RunSummary) -> list[str]:
     """The warning of a cell whose figures can't be trusted."""
     if summary.valid:
         return []
+    if summary.is_stopped:
+        return [f"> **STOPPED.** {inline(summary.notes[0])} The same command continues it."]
 
     minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]
     minimum = f" of {inline(minimums[0])}" if minimums else ""

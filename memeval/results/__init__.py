@@ -23,9 +23,11 @@ from memeval.results.rows import (
 )
 from memeval.results.summary import (
     CONFIG_FILE,
+    FINISHED,
     HYPOTHESES_FILE,
     RECORDS_FILE,
     RUN_FILE,
+    STOPPED,
     TRACKED_FILE,
     CategoryResult,
     RepeatResult,
@@ -37,11 +39,13 @@ from memeval.results.verdict_row import VerdictRow
 
 __all__ = [
     "CONFIG_FILE",
+    "FINISHED",
     "HYPOTHESES_FILE",
     "INGEST_PREFIX",
     "RECORDS_FILE",
     "RUN_FILE",
     "SEAL",
+    "STOPPED",
     "TIMES",
     "TRACKED_FILE",
     "AnswerRow",

@@ -116,6 +116,23 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
     return rows
 
 
+def sound_lines(content: bytes) -> list[bytes]:
+    """The lines of a file whose seals match its header, the header first; none without one."""
+    lines = content.split(b"\n")[:-1]
+    header = _object(lines[0]) if lines else None
+    if header is None or not isinstance(header.get("header"), dict):
+        return []
+
+    sound = []
+    for line in lines:
+        match = _SEAL.search(line)
+        body = line[: match.start()] + b"}" if match else line
+        if match and match[1].decode() == _seal(header["header"], body):
+            sound.append(line + b"\n")
+
+    return sound if sound and sound[0] == lines[0] + b"\n" else []
+
+
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         content = json.loads(line)

@@ -18,6 +18,8 @@ from typing import Any
 from memeval.redaction import redacted_in, without_known_in
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 
+FINISHED, STOPPED = "finished", "stopped"
+"""The status of a run: a stopped one ended because its budget was spent, and can be continued."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
 """
@@ -107,6 +109,10 @@ class RunSummary:
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
+    status: str = FINISHED
+    """`stopped` where the budget was spent before all questions were done: the first note says so,
+    and the figures are those of the questions that were answered, judged or not.
+    """
     files: Mapping[str, str] = field(default_factory=dict)
     """sha256 of the run folder's other files by name, but for what the publisher adds; empty in a
     run of version 0.1.
@@ -116,6 +122,11 @@ class RunSummary:
     identity: Mapping[str, Any] = field(default_factory=dict)
     """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`.
     """
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run ended before all questions were done."""
+        return self.status == STOPPED
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
@@ -197,6 +208,7 @@ def _check_types(summary: RunSummary) -> None:
         summary.command,
         summary.started_at,
         summary.finished_at,
+        summary.status,
     ]
     numbers = [
         *summary.metrics.values(),

@@ -81,6 +81,17 @@ class Texts:
         except OSError as error:
             raise StorageError(f"{self.path} can't be read: {error.strerror or error}") from error
 
+    def references(self) -> list[str]:
+        """The references of all lines."""
+        return list(self._lines)
+
+    def line(self, ref: str) -> bytes:
+        """The line of a reference that is there, as it is in the file."""
+        offset, length = self._lines[ref]
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
     def get(self, ref: str | None) -> str | None:
         """The text of a reference; None if it is missing or damaged."""
         return None if ref is None else self._get(ref, depth=0)
@@ -178,7 +189,7 @@ class TextStore(Texts):
             return
 
         known = self._shared.references()
-        own = {ref: line for ref in self._lines.keys() - known if (line := self._line(ref))}
+        own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
         self._shared.put(own)
         for ref, line in self._shared.read(sorted(known - self._lines.keys())).items():
             self._append(line, ref)

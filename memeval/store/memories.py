@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -61,6 +62,52 @@ class SharedMemories:
         Raises `StorageError` where the store stays away.
         """
         await self._attempt(lambda: self._put(folder, self._place(folder, key), manifest))
+
+    async def manifest(self, folder: Path, key: str, manifest: str) -> bytes | None:
+        """The manifest of the memory that belongs in `folder`; None where there is none.
+
+        Raises `StorageError` where the store stays away.
+        """
+
+        def read() -> bytes | None:
+            try:
+                return bytes(self._files.cat_file(f"{self._place(folder, key)}/{manifest}"))
+            except FileNotFoundError:
+                return None
+
+        return await self._attempt(read)
+
+    async def digests(self, folder: Path, key: str) -> dict[str, str]:
+        """The sha256 of each file of the memory that belongs in `folder`, by its name.
+
+        Raises `StorageError` where the store stays away.
+        """
+        place = self._place(folder, key)
+
+        def read() -> dict[str, str]:
+            found = {}
+            for path in self._files.find(place):
+                name = str(path)[str(path).index(place) + len(place) + 1 :]
+                found[name] = sha256(self._files.cat_file(path)).hexdigest()
+
+            return found
+
+        return await self._attempt(read)
+
+    async def names(self) -> list[tuple[str, str]]:
+        """Key and name of each memory. Raises `StorageError` where the store stays away."""
+
+        def read() -> list[tuple[str, str]]:
+            self._files.invalidate_cache()
+            found = set()
+            for path in self._files.find(self._root):
+                parts = str(path)[str(path).index(self._root) + len(self._root) :].split("/")
+                if len(parts) > 3:
+                    found.add((parts[1], parts[2]))
+
+            return sorted(found)
+
+        return await self._attempt(read)
 
     def _place(self, folder: Path, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}/{folder.name}"

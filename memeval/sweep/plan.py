@@ -42,7 +42,7 @@ class PlannedCell:
         Under `fresh=prepare` cells that share a memory make it again once: this process alone can
         know whether one of them did.
         """
-        return not self.reach and self.cell.config.fresh != PREPARE
+        return self.cell.config.fresh != PREPARE
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from memeval.config.schema import StoreConfig
 from memeval.errors import UserError, WorldError
 from memeval.llm.budget import Budget
 from memeval.pipeline.connections import Connections
-from memeval.pipeline.lane import Lane
+from memeval.pipeline.lane import Computing, Lane
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.run import CellRun, window_limit
 from memeval.pipeline.stores import Stores
@@ -27,7 +27,6 @@ from memeval.results import RunSummary
 from memeval.store.contract import Store
 from memeval.store.opening import open_store
 from memeval.sweep.plan import Plan, PlannedCell, Reach
-from memeval.sweep.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,32 @@ class Watcher(Protocol):
         """Something that the user should read."""
 
 
+class Computers(Computing, Protocol):
+    """Other processes that compute units of a plan."""
+
+    processes: int
+    say: Callable[[str], None]
+    """Gets what a user should know of them."""
+
+    def takes(self, planned: PlannedCell) -> bool:
+        """Whether the units of a cell are computed there."""
+
+    async def stop(self) -> None:
+        """Lets them go, at the end."""
+
+    def close(self) -> None:
+        """Gives back what is left, once no event loop runs any more."""
+
+
+@dataclass(frozen=True)
+class _LaneKey:
+    """Which cells share a lane."""
+
+    reach: Reach
+    elsewhere: bool
+    """Whether other processes compute their units."""
+
+
 class Schedule:
     """One pass over a plan."""
 
@@ -63,14 +88,17 @@ class Schedule:
         self,
         plan: Plan,
         watcher: Watcher,
-        workers: Workers | None = None,
+        workers: Computers | None = None,
         budget: Budget | None = None,
     ) -> None:
         """`workers` compute what can be computed in other processes; `budget` bounds all calls."""
         self._plan, self._watcher, self._workers = plan, watcher, workers
         self.connections = Connections(watcher.say, _store_of(plan, watcher.say), budget)
+        if workers is not None:
+            workers.say = watcher.say
+
         self._stores = Stores()
-        self._lanes: dict[Reach | None, Lane] = {}
+        self._lanes: dict[_LaneKey, Lane] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The first cell of each run key."""
         self._stopping = False
@@ -104,28 +132,25 @@ class Schedule:
     def _in_lanes(self) -> list[PlannedCell]:
         """The cells, with a lane for each of them."""
         for planned in self._plan.open_cells:
-            reach = self._reach(planned)
-            if reach not in self._lanes:
-                self._lanes[reach] = self._lane(reach)
+            key = self._lane_key(planned)
+            if key not in self._lanes:
+                self._lanes[key] = self._lane(key)
 
         return list(self._plan.cells)
 
-    def _reach(self, planned: PlannedCell) -> Reach | None:
-        """What names a cell's lane; None for the lane of other processes."""
-        if self._workers is not None and planned.may_compute_elsewhere:
-            return None
+    def _lane_key(self, planned: PlannedCell) -> _LaneKey:
+        elsewhere = self._workers is not None and self._workers.takes(planned)
+        return _LaneKey(planned.reach, elsewhere)
 
-        return planned.reach
-
-    def _lane(self, reach: Reach | None) -> Lane:
-        if reach is None and self._workers is not None:
-            # One case more than there are processes: it is read while they compute.
-            window = Window(self._workers.processes + 1)
-            return Lane(self.connections, self._stores, window, computing=self._workers)
-
-        same = [planned for planned in self._plan.open_cells if self._reach(planned) == reach]
+    def _lane(self, key: _LaneKey) -> Lane:
+        same = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
         limit = max(window_limit(planned.cell) for planned in same)
-        return Lane(self.connections, self._stores, Window(limit))
+        computing = self._workers if key.elsewhere else None
+        if computing is not None:
+            # One case more than there are processes: it is read while they compute.
+            limit = max(limit, computing.processes + 1)
+
+        return Lane(self.connections, self._stores, Window(limit), computing=computing)
 
     async def _run(self, planned: PlannedCell) -> None:
         key = planned.cell.run_key
@@ -157,9 +182,16 @@ class Schedule:
                 "from its rows"
             )
 
-        run = CellRun(cell, progress, lane=self._lanes[self._reach(planned)], number=planned.number)
+        run = CellRun(
+            cell, progress, lane=self._lanes[self._lane_key(planned)], number=planned.number
+        )
         try:
             summary = await run.run(lambda finished: finish(cell, finished))
+        except asyncio.CancelledError:
+            if run.stopped is not None:
+                self._watcher.ended(Outcome(planned, run.stopped))
+
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on
             return Outcome(planned, error=error)
 

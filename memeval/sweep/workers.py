@@ -15,6 +15,8 @@ import signal
 import socket
 import struct
 import sys
+import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -25,14 +27,15 @@ from memeval.errors import WorldError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.connections import Connections
 from memeval.pipeline.lane import Lane
-from memeval.pipeline.run import CellRun
 from memeval.pipeline.stores import Stores
-from memeval.pipeline.unit import Keeper, SentProgress, Unit, UnitDone, compute_unit
+from memeval.pipeline.unit import Keeper, Message, Unit, UnitDone
 from memeval.pipeline.window import Window
+from memeval.sweep.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitComputer
+from memeval.sweep.plan import PlannedCell
 
-DONE, FAILED, MESSAGE, STOP = "done", "failed", "message", "stop"
-ENDING_S = 8.0
-"""How long a worker that is asked to stop may take to end the call that it is at."""
+STOP = "stop"
+PARENT_S = 1.0
+"""Between two looks whether the parent process is there."""
 TRIES = 2
 """A unit whose process died is tried once more."""
 _LENGTH = struct.Struct("!Q")
@@ -47,6 +50,7 @@ class Workers:
     def __init__(self, cells: Mapping[int, Cell], processes: int, run_loop: RunLoop) -> None:
         """Forks the process that forks the workers: call it before any thread is started."""
         self.processes = processes
+        self.say: Callable[[str], None] = lambda _: None
         self._control, other = socket.socketpair()
         with warnings.catch_warnings():
             # The one thread that there may be waits for Ctrl-C, and holds no lock.
@@ -62,6 +66,12 @@ class Workers:
         self._idle: list[_Worker] = []
         self._count = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def takes(self, planned: PlannedCell) -> bool:
+        """Whether a cell's units are computed here: those that wait for an endpoint share the
+        places of this process.
+        """
+        return not planned.reach and planned.may_compute_elsewhere
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
         """What a unit came to; tried once more where its process died.
@@ -258,6 +268,7 @@ def _become_forker(control: socket.socket, cells: Mapping[int, Cell], run_loop: 
 
 def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: RunLoop) -> None:
     """Computes units until the other side is gone. Never returns."""
+    threading.Thread(target=_end_behind, args=(os.getppid(),), daemon=True).start()
     try:
         run_loop(_Computer(sock, cells).serve())
     except BaseException:  # noqa: BLE001 - the other side sees that this process is gone
@@ -272,13 +283,21 @@ def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: Run
     os._exit(status)
 
 
+def _end_behind(parent: int) -> None:
+    """Ends this process some time after its parent: a system that hangs lets nothing else do it."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_S)
+
+    time.sleep(ENDING_S)
+    os._exit(1)
+
+
 class _Computer:
     """A worker, as it sees itself."""
 
     def __init__(self, sock: socket.socket, cells: Mapping[int, Cell]) -> None:
-        self._socket, self._cells = sock, cells
-        self._runs: dict[int, CellRun] = {}
-        self._lane = Lane(Connections(), Stores(), Window(1))
+        self._socket = sock
+        self._units = UnitComputer(cells, Lane(Connections(), Stores(), Window(1)))
 
     async def serve(self) -> None:
         """Computes what comes, until the other side stops this or is gone."""
@@ -303,26 +322,10 @@ class _Computer:
                 return
 
     async def _compute(self, unit: Unit) -> None:
-        try:
-            done = await compute_unit(self._run(unit.cell), unit, self._send_message)
-            self._send((DONE, done))
-        except asyncio.CancelledError:
-            self._send((FAILED, WorldError("stopped")))
-        except BaseException as error:  # noqa: BLE001 - raised again where the unit is waited for
-            self._send((FAILED, _portable(error)))
-
+        self._send(await self._units.compute(unit, self._send_message))
         await self._writer.drain()
 
-    def _run(self, number: int) -> CellRun:
-        """The run of a cell. Units come cell by cell: earlier ones are done with."""
-        if number not in self._runs:
-            run = CellRun(self._cells[number], SentProgress(self._send_message), lane=self._lane)
-            run.begin()
-            self._runs = {number: run}
-
-        return self._runs[number]
-
-    def _send_message(self, message: tuple[str, tuple[Any, ...]]) -> None:
+    def _send_message(self, message: Message) -> None:
         self._send((MESSAGE, message))
 
     def _send(self, content: Any) -> None:
@@ -337,13 +340,3 @@ async def _next(reader: asyncio.StreamReader) -> Any:
         return pickle.loads(await reader.readexactly(length))
     except (OSError, EOFError):
         return None
-
-
-def _portable(error: BaseException) -> BaseException:
-    """An error that can be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an error of a user's own may be anything
-        return RuntimeError(f"{type(error).__name__}: {error}")
-
-    return error

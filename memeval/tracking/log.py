@@ -105,7 +105,7 @@ def log_cell(
     """
     started = payload.milliseconds(summary.started_at)
     ended = payload.milliseconds(summary.finished_at)
-    status = "FINISHED" if summary.valid else "FAILED"
+    status = ended_as(summary)
     who = {"mlflow.user": user()}
     name = run_name(summary)
     run_id = str(client.create_run(experiment_id, started, {**own_tags, **who}, name).info.run_id)
@@ -135,6 +135,14 @@ def log_cell(
     client.set_tag(run_id, COMPLETE, "true")
 
     return run_id
+
+
+def ended_as(summary: RunSummary) -> str:
+    """A run's end as MLflow calls it."""
+    if summary.is_stopped:
+        return "KILLED"
+
+    return "FINISHED" if summary.valid else "FAILED"
 
 
 def read_report(folder: Path) -> str:

@@ -148,6 +148,7 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
     ours |= {
         f"{PREFIX}command": summary.command,
         f"{PREFIX}valid": "true" if summary.valid else "false",
+        f"{PREFIX}status": summary.status,
         **runtime_tags(summary),
         **rounded_figures(summary),
     }
@@ -201,6 +202,8 @@ def sentence(summary: RunSummary) -> str:
     share, _, interval = rounded.partition(" [")
     certainty = f" (95 % interval {interval.rstrip(']')})" if low is not None else ""
     warning = "" if summary.valid else " **Invalid: too few answers were scored.**"
+    if summary.is_stopped:
+        warning = " **Stopped before all questions were done.**"
 
     return f"**{share}** of {questions:,.0f} questions are answered right{certainty}.{warning}"
 

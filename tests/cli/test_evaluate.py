@@ -75,7 +75,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(
         "dataset.limit_cases=1",
         "dataset.limit_questions=6",
     )
-    assert done.status == 0, done.err
+    assert done.status == 1, done.err
     (run,) = runs(tmp_path)
     names = [question_id for question_id, _ in right]
     expected = [
@@ -243,7 +243,7 @@ def test_a_blank_choice_names_none(tmp_path: Path) -> None:
     ][:2]
     file = answers(tmp_path / "blank.jsonl", [(first, " "), (second, "0")])
     done = evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10")
-    assert done.status == 0, done.err
+    assert done.status == 1, done.err
     rows = {row["question_id"]: row for row in records(tmp_path)}
     assert [rows[name]["status"] for name in (first, second)] == ["unparsed", "ok"]
     assert (
@@ -271,7 +271,7 @@ def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -
     assert "1 unknown: ids that the data set does not have, left out: no such/q" in run["notes"]
     assert "evaluate" in run["command"] and "--only-listed" in run["command"]
 
-    assert evaluate(tmp_path, file, "judge=keyword").status == 0
+    assert evaluate(tmp_path, file, "judge=keyword").status == 1
     whole = [run for run in runs(tmp_path) if "partial" not in run["tags"]]
     assert [run["statuses"] for run in whole] == [{"ok": 6, "answer_failed": left_out}], (
         "without the word another run"

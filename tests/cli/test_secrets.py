@@ -118,7 +118,10 @@ def refused(
 def run(name: str, way: str, *words: str, secret: str = KEY, **environment: str) -> Scenario:
     chosen = words or GATEWAY
     given = environment or {"OPENAI_API_KEY": secret}
-    return Scenario(name, (*chosen, *SMALL), secret, way, given, (0, 1))
+    # A first call that is refused for good ends the run: the user has to mend it.
+    is_refused = way in ("401", "embed401", "redirect")
+    status = (2,) if is_refused else (0, 1)
+    return Scenario(name, (*chosen, *SMALL), secret, way, given, status)
 
 
 def leaky(name: str, way: str, *words: str) -> Scenario:

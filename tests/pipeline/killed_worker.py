@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 
 from memeval.records import Answer, Query
@@ -35,6 +36,18 @@ class KilledAlways(NoMemory):
     async def answer(self, query: Query) -> Answer:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("it is dead")
+
+
+class Hangs(NoMemory):
+    """Lets nothing else happen in its process while the mark is there."""
+
+    async def answer(self, query: Query) -> Answer:
+        mark = Path(os.environ["KILLED_MARK"])
+        while mark.exists():
+            mark.with_suffix(".asked").touch()
+            time.sleep(0.05)  # noqa: ASYNC251 - that is the fault
+
+        return await super().answer(query)
 
 
 class Slow(NoMemory):

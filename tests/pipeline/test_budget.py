@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command
 
+from memeval.results import RunSummary
 from memeval.testing.endpoint import ScriptedEndpoint
 
 SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
@@ -46,6 +49,71 @@ def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
         memeval(*words, "budget.calls=1000")
         bodies = [json.dumps(body, sort_keys=True) for _, body in endpoint.requests]
         assert len(bodies) == len(set(bodies)) > 25
+
+
+def stopped_runs(home: Path) -> list[RunSummary]:
+    """The summaries of the runs that say that they were stopped."""
+    folders = [path.parent for path in (home / "outputs" / "runs").glob("*/run.json")]
+    return [run for run in map(RunSummary.read, folders) if run.status == "stopped"]
+
+
+@pytest.mark.slow
+def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("system=bm25", *SMALL[:2], *MODEL, f"llm.base_url={endpoint.base_url}")
+        small = ("llm.max_concurrency=2",)
+        done = memeval(*words, *small, "budget.calls=30", check=False)
+        (run,) = stopped_runs(tmp_path)
+        records = sum(run.statuses.values())
+        assert records == 24 and run.metrics["coverage"] < 1 and not run.valid
+        assert run.notes[0].startswith("stopped: 30 of budget.calls=30 are spent")
+        assert f"STOPPED: {run.name}: not finished" in done.stdout
+        assert "STOPPED" in memeval("list").stdout
+        report = (tmp_path / "outputs" / "runs" / run.run_key / "report.md").read_text()
+        assert "**STOPPED.** stopped: 30 of budget.calls=30" in report
+        assert logged(tmp_path) == [("KILLED", "stopped")]
+        assert ": sound" in memeval("verify").stdout
+
+        memeval(*words, *small)
+        assert len({json.dumps(body) for _, body in endpoint.requests}) == endpoint.count()
+
+    assert not stopped_runs(tmp_path) and "STOPPED" not in memeval("list").stdout
+    assert logged(tmp_path) == [("FINISHED", "finished")]
+
+
+def logged(home: Path) -> list[tuple[str, str]]:
+    """The status of each logged cell that is not deleted, and its tag."""
+    with closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as database:
+        return database.execute(
+            "SELECT r.status, t.value FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid "
+            "WHERE t.key = 'memeval.status' AND r.lifecycle_stage = 'active'"
+        ).fetchall()
+
+
+def test_a_run_that_could_not_begin_is_stopped_without_figures(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("system=bm25", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
+        done = memeval(*words, "budget.tokens=1", check=False)
+        assert done.returncode == 1 and endpoint.count() == 0 and "Traceback" not in done.stderr
+
+    (run,) = stopped_runs(tmp_path)
+    assert run.metrics["accuracy"] is None and not sum(run.statuses.values())
+    assert f"STOPPED: {run.name}" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_stopped_sweep_leaves_what_each_cell_has(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(latency_s=0.01) as endpoint:
+        words = (*asking(endpoint), "llm.max_concurrency=2")
+        done = memeval(*words, "budget.calls=70", check=False)
+        assert done.returncode == 1
+        runs = stopped_runs(tmp_path)
+        assert runs and done.stdout.count("STOPPED: ") == len(runs)
+        memeval(*words)
+
+    assert not stopped_runs(tmp_path)
 
 
 @pytest.mark.parametrize("budget", ["budget.tokens=20000", "budget.usd=0.003"])

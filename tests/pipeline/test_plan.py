@@ -94,7 +94,9 @@ def test_what_is_left_of_a_sweep_that_was_stopped_is_planned(memeval: Command) -
 
 
 def test_a_person_reads_a_table(memeval: Command) -> None:
-    shown = memeval("plan", "system=bm25", *SMALL).stdout
+    # Another launcher makes no difference, nor do its settings.
+    ray = ("hydra/launcher=ray", "hydra.launcher.workers=2")
+    shown = memeval("plan", "system=bm25", *SMALL, *ray).stdout
     assert "no calls are left" in shown
     assert "demo: 12 questions in 3 cases can show a difference of" in shown
     assert "Nothing was run." in shown

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from conftest_pipeline import Command, environment
 
 HERE = Path(__file__).parent
@@ -66,9 +68,48 @@ def test_ctrl_c_ends_the_processes_that_compute(memeval: Command, tmp_path: Path
     mark.touch()
     words = (*WORDS, "system.class=killed_worker:Slow", "top_k=1,2,3,4")
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    process = start_until_asked(tmp_path, words, mark, variables)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped at: " in said and "same command" in said
+    assert "Traceback" not in said
+
+    mark.unlink()
+    memeval(*words, **variables)
+    assert statuses(tmp_path) == [["ok"] * 12] * 4
+
+
+@pytest.mark.slow
+def test_the_second_ctrl_c_ends_a_sweep_at_once(memeval: Command, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.touch()
+    words = (*WORDS, "system.class=killed_worker:Hangs", "top_k=1,2")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    process = start_until_asked(tmp_path, words, mark, variables)
+
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=1)  # its processes may take eight seconds to end their calls
+
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=4) == 130
+    mark.unlink()
+    _, said = process.communicate(timeout=30)  # its processes hold the same stream
+    assert "stopped at once" in said and "same command continues" in said
+    assert "Traceback" not in said
+
+    memeval(*words, **variables)
+    assert statuses(tmp_path) == [["ok"] * 12] * 2
+
+
+def start_until_asked(
+    home: Path, words: Sequence[str], mark: Path, variables: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    """A sweep under way, whose system waits for the mark to go."""
     process = subprocess.Popen(
         [sys.executable, "-m", "memeval", *words],
-        env=environment(tmp_path, **variables),
+        env=environment(home, **variables),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -79,12 +120,4 @@ def test_ctrl_c_ends_the_processes_that_compute(memeval: Command, tmp_path: Path
         assert process.poll() is None and time.monotonic() < until
         time.sleep(0.01)
 
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "stopped at: " in said and "same command" in said
-    assert "Traceback" not in said
-
-    mark.unlink()
-    memeval(*words, **variables)
-    assert statuses(tmp_path) == [["ok"] * 12] * 4
+    return process

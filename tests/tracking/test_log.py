@@ -177,6 +177,12 @@ def test_an_invalid_cell_is_marked_as_failed(store: Store, folder: Path) -> None
     assert run.info.status == "FAILED" and run.data.tags["memeval.valid"] == "false"
 
 
+def test_a_stopped_cell_is_marked_as_killed(store: Store, folder: Path) -> None:
+    replace(RunSummary.read(folder), valid=False, status="stopped").write(folder)
+    run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
+    assert run.info.status == "KILLED" and run.data.tags["memeval.status"] == "stopped"
+
+
 def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     many = {f"m/{index}": float(index) for index in range(2300)}

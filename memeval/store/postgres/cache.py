@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from memeval.llm.cache_contract import CachedEntry
 from memeval.llm.cache_schema import checksum
@@ -10,6 +10,7 @@ from memeval.llm.flight import Claims
 from memeval.llm.locks import LocksByName
 from memeval.store.postgres.database import Database
 
+_KEYS_AT_ONCE = 10_000
 _PUT = (
     "INSERT INTO memeval_entries (cache, key, value, origin, crc, tokens) "
     "SELECT :cache, * FROM unnest(CAST(:keys AS text[]), CAST(:entries AS bytea[]), "
@@ -48,6 +49,21 @@ class PostgresCache:
                 self.delete(key)
 
         return sound
+
+    def keys(self) -> Iterator[str]:
+        """All keys, in order."""
+        last = ""
+        while True:
+            rows = self._database.run(
+                "SELECT key FROM memeval_entries WHERE cache = :cache AND key > :last "
+                "ORDER BY key LIMIT :most",
+                {"cache": self._name, "last": last, "most": _KEYS_AT_ONCE},
+            )
+            if not rows:
+                return
+
+            yield from (str(row[0]) for row in rows)
+            last = rows[-1][0]
 
     def put(self, key: str, value: bytes, origin: str) -> None:
         """Stores `value`; the first writer of a key wins."""

@@ -9,7 +9,7 @@ from memeval.llm.locks import Locks
 from memeval.store.postgres.database import Database
 
 _AT_ONCE = 1000
-"""Texts that one statement reads or writes."""
+"""Lines that one statement reads or writes."""
 
 
 class PostgresRows:
@@ -51,6 +51,30 @@ class PostgresRows:
             )
 
         self._count += 1
+
+    def append_all(self, lines: Sequence[bytes]) -> None:
+        """Appends lines, each once, behind those that `read` found.
+
+        Raises `StorageError` where another process has become the one that appends.
+        """
+        for start in range(0, len(lines), _AT_ONCE):
+            some = lines[start : start + _AT_ONCE]
+            # Lines that were stored before the connection broke are found, as in `append`.
+            stored = self._database.run(
+                "INSERT INTO memeval_rows AS r "
+                "SELECT :name, :first + l.place, l.line "
+                "FROM unnest(CAST(:lines AS bytea[])) WITH ORDINALITY AS l (line, place) "
+                "ON CONFLICT (name, number) DO UPDATE SET line = r.line "
+                "WHERE r.line = excluded.line RETURNING number",
+                {"name": self._name, "first": self._count - 1, "lines": some},
+            )
+            if len(stored) < len(some):
+                raise StorageError(
+                    f"another process appends to {self._name} in the store {self._database.url}: "
+                    "this one did not renew its lease in time"
+                )
+
+            self._count += len(some)
 
     def give(self) -> None:
         """Lets another process append."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.llm.cache_contract import ReplyCache
@@ -36,6 +37,18 @@ class PostgresStore:
 
     def texts(self, path: Path) -> PostgresTexts:
         return PostgresTexts(self._database, _name_of(path))
+
+    def names(self) -> Sequence[str]:
+        """The files of rows and of texts that the database holds lines of."""
+        rows = self._database.run(
+            "SELECT name FROM memeval_rows UNION SELECT name FROM memeval_texts ORDER BY name"
+        )
+        return [str(row[0]) for row in rows]
+
+    def caches(self) -> Sequence[str]:
+        """The names of the caches that the database holds entries of."""
+        rows = self._database.run("SELECT DISTINCT cache FROM memeval_entries ORDER BY cache")
+        return [str(row[0]) for row in rows]
 
 
 def _name_of(path: Path) -> str:

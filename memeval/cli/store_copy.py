@@ -1,0 +1,80 @@
+"""`python -m memeval store copy --to | --from`: rows, texts, cached replies and memories, between
+the files of this home and a database.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memeval.config.checks import check_store
+from memeval.config.schema import StoreConfig
+from memeval.shown import printable
+from memeval.store.inventory import Home, list_items
+from memeval.store.opening import open_memories
+
+if TYPE_CHECKING:
+    from memeval.store.copying import Copied
+
+
+def copy(home: Home, chosen: argparse.Namespace) -> int:
+    """Copies what the target lacks, or lists it. Exit status 1 if something could not be copied.
+
+    Raises `UserError` where an address can't be used, and `StorageError` where a side refuses.
+    """
+    from memeval.store.copying import Copying, Way, copy_memories
+    from memeval.store.postgres.database import open_database
+    from memeval.store.postgres.store import PostgresStore
+
+    url = chosen.to or chosen.source
+    check_store(url, chosen.memories)
+    way = Way.TO_DATABASE if chosen.to else Way.FROM_DATABASE
+    settings = StoreConfig(url=url, memories=chosen.memories)
+    database = open_database(url, settings.patience_s)
+    database.say = print
+    shared = open_memories(settings, print)
+    items = list_items(home)
+
+    def parts() -> Iterator[Copied]:
+        yield from Copying(home, PostgresStore(database), way, do_it=chosen.yes, items=items).run()
+        if shared is not None:
+            yield from copy_memories(home, items, shared, way, do_it=chosen.yes)
+
+    new: Counter[str] = Counter()
+    there: Counter[str] = Counter()
+    problems = 0
+    for part in parts():
+        new[part.kind] += part.new if not part.problem else 0
+        there[part.kind] += part.there
+        problems += bool(part.problem)
+        if part.new or part.problem:
+            print(_describe(part, do_it=chosen.yes))
+
+    _print_sums(new, there, do_it=chosen.yes)
+    if problems:
+        print(f"{problems} could not be copied; the same command tries them again")
+
+    return 1 if problems else 0
+
+
+def _describe(part: Copied, *, do_it: bool) -> str:
+    name = printable(part.name)
+    if part.problem:
+        return f"not copied    {part.kind:<9} {name}: {printable(part.problem)}"
+    if not do_it:
+        return f"would copy    {part.kind:<9} {part.new:>9,}  {name}"
+
+    return f"copied        {part.kind:<9} {part.new:>9,}  {name}  (sha256 {part.digest})"
+
+
+def _print_sums(new: Counter[str], there: Counter[str], *, do_it: bool) -> None:
+    total = sum(new.values())
+    already = sum(there.values())
+    if not total:
+        print(f"nothing to copy: {already:,} are there")
+    elif do_it:
+        print(f"{total:,} copied and compared with their source; {already:,} were there")
+    else:
+        print(f"{total:,} would be copied, {already:,} are there; to copy them, add --yes")

@@ -1,0 +1,403 @@
+"""Copies what is stored between the files of a home and a database.
+
+A copy adds and never replaces: what the target has stays. It may be repeated at any time, goes on
+where it was ended, and compares what it copied with its source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from memeval.llm.cache_contract import CachedEntry, ReplyCache
+from memeval.llm.cache_schema import checksum
+from memeval.private import FILE_MODE, make_folder, open_private
+from memeval.results.files import append_whole, memory_folders
+from memeval.results.store import sound_lines
+from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
+from memeval.store.contract import FileStore
+from memeval.store.inventory import Home, Item, Kind
+from memeval.store.memories import SharedMemories
+from memeval.store.postgres.lines import PostgresRows
+from memeval.store.postgres.store import PostgresStore
+
+ENTRIES_AT_ONCE = 500
+"""Entries of a cache that are in memory at once."""
+MANIFEST = "memory.json"
+COPIED = "copied"
+"""Folder of memories that come from elsewhere: the key alone tells what they are."""
+_ROWS_NAME = re.compile(r"(answers|verdicts)/[0-9a-f]{8,64}\.jsonl")
+_TEXTS_NAME = re.compile(r"answers/[0-9a-f]{8,64}\.texts\.jsonl")
+_CACHE_NAME = re.compile(r"[a-z_]{1,40}")
+_KEY = re.compile(r"[0-9a-f]{8,64}")
+_CASE = re.compile(r"[\w.-]{1,200}")
+
+
+class Way(StrEnum):
+    """Where a copy goes."""
+
+    TO_DATABASE = "to"
+    FROM_DATABASE = "from"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What became of one file of rows or texts, one cache, or one memory."""
+
+    kind: Kind
+    name: str
+    new: int
+    """Rows, texts, entries or files that were, or would be, copied."""
+    there: int
+    """Those that the target had."""
+    digest: str = ""
+    """Of what was copied, as it was read back; empty in a dry run, and where nothing was."""
+    problem: str = ""
+    """Why it was not copied, or does not compare; empty where it is sound."""
+
+
+class Copying:
+    """One copy between a home and a database."""
+
+    def __init__(
+        self, home: Home, database: PostgresStore, way: Way, *, do_it: bool, items: Sequence[Item]
+    ) -> None:
+        """`items` are those of the home. Without `do_it` nothing is changed."""
+        self._home, self._database, self._way, self._do_it = home, database, way, do_it
+        self._files = FileStore(home.cache)
+        self._items = items
+
+    def run(self) -> Iterator[Copied]:
+        """Copies rows, texts and caches, one after the other.
+
+        Raises `StorageError` where either side refuses.
+        """
+        for name in self._line_files():
+            yield self._copy_file(name, self._home.outputs / name)
+
+        for name in self._caches():
+            yield self._copy_cache(name)
+
+    def _line_files(self) -> list[str]:
+        """`answers/<key>.jsonl`, of the side that is copied."""
+        if self._way is Way.FROM_DATABASE:
+            names: Iterable[str] = self._database.names()
+        else:
+            kinds = (Kind.ANSWERS, Kind.TEXTS, Kind.VERDICTS)
+            paths = [item.paths[0] for item in self._items if item.kind in kinds]
+            names = [f"{path.parent.name}/{path.name}" for path in paths]
+
+        return [name for name in names if _ROWS_NAME.fullmatch(name) or _TEXTS_NAME.fullmatch(name)]
+
+    def _caches(self) -> list[str]:
+        if self._way is Way.FROM_DATABASE:
+            names: Iterable[str] = self._database.caches()
+        else:
+            names = [item.paths[0].stem for item in self._items if item.kind is Kind.CACHES]
+
+        return [name for name in names if _CACHE_NAME.fullmatch(name)]
+
+    def _copy_file(self, name: str, path: Path) -> Copied:
+        holds_texts = name.endswith(TEXTS_SUFFIX)
+        kind = Kind.TEXTS if holds_texts else Kind(path.parent.name)
+        # Whoever writes the answers writes their texts.
+        guarded = path.with_name(path.name.replace(TEXTS_SUFFIX, ".jsonl"))
+        rows = self._database.rows(guarded)
+        try:
+            with _held(guarded, rows, writes=self._do_it):
+                if holds_texts:
+                    return self._copy_texts(name, path)
+
+                return self._copy_rows(kind, name, path, rows)
+        except _InUseError:
+            return Copied(kind, name, new=0, there=0, problem="in use by a running process")
+
+    def _copy_rows(self, kind: Kind, name: str, path: Path, rows: PostgresRows) -> Copied:
+        own: Lines = _FileLines(path)
+        source, target = (own, rows) if self._way is Way.TO_DATABASE else (rows, own)
+        before = sound_lines(source.read())
+        new, there = missing_lines(before, target.read())
+        if not new or not self._do_it:
+            return Copied(kind, name, new=len(new), there=there)
+
+        target.append_all(new)
+        after = set(target.read().splitlines(keepends=True))
+        problem = "" if after.issuperset(new) else "what was copied can't be read back"
+        return Copied(kind, name, new=len(new), there=there, digest=_digest(new), problem=problem)
+
+    def _copy_texts(self, name: str, path: Path) -> Copied:
+        shared, own = self._database.texts(path), _FileTexts(path)
+        source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
+        known, there = source.references(), target.references()
+        new = sorted(known - there)
+        already = len(known) - len(new)
+        if not new or not self._do_it:
+            return Copied(Kind.TEXTS, name, new=len(new), there=already)
+
+        lines = _readable(source.read(new))
+        target.put(lines)
+        problem = "" if target.read(list(lines)) == lines else "what was copied can't be read back"
+        digest = _digest(lines[ref] for ref in sorted(lines))
+        return Copied(
+            Kind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
+        )
+
+    def _copy_cache(self, name: str) -> Copied:
+        path = self._home.cache / f"{name}.sqlite"
+        if not self._do_it and not path.exists():
+            count = len(list(self._database.cache(name, None).keys()))
+            return Copied(Kind.CACHES, name, new=count, there=0)
+
+        own, shared = self._files.cache(name, None), self._database.cache(name, None)
+        source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
+        try:
+            return self._copy_entries(name, source, target)
+        finally:
+            own.close()
+
+    def _copy_entries(self, name: str, source: ReplyCache, target: ReplyCache) -> Copied:
+        # Keys of 64 characters: a million of them takes less room than one model.
+        known = set(source.keys())
+        new = sorted(known - set(target.keys()))
+        already = len(known) - len(new)
+        if not new or not self._do_it:
+            return Copied(Kind.CACHES, name, new=len(new), there=already)
+
+        sums = sha256()
+        problem = ""
+        for start in range(0, len(new), ENTRIES_AT_ONCE):
+            # Damaged entries are dropped where they are read: they are requested again.
+            entries = source.get_all(new[start : start + ENTRIES_AT_ONCE])
+            _put(entries, target)
+            if target.get_all(entries) != entries:
+                problem = "what was copied can't be read back"
+
+            for key in sorted(entries):
+                entry = entries[key]
+                sums.update(f"{checksum(key, entry.value, entry.origin, entry.tokens)} ".encode())
+
+        digest = sums.hexdigest()[:16]
+        return Copied(
+            Kind.CACHES, name, new=len(new), there=already, digest=digest, problem=problem
+        )
+
+
+def missing_lines(source: Sequence[bytes], target: bytes) -> tuple[list[bytes], int]:
+    """The sound lines of a source that a target lacks, and how many it has.
+
+    A target that is the beginning of the source gets the rest. Another one keeps its own rows:
+    the last row of a question counts, so a row that is added could replace one of them.
+    """
+    there = target.splitlines(keepends=True)
+    if list(source[: len(there)]) == there:
+        return list(source[len(there) :]), len(there)
+
+    present = set(there)
+    ids = {_id_of(line) for line in there}
+    new = [line for line in source if line not in present and _id_of(line) not in ids]
+    return new, len(source) - len(new)
+
+
+def _id_of(line: bytes) -> str | None:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+    # The header has none, and is that of all files of a key.
+    return str(content.get("id")) if isinstance(content, dict) else None
+
+
+def _readable(lines: dict[str, bytes]) -> dict[str, bytes]:
+    """The lines that can be read as the texts of their references."""
+    return {ref: line for ref, line in lines.items() if _id_of(line) == ref and line[-1:] == b"\n"}
+
+
+def _put(entries: dict[str, CachedEntry], target: ReplyCache) -> None:
+    by_origin: dict[str, dict[str, CachedEntry]] = {}
+    for key, entry in entries.items():
+        by_origin.setdefault(entry.origin, {})[key] = entry
+
+    for origin, some in by_origin.items():
+        values = {key: entry.value for key, entry in some.items()}
+        tokens = {key: entry.tokens for key, entry in some.items() if entry.tokens is not None}
+        target.put_all(values, origin, tokens)
+
+
+def _digest(lines: Iterable[bytes]) -> str:
+    sums = sha256()
+    for line in lines:
+        sums.update(line)
+
+    return sums.hexdigest()[:16]
+
+
+class Lines(Protocol):
+    """The lines of one file of rows, in either place."""
+
+    def read(self) -> bytes: ...
+
+    def append_all(self, lines: Sequence[bytes]) -> None: ...
+
+
+class _FileLines:
+    """The lines of a file of rows in the home."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> bytes:
+        """All whole lines."""
+        content = self._path.read_bytes() if self._path.exists() else b""
+        return content[: content.rfind(b"\n") + 1]
+
+    def append_all(self, lines: Sequence[bytes]) -> None:
+        """Appends lines behind the last whole one."""
+        whole = len(self.read())
+        descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            os.ftruncate(descriptor, whole)
+            append_whole(descriptor, b"".join(lines), self._path)
+        finally:
+            os.close(descriptor)
+
+
+class _FileTexts:
+    """The texts of a file in the home."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def references(self) -> set[str]:
+        """The references of all sound texts."""
+        texts = Texts(self._path)
+        return set(texts.references()) - set(texts.damaged())
+
+    def read(self, references: Sequence[str]) -> dict[str, bytes]:
+        """The lines of some references."""
+        texts = Texts(self._path)
+        known = set(texts.references())
+        return {ref: texts.line(ref) for ref in references if ref in known}
+
+    def put(self, lines: dict[str, bytes]) -> None:
+        """Stores lines, each unless its reference is there already."""
+        make_folder(self._path.parent)
+        with TextStore(self._path) as store:
+            for ref, line in lines.items():
+                store.take(json.loads(line), ref)
+
+
+class _InUseError(Exception):
+    """A running process appends to the rows."""
+
+
+@contextmanager
+def _held(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
+    """Holds the rows of one file in both places, if anything is to be written.
+
+    Raises `_InUseError` where another process holds them.
+    """
+    if not writes:
+        yield
+        return
+
+    make_folder(path.parent)
+    lock = FileLock(f"{path}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as busy:
+        raise _InUseError from busy
+
+    try:
+        if not rows.hold():
+            raise _InUseError
+
+        try:
+            yield
+        finally:
+            rows.give()
+    finally:
+        lock.release()
+
+
+def copy_memories(
+    home: Home, items: Sequence[Item], shared: SharedMemories, way: Way, *, do_it: bool
+) -> Iterator[Copied]:
+    """Copies saved memories between a home and the address that machines share.
+
+    Raises `StorageError` where the store stays away.
+    """
+    if way is Way.TO_DATABASE:
+        for item in items:
+            if item.kind is Kind.MEMORIES and (item.paths[0] / MANIFEST).is_file():
+                yield asyncio.run(_put_memory(item.paths[0], item.key, shared, do_it=do_it))
+    else:
+        for key, case in asyncio.run(shared.names()):
+            if _KEY.fullmatch(key) and _CASE.fullmatch(case) and case not in (".", ".."):
+                yield asyncio.run(_fetch_memory(home, key, case, shared, do_it=do_it))
+
+
+async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
+    own = _digests_of(folder)
+    name = f"{key}/{folder.name}"
+    there = await shared.manifest(folder, key, MANIFEST)
+    if there == (folder / MANIFEST).read_bytes():
+        return Copied(Kind.MEMORIES, name, new=0, there=len(own))
+    if there is not None:
+        return Copied(Kind.MEMORIES, name, new=0, there=1)  # another machine built it
+    if not do_it:
+        return Copied(Kind.MEMORIES, name, new=len(own), there=0)
+
+    await shared.put(folder, key, MANIFEST)
+    return _compared(name, own, await shared.digests(folder, key))
+
+
+async def _fetch_memory(
+    home: Home, key: str, case: str, shared: SharedMemories, *, do_it: bool
+) -> Copied:
+    name = f"{key}/{case}"
+    saved = memory_folders(home.prepared, key)
+    folder = (saved[0] if saved else home.prepared / COPIED / f"memory-{key}") / case
+    if (folder / MANIFEST).is_file():
+        return Copied(Kind.MEMORIES, name, new=0, there=1)
+
+    theirs = await shared.digests(folder, key)
+    if MANIFEST not in theirs or not do_it:
+        return Copied(Kind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, there=0)
+
+    make_folder(folder.parent)
+    if not await shared.fetch(folder, key, MANIFEST):
+        return Copied(Kind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
+
+    return _compared(name, theirs, _digests_of(folder))
+
+
+def _compared(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
+    """What a memory's copy came to. Files that a target has beside them are no part of it."""
+    same = all(target.get(file) == digest for file, digest in source.items())
+    return Copied(
+        Kind.MEMORIES,
+        name,
+        new=len(source),
+        there=0,
+        digest=_digest(f"{file} {source[file]} ".encode() for file in sorted(source)),
+        problem="" if same else "what was copied can't be read back",
+    )
+
+
+def _digests_of(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in paths
+    }

@@ -1,0 +1,82 @@
+"""What computes units, in whatever process: the run of each cell, and what is sent back."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from memeval.errors import WorldError
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.lane import Lane
+from memeval.pipeline.run import CellRun
+from memeval.pipeline.unit import Message, Send, SentProgress, Unit, compute_unit
+
+DONE, FAILED, MESSAGE = "done", "failed", "message"
+ENDING_S = 8.0
+"""How long a worker that is asked to stop may take to end the calls that it is at."""
+IDLE_RUNS = 2
+"""Runs without a unit under way that are kept: units come cell by cell, and earlier ones are done
+with.
+"""
+
+_send_of_unit: ContextVar[Send] = ContextVar("_send_of_unit")
+"""Where the unit under way sends its messages: units of one cell share a run."""
+
+
+class UnitComputer:
+    """Computes the units of a plan's cells, several at once."""
+
+    def __init__(self, cells: Mapping[int, Cell], lane: Lane) -> None:
+        self._cells, self._lane = cells, lane
+        self._runs: OrderedDict[int, CellRun] = OrderedDict()
+        self._under_way: dict[int, int] = {}
+
+    async def compute(self, unit: Unit, send: Send) -> tuple[str, Any]:
+        """How a unit ended: DONE with what it came to, or FAILED with the error."""
+        _send_of_unit.set(send)
+        number = unit.cell
+        self._under_way[number] = self._under_way.get(number, 0) + 1
+        try:
+            return DONE, await compute_unit(self._run(number), unit, send)
+        except asyncio.CancelledError:
+            return FAILED, WorldError("stopped")
+        except BaseException as error:  # noqa: BLE001 - raised again where the unit is waited for
+            return FAILED, _portable(error)
+        finally:
+            self._under_way[number] -= 1
+            self._forget_idle()
+
+    def _run(self, number: int) -> CellRun:
+        if number not in self._runs:
+            run = CellRun(self._cells[number], SentProgress(send_message), lane=self._lane)
+            run.begin()
+            self._runs[number] = run
+
+        self._runs.move_to_end(number)
+        return self._runs[number]
+
+    def _forget_idle(self) -> None:
+        idle = [number for number in self._runs if not self._under_way[number]]
+        for number in idle[:-IDLE_RUNS]:
+            del self._runs[number], self._under_way[number]
+
+
+def send_message(message: Message) -> None:
+    """Sends a message of the unit under way; what belongs to none is dropped."""
+    send = _send_of_unit.get(None)
+    if send is not None:
+        send(message)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """An error that can be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - an error of a user's own may be anything
+        return RuntimeError(f"{type(error).__name__}: {error}")
+
+    return error

@@ -1,0 +1,259 @@
+"""Sweeps on a Ray cluster: the same records as on one machine, one limit, and nothing lost where a
+worker is killed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, environment
+from postgres_server import PROGRAMS, Server
+from ray_cluster import RayCluster
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'memeval[ray]'"
+)
+HERE = Path(__file__).parent
+LIMIT = 4
+KEY = "sk-of-a-test-0123456789"
+CELLS = (
+    "-m",
+    "dataset=demo",
+    "dataset.limit_questions=8",
+    "system=bm25,rag",
+    "top_k=3,5",
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "llm.api_key_env=MY_OWN_KEY",
+    "judge=llm",
+    f"llm.max_concurrency={LIMIT}",
+    "tracking=none",
+)
+RAY = ("hydra/launcher=ray",)
+
+
+def slow(*values: object) -> Any:
+    """A row of a table of which a sample runs by default."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def start(home: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "memeval", *words],
+        env=environment(home, MY_OWN_KEY=KEY, **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0 and KEY not in said, said
+    return said
+
+
+def outcomes(home: Path) -> dict[str, list[str]]:
+    """The records of each run, times and the names of who paid aside."""
+    found = {}
+    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found[path.parent.name] = [
+            json.dumps(
+                {name: row[name] for name in row if name not in ("times", "usage", "origin")}
+            )
+            for row in rows
+        ]
+
+    return found
+
+
+def repeated(endpoint: ScriptedEndpoint) -> int:
+    asked = Counter(repr(body) for _, body in endpoint.requests)
+    return sum(count - 1 for count in asked.values())
+
+
+def wait_for(endpoint: ScriptedEndpoint, calls: int, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 120
+    while endpoint.count() < calls and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert process.poll() is None and endpoint.count() >= calls
+
+
+def workers_of(cluster: RayCluster) -> list[int]:
+    """The processes of a cluster's workers: their logs are in its folder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (folder / "cmdline").read_bytes()
+            opened = [str(file.readlink()) for file in (folder / "fd").iterdir()]
+        except OSError:
+            continue
+
+        if name.startswith(b"ray::Worker") and any(cluster.folder in path for path in opened):
+            found.append(int(folder.name))
+
+    return found
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    """One address for all runs: it is part of a cell's identity."""
+    with ScriptedEndpoint() as endpoint:
+        return endpoint.port
+
+
+@pytest.fixture(scope="module")
+def on_one_machine(
+    tmp_path_factory: pytest.TempPathFactory, port: int
+) -> tuple[dict[str, list[str]], int]:
+    """The records of our own launcher, and the calls for them."""
+    home = tmp_path_factory.mktemp("own")
+    with ScriptedEndpoint(port=port) as endpoint:
+        finish(start(home, *CELLS, f"llm.base_url={endpoint.base_url}"))
+        return outcomes(home), endpoint.count()
+
+
+def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_path: Path) -> None:
+    words = (*CELLS, "system=bm25", "dataset.limit_questions=2")
+    one, other = tmp_path / "one", tmp_path / "other"
+    with ScriptedEndpoint() as endpoint:
+        address = f"llm.base_url={endpoint.base_url}"
+        memeval(*words, address, *RAY, "hydra.launcher.workers=1", home=one, MY_OWN_KEY=KEY)
+        calls = endpoint.count()
+        assert calls and repeated(endpoint) == 0 and endpoint.peak <= LIMIT
+        # Another home: nothing of it is known, and all calls are made again.
+        memeval(*words, address, home=other, MY_OWN_KEY=KEY)
+        assert endpoint.count() == 2 * calls
+
+    assert outcomes(one) == outcomes(other)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("hydra.launcher.address=nonsense",), "must be HOST:PORT"),
+        slow(("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
+        slow(("hydra.launcher.workers=0",), "must be at least 1"),
+        slow(("hydra.launcher.variables=[NOT_SET_ANYWHERE]",), "NOT_SET_ANYWHERE is not set"),
+        slow(("budget.calls=5",), "a budget can't be kept with hydra/launcher=ray"),
+    ],
+)
+def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:
+    small = ("-m", "dataset=demo", "top_k=3,5", "tracking=none")
+    done = memeval(*small, *RAY, *words, check=False)
+    assert done.returncode == 2 and said in done.stderr.splitlines()[0]
+    assert "Traceback" not in done.stderr
+
+
+def test_an_address_where_nothing_answers_is_one_line(memeval: Command) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        words = ("-m", "dataset=demo", "top_k=3,5", "tracking=none", *RAY)
+        done = memeval(*words, f"hydra.launcher.address={address}", check=False)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"memeval: the Ray cluster at {address} can't be reached")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_two_nodes_need_a_store_that_both_reach(memeval: Command, tmp_path: Path) -> None:
+    words = ("-m", "dataset=demo", "top_k=3,5", "tracking=none", *RAY)
+    with RayCluster(nodes=2) as cluster:
+        done = memeval(*words, f"hydra.launcher.address={cluster.address}", check=False)
+
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("memeval: the Ray cluster has more than one node")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    if not PROGRAMS or importlib.util.find_spec("psycopg") is None:
+        pytest.skip("needs PostgreSQL's server (apt-get install postgresql) and psycopg")
+
+    monkeypatch.setenv("PGUSER", "memeval")
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.mark.slow
+def test_two_nodes_make_the_records_of_one_machine(
+    tmp_path: Path, server: Server, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+) -> None:
+    records, calls = on_one_machine
+    with RayCluster(nodes=2) as cluster, ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", f"store.url={server.url}", *RAY)
+        finish(start(tmp_path, *words, f"hydra.launcher.address={cluster.address}"))
+        assert endpoint.count() == calls and repeated(endpoint) == 0
+        assert 1 < endpoint.peak <= LIMIT
+        logs = [path for path in Path(cluster.folder).rglob("*") if path.is_file()]
+        assert logs and not any(KEY.encode() in path.read_bytes() for path in logs)
+
+    assert outcomes(tmp_path) == records
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_postgres", [False, True])
+def test_a_killed_worker_costs_its_open_calls_alone(
+    tmp_path: Path,
+    port: int,
+    on_one_machine: tuple[dict[str, list[str]], int],
+    request: pytest.FixtureRequest,
+    with_postgres: bool,
+) -> None:
+    records, _ = on_one_machine
+    store = []
+    if with_postgres:
+        store = [f"store.url={request.getfixturevalue('server').url}"]
+
+    nodes = 2 if with_postgres else 1
+    with RayCluster(nodes) as cluster, ScriptedEndpoint(port=port, latency_s=0.1) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", *store, *RAY)
+        address = f"hydra.launcher.address={cluster.address}"
+        process = start(tmp_path, *words, address)
+        wait_for(endpoint, 10, process)
+        os.kill(workers_of(cluster)[0], signal.SIGKILL)
+        said = finish(process)
+        assert "a Ray worker died" in said
+        assert repeated(endpoint) <= LIMIT and endpoint.peak <= LIMIT
+
+    assert outcomes(tmp_path) == records
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished(
+    tmp_path: Path, port: int, on_one_machine: tuple[dict[str, list[str]], int]
+) -> None:
+    records, _ = on_one_machine
+    with ScriptedEndpoint(port=port, latency_s=0.1) as endpoint:
+        words = (*CELLS, f"llm.base_url={endpoint.base_url}", *RAY, "hydra.launcher.workers=2")
+        process = start(tmp_path, *words)
+        wait_for(endpoint, 20, process)
+        os.killpg(process.pid, signal.SIGINT)
+        began = time.monotonic()
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 130 and "Traceback" not in said, said
+        assert time.monotonic() - began < 20
+        finish(start(tmp_path, *words))
+        assert repeated(endpoint) <= 2 * LIMIT
+
+    assert outcomes(tmp_path) == records

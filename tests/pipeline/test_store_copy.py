@@ -1,0 +1,158 @@
+"""`store copy` between the files of a home and a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import Command, records, without_times
+from filelock import FileLock
+from postgres_server import PROGRAMS, Server
+
+from memeval.store.copying import missing_lines
+from memeval.testing.endpoint import ScriptedEndpoint
+
+CELL = (
+    "dataset=demo",
+    "dataset.limit_questions=3",
+    "dataset.limit_cases=1",
+    "system=rag",
+    "tracking=none",
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "judge=llm",
+    "embedder=openai",
+)
+needs_server = pytest.mark.skipif(
+    not PROGRAMS or importlib.util.find_spec("psycopg") is None,
+    reason="needs PostgreSQL's server (apt-get install postgresql) and psycopg",
+)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def server(running: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server, with an empty database."""
+    monkeypatch.setenv("PGUSER", "memeval")
+    running.ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return running
+
+
+def entries(home: Path) -> dict[str, list[tuple[object, ...]]]:
+    """The entries of each cache of a home."""
+    found = {}
+    for path in (home / "data" / "cache").glob("*.sqlite"):
+        with sqlite3.connect(path) as connection:
+            statement = (
+                "SELECT e.key, value, origin, crc, tokens FROM entries e "
+                "JOIN seals s ON s.key = e.key ORDER BY e.key"
+            )
+            found[path.stem] = connection.execute(statement).fetchall()
+        connection.close()
+
+    return found
+
+
+def lines(home: Path) -> dict[str, set[bytes]]:
+    """The lines of each file of rows and texts."""
+    return {
+        f"{path.parent.name}/{path.name}": set(path.read_bytes().splitlines())
+        for path in (home / "outputs").glob("*/*.jsonl")
+    }
+
+
+@needs_server
+def test_a_home_goes_to_a_database_and_comes_back_as_it_was(
+    memeval: Command, tmp_path: Path, server: Server
+) -> None:
+    one, other, shared = (tmp_path / name for name in ("one", "other", "shared"))
+    memories = ("--memories", f"file://{shared}")
+    with ScriptedEndpoint() as endpoint:
+        address = (f"llm.base_url={endpoint.base_url}", f"embedder.base_url={endpoint.base_url}")
+        memeval(*CELL, *address, home=one)
+        calls = endpoint.count()
+
+        to = ("store", "copy", "--to", server.url, *memories)
+        listed = memeval(*to, home=one).stdout
+        assert "would copy" in listed and "to copy them, add --yes" in listed
+        assert server.ask("SELECT count(*) FROM memeval_rows") == "0"
+        assert "copied and compared" in memeval(*to, "--yes", home=one).stdout
+        assert memeval(*to, "--yes", home=one).stdout.startswith("nothing to copy")
+
+        back = ("store", "copy", "--from", server.url, *memories, "--yes")
+        assert "copied and compared" in memeval(*back, home=other).stdout
+        assert memeval(*back, home=other).stdout.startswith("nothing to copy")
+        assert lines(other) == lines(one) and entries(other) == entries(one)
+        assert set(entries(one)) == {"responses", "embeddings"}
+        assert "problems: 0" in memeval("store", "verify", home=other).stdout
+
+        memeval(*CELL, *address, home=other)
+        memeval(*CELL, *address, f"store.url={server.url}", home=tmp_path / "third")
+        assert endpoint.count() == calls
+
+    assert without_times(records(one)) == without_times(records(other))
+
+
+@pytest.mark.slow
+@needs_server
+def test_a_copy_goes_on_and_leaves_what_is_in_use(
+    memeval: Command, tmp_path: Path, server: Server
+) -> None:
+    memeval("dataset=demo", "dataset.limit_questions=3", "tracking=none")
+    to = ("store", "copy", "--to", server.url, "--yes")
+    (verdicts,) = (tmp_path / "outputs" / "verdicts").glob("*.jsonl")
+    with FileLock(f"{verdicts}.lock"):
+        done = memeval(*to, check=False)
+
+    assert done.returncode == 1 and "in use by a running process" in done.stdout
+    server.ask("DELETE FROM memeval_rows WHERE number > 3")
+    server.ask("UPDATE memeval_rows SET line = line")
+    again = memeval(*to).stdout
+    assert "answers" in again and "verdicts" in again
+    assert memeval(*to).stdout.startswith("nothing to copy")
+
+
+@needs_server
+def test_a_name_in_the_database_names_no_file(
+    memeval: Command, tmp_path: Path, server: Server
+) -> None:
+    memeval("store", "copy", "--to", server.url)
+    server.ask("INSERT INTO memeval_rows VALUES ('../../outside.jsonl', 0, 'line')")
+    server.ask("INSERT INTO memeval_entries VALUES ('../outside', 'k', 'v', 'o', 1, NULL)")
+    done = memeval("store", "copy", "--from", server.url, "--yes")
+    assert done.stdout.startswith("nothing to copy")
+    assert not list(tmp_path.rglob("*outside*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--to", "mysql://host/database"), "must be an address that begins with postgresql://"),
+        (("--to", "postgresql://user:secret@host/d"), "contains a user name or a password"),
+        (("--from", "postgresql://127.0.0.1:1/none"), "can't be used"),
+        (("--to", "postgresql://h/d", "--from", "postgresql://h/d"), "not allowed with"),
+        ((), "one of the arguments --to --from is required"),
+    ],
+)
+def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:
+    done = memeval("store", "copy", *words, check=False)
+    assert done.returncode == 2 and said in done.stderr
+    assert "Traceback" not in done.stderr and "secret" not in done.stderr
+
+
+def test_a_target_keeps_its_own_rows() -> None:
+    source = [b'{"header":{}}\n', b'{"id":"a","n":1}\n', b'{"id":"a","n":2}\n', b'{"id":"b"}\n']
+    assert missing_lines(source, b"") == (source, 0)
+    assert missing_lines(source, b"".join(source[:2])) == (source[2:], 2)
+    assert missing_lines(source, b"".join(source)) == ([], 4)
+    own = source[0] + b'{"id":"a","n":3}\n'
+    assert missing_lines(source, own) == ([source[3]], 3)

@@ -1,0 +1,59 @@
+"""Whole cells in processes of submitit, as on a SLURM cluster, here with its local executor."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from conftest_pipeline import Command
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("hydra_plugins") is None
+        or importlib.util.find_spec("hydra_plugins.hydra_submitit_launcher") is None,
+        reason="needs submitit: pip install 'memeval[submitit]'",
+    ),
+]
+CELLS = (
+    "-m",
+    "dataset=demo",
+    "dataset.limit_questions=3",
+    "system=bm25",
+    "top_k=3,5",
+    "llm=openai",
+    "llm.model=gpt-4o-mini",
+    "judge=llm",
+    "llm.max_concurrency=2",
+    "tracking=none",
+)
+
+
+def answers(home: Path) -> dict[str, list[str]]:
+    """The answers of each run."""
+    found = {}
+    for path in (home / "outputs" / "runs").glob("*/records.jsonl"):
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        found[path.parent.name] = [f"{row['question_id']} {row['hypothesis']}" for row in rows]
+
+    return found
+
+
+def test_cells_in_processes_of_submitit_make_the_same_records(
+    memeval: Command, tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    local = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5")
+    with ScriptedEndpoint() as endpoint:
+        address = f"llm.base_url={endpoint.base_url}"
+        memeval(*CELLS, address, home=one)
+        calls = endpoint.count()
+        done = memeval(*CELLS, address, *local, home=other)
+        assert endpoint.count() == 2 * calls and endpoint.peak <= 2
+
+    assert "Traceback" not in done.stderr
+    assert answers(one) == answers(other) and len(answers(one)) == 2
