@@ -39,6 +39,7 @@ A command of this section takes settings: `group=option` and `field=value`, as [
 | `--fresh`, `--fresh=STAGE` | runs `prepare`, `answer` or `judge` and what follows it again, although the results are there |
 | `--config-dir FOLDER`, `-cd FOLDER` | adds options of your own |
 | `--cfg job --resolve` | prints what is composed, and runs nothing |
+| `--help`, `--help GROUP` | prints the groups with their options and fields, or one group |
 | `--hydra-help` | the other words that Hydra knows |
 
 ### `plan`
