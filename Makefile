@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
+DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage check lock ui clean distclean
+.PHONY: run test test-all coverage check docs reference lock ui clean distclean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
@@ -27,6 +28,14 @@ check: $(BIN)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in build/site; any broken link, and anything that a page would load from elsewhere, fails.
+docs: $(DOCS_VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+# Pages that are made from the code; the tests fail where one is not up to date.
+reference: $(BIN)/.dev
+	for page in docs/*_reference.py; do $(BIN)/python $$page || exit 1; done
+
 ui: $(BIN)/.run
 	$(BIN)/python -m memeval ui
 
@@ -41,19 +50,26 @@ $(BIN)/.dev: requirements/dev.txt | $(BIN)/python
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 
+$(DOCS_VENV)/.docs: requirements/docs.txt | $(BIN)/python
+	[ -e $(DOCS_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON) $(DOCS_VENV)
+	$(UV) pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes requirements/docs.txt
+	touch $@
+
 $(BIN)/python:
 	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	$(UV) venv --quiet --python $(PYTHON) $(VENV)
 
-LOCK := $(UV) pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet
+COMPILE := $(UV) pip compile --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet
+LOCK := $(COMPILE) pyproject.toml
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
 	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) --group docs --output-file requirements/docs.txt
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:
-	rm -rf $(VENV) $(VENV)-uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(VENV)-uv $(DOCS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
 
 RESULTS := outputs mlruns/* data/prepared data/cache
 

@@ -49,7 +49,7 @@ def gate(arguments: Sequence[str]) -> int:
         read_baseline(path)  # a mistake in it is reported before anything is run or paid for
 
     try:
-        run = _run_of(options.words)
+        run = _run_of(options.words, options.config_dir)
         check_records(run)
         if options.bless:
             return _bless(run, path, options)
@@ -106,6 +106,9 @@ def parser() -> argparse.ArgumentParser:
         help="with --bless: accuracy (default; recall@10 after stages=retrieve), f1, recall@5 …",
     )
     options.add_argument(
+        "--config-dir", metavar="FOLDER", help="options of your own, such as a system"
+    )
+    options.add_argument(
         "--out", metavar="FOLDER", help="for gate.md, gate.json and junit.xml (outputs/gate/RUN)"
     )
     return options
@@ -118,11 +121,13 @@ def _share(option: str, points: float) -> float:
     return points / 100
 
 
-def _run_of(words: Sequence[str]) -> FinishedRun:
+def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     """The run that is gated: named, made from settings, or the newest."""
     runs = outputs_dir() / "runs"
     settings = [word for word in words if "=" in word]
     if not settings:
+        if config_dir is not None:
+            raise UserError("--config-dir is for settings of a run, and there are none", EXAMPLE)
         if len(words) > 1:
             raise UserError(f"gate takes one run, not {len(words)}", EXAMPLE)
 
@@ -142,9 +147,10 @@ def _run_of(words: Sequence[str]) -> FinishedRun:
     from memeval.cli.run import check_writable, is_repeated
     from memeval.pipeline.cell import open_cell
 
-    config = compose_config(settings)
+    folder = ["--config-dir", config_dir] if config_dir else []
+    config = compose_config([*folder, *settings])
     check_writable()
-    command = shlex.join(["python", "-m", "memeval", *filter(is_repeated, settings)])
+    command = shlex.join(["python", "-m", "memeval", *folder, *filter(is_repeated, settings)])
     cell = open_cell(config, redacted(command))
     return FinishedRun(cell.folder, run_cell(cell))
 

@@ -1,0 +1,175 @@
+"""The tutorial and the pages of docs/howto/ can be followed by the letter: their files are written
+and their commands run, in the order of the page and in one folder.
+
+By default the runs of the tutorial ask a few questions only, and of the other pages one is
+followed; the slow tests follow all, run the tutorial in full, and compare what it prints.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from forking import NO_PLOTS, Done, run_command_line
+
+from memeval.testing.endpoint import ScriptedEndpoint
+
+DOCS = Path(__file__).parents[1] / "docs"
+FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+MEMEVAL = "python -m memeval "
+OF_THE_READERS_SHELL = re.compile(r"(mkdir|python3 -m venv|\. |pip install|git add) ?.*")
+OF_FINISHED_RUNS = ("list", "show", "compare", "claims", "lint", "verify", "label", "judge")
+"""Commands that make no run: they take neither limits nor `tracking`."""
+OF_THE_USER = ("MEMEVAL_SESSION", "MEMEVAL_OUTPUTS", "MEMEVAL_DATA_DIR", "OPENAI_API_KEY")
+NOT_RUN = {
+    "reranker=endpoint": "the scripted endpoint ranks nothing; tests/retrieval/ ask a reranker",
+}
+"""What is not run, as a part of the command, and why."""
+FEW = ["dataset.limit_questions=9"]
+HOWTO = sorted((DOCS / "howto").glob("*.md"))
+QUICK = ("debug_a_question",)
+
+
+def steps(page: Path) -> Iterator[tuple[str, str, str]]:
+    """Kind, title and text of each block; a block of commands is one step per line."""
+    for kind, title, text in FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "bash":
+            yield from ((kind, title, line) for line in text.splitlines())
+        else:
+            yield kind, title, text
+
+
+@dataclass
+class Reader:
+    """Somebody who follows a page in a folder of their own."""
+
+    folder: Path
+    endpoint: ScriptedEndpoint
+    few: list[str]
+    """Limits that each run gets."""
+    exported: dict[str, str] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
+    """The lines of the latest command."""
+
+    def follow(self, page: Path) -> None:
+        for kind, title, text in steps(page):
+            if title:
+                path = self.folder / title
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            elif kind == "text" and not self.few:
+                lines = [line.rstrip() for line in text.splitlines()]
+                assert [line for line in lines if line not in self.printed] == []
+            elif kind == "bash" and any(part in text for part in NOT_RUN):
+                continue
+            elif kind == "bash" and text.startswith(MEMEVAL):
+                self.check(text)
+            elif kind == "bash":
+                self.edit(text)
+
+    def check(self, command: str) -> None:
+        """Runs a command of memeval, which must end as the page says: well, if it says nothing."""
+        if "--labels" in command:
+            label(self.folder)
+        if " hypotheses.jsonl" in command:
+            some = next(self.folder.glob("outputs/runs/*/hypotheses.jsonl"))
+            shutil.copy(some, self.folder)
+
+        done = self.run(command)
+        wanted = re.search(r"# exit status (\d)", command)
+        assert done.returncode == int(wanted[1] if wanted else 0), (
+            f"{command}\n{done.stdout}{done.stderr}"
+        )
+        self.printed = [line.rstrip() for line in done.stdout.splitlines()]
+
+    def run(self, command: str) -> Done:
+        words = shlex.split(command.removeprefix(MEMEVAL), comments=True)
+        words = [re.sub(r"(?<=base_url=)http\S+", self.endpoint.base_url, word) for word in words]
+        at = next((at for at, word in enumerate(words) if "outputs/" in word), None)
+        if at is not None:  # as a shell does
+            words[at : at + 1] = [str(path) for path in self.folder.glob(words[at])]
+        if words[0] not in OF_FINISHED_RUNS:
+            limits = [limit for limit in self.few if limit.partition("=")[0] not in command]
+            words += limits if "question_ids" not in command else []
+            words += ["tracking=none"] if "tracking." not in command else []
+
+        inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
+        reach = {"OPENAI_BASE_URL": self.endpoint.base_url, "OPENAI_API_KEY": "of the test"}
+        env = {**inherited, **NO_PLOTS, **reach, **self.exported, "MEMEVAL_HOME": str(self.folder)}
+        return run_command_line(words, env=env, cwd=self.folder)
+
+    def edit(self, command: str) -> None:
+        """The commands of a page that are not memeval's: those that edit a file, and no others."""
+        words = shlex.split(command)
+        if words[0] == "sed":
+            _, before, after, _ = words[2].split("/")
+            path = self.folder / words[3]
+            shutil.copy(path, path.with_name(f"{path.name}.before"))
+            text = path.read_text(encoding="utf-8")
+            assert before in text
+            path.write_text(text.replace(before, after), encoding="utf-8")
+        elif words[0] == "mv":
+            (self.folder / words[1]).replace(self.folder / words[2])
+        elif words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self.exported[name] = self.endpoint.base_url if "://" in value else "of the test"
+        else:
+            assert OF_THE_READERS_SHELL.fullmatch(command), command
+
+
+def label(folder: Path) -> None:
+    """Fills in the file of labels, as the reader does by hand."""
+    (path,) = folder.glob("outputs/labels/*.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+
+    for row in rows:
+        row["label"] = "right" if row["gold"].split()[-1] in row["answer"] else "wrong"
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint() as serving:
+        yield serving
+
+
+@pytest.mark.parametrize(
+    "few",
+    [
+        pytest.param(FEW, id="few questions"),
+        pytest.param([], id="as printed", marks=pytest.mark.slow),
+    ],
+)
+def test_the_tutorial(tmp_path: Path, endpoint: ScriptedEndpoint, few: list[str]) -> None:
+    Reader(tmp_path, endpoint, few).follow(DOCS / "tutorial.md")
+    assert endpoint.count("/chat/completions") > 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem not in QUICK))
+        for page in HOWTO
+    ],
+)
+def test_a_how_to(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
+    Reader(tmp_path, endpoint, FEW).follow(page)
+
+
+def test_the_class_of_the_tutorial_is_small() -> None:
+    """It has about 20 lines; blank lines and imports are not counted."""
+    (source,) = (text for _, title, text in steps(DOCS / "tutorial.md") if title.endswith(".py"))
+    lines = [line for line in source.splitlines() if line.strip()]
+    assert len([line for line in lines if not line.startswith(("import ", "from "))]) <= 22

@@ -1,0 +1,110 @@
+"""The site of the docs: every page is in its navigation, every link leads somewhere on GitHub and
+on the site, and nothing is loaded from elsewhere.
+
+`make docs` builds the site itself, and fails on the same mistakes.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+HOOKS = runpy.run_path(str(DOCS / "mkdocs_hooks.py"))
+PAGES = sorted(
+    [*DOCS.rglob("*.md"), *(ROOT / path for path in HOOKS["OUTSIDE"] if path.endswith(".md"))]
+)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+LINK = re.compile(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]+))?\)")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, whose one tag of Python names a function of MkDocs' own environment."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def nav() -> list[Any]:
+    """The navigation with its patterns replaced."""
+    # The loader is a safe one, which makes no Python objects.
+    config = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    expanded: list[Any] = HOOKS["expand"](config["nav"], pages)
+    return expanded
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    """What a link to a heading of a page may name, by GitHub's rule."""
+    text = FENCED.sub("", path.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    bare = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles)
+    return frozenset(re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in bare)
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    named = list(HOOKS["_named"](nav()))
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    outside = {address for address in HOOKS["OUTSIDE"].values() if address.endswith(".md")}
+    assert sorted(named) == sorted(pages | outside)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
+    text = CODE.sub("", FENCED.sub("", path.read_text(encoding="utf-8")))
+    broken = []
+    for target, anchor in LINK.findall(text):
+        file = (path.parent / target).resolve() if target else path
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(f"{target}#{anchor}")
+
+    assert broken == []
+
+
+def test_links_between_docs_and_the_checkout_are_rewritten() -> None:
+    rewrite = HOOKS["rewrite_links"]
+    assert rewrite("[a](docs/gate.md#files)", "README.md") == "[a](gate.md#files)"
+    assert rewrite("[a](../README.md#x)", "docs/trust.md") == "[a](index.md#x)"
+    assert rewrite("[a](../../sweeps/README.md)", "docs/howto/ci.md") == "[a](../shipped_sweeps.md)"
+    assert rewrite("[a](https://x.org/a.md)", "README.md") == "[a](https://x.org/a.md)"
+    assert rewrite("```\n[a](docs/gate.md)\n```", "README.md") == "```\n[a](docs/gate.md)\n```"
+    # What the site does not have stays, and fails the strict build.
+    assert rewrite("[a](memeval/api)", "README.md") == "[a](memeval/api)"
+
+
+def test_a_pattern_stands_for_the_pages_that_no_line_names() -> None:
+    pages = ["a.md", "data/one.md", "data/two.md"]
+    expanded = HOOKS["expand"]([{"A": "a.md"}, {"D": ["data/two.md", "data/*.md"]}], pages)
+    assert expanded == [{"A": "a.md"}, {"D": ["data/two.md", "data/one.md"]}]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "loaded"),
+    [
+        ('<script src="https://cdn.org/a.js">', ".html", ["https://cdn.org/a.js"]),
+        ('<link rel="stylesheet" href="//cdn.org/a.css">', ".html", ["//cdn.org/a.css"]),
+        ("<style>@import '//cdn.org/b.css'</style>", ".html", ["//cdn.org/b.css"]),
+        ("a { background: url(https://cdn.org/a.png) }", ".css", ["https://cdn.org/a.png"]),
+        ('<a href="https://x.org">x</a><img src="a.png">', ".html", []),
+        ("a { background: url(data:image/png;base64,AAAA) }", ".css", []),
+    ],
+)
+def test_what_is_loaded_from_elsewhere_is_found(text: str, kind: str, loaded: list[str]) -> None:
+    assert HOOKS["loaded_from_elsewhere"](text, kind) == loaded
+
+
+@pytest.mark.parametrize(
+    "html", ["<p>A table:\n| a | b |\n|---|---|</p>", "<p>A list:\n- one\n- two</p>"]
+)
+def test_what_is_not_rendered_is_found(html: str) -> None:
+    assert HOOKS["UNRENDERED"].search(html)
+    assert not HOOKS["UNRENDERED"].search("<p>Either - or, a | b.</p>\n<ul>\n<li>- one</li>\n</ul>")
