@@ -47,6 +47,7 @@ class Breaker:
     _dead: dict[str, Setback] = field(default_factory=dict)
     _works: list[_Work] = field(default_factory=list)
     _knocked: set[str] = field(default_factory=set)
+    _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def keep(
         self,
@@ -90,12 +91,16 @@ class Breaker:
         The first real call does so for all: an endpoint that would judge thousands of answers is
         tried before the first of them is paid for. Where all replies are in the cache, none is.
         """
-        addresses = {address for work in self._works for address in work.options}
-        new = [address for address in addresses if address not in self._knocked]
-        self._knocked.update(new)
-        for setback, address in zip(await asyncio.gather(*map(_knock, new)), new, strict=True):
-            if setback is not None:
-                self._dead[address] = setback
+        # Calls that come meanwhile wait for the first one: none of them is to be paid for.
+        async with self._knocking:
+            addresses = {address for work in self._works for address in work.options}
+            new = [address for address in addresses if address not in self._knocked]
+            setbacks = await asyncio.gather(*map(_knock, new))
+            self._knocked.update(new)
+
+            for setback, address in zip(setbacks, new, strict=True):
+                if setback is not None:
+                    self._dead[address] = setback
 
         self._check()
 
