@@ -89,7 +89,7 @@ def _run(words: Sequence[str], *, progress: bool) -> Run:
 def _open(words: Sequence[str]) -> Cell:
     from memeval.cli.compose import compose_config
     from memeval.cli.main import set_environment
-    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.opening import open_cell
 
     set_environment()
     command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])

@@ -27,7 +27,8 @@ from memeval.cli.spending import confirm_cost, shared_budget
 from memeval.cli.sweep_display import SweepDisplay
 from memeval.errors import BudgetError, UserError, WorldError
 from memeval.llm.budget import Budget, Limits
-from memeval.pipeline.cell import Cell, OpenedData
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.opening import OpenedData
 from memeval.pipeline.summary import Earlier, earlier
 from memeval.sweep.plan import Plan, PlannedCell
 from memeval.sweep.schedule import Computers, Outcome, Schedule

@@ -28,8 +28,8 @@ LONGEST_TEXT = 2000
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated."""
-    from memeval.pipeline.cell import open_cell
     from memeval.pipeline.declared import Declared
+    from memeval.pipeline.opening import open_cell
 
     options = parser().parse_intermixed_args(list(arguments))
     for word in options.overrides:

@@ -46,8 +46,8 @@ def evaluate(arguments: Sequence[str]) -> int:
     Exit status 1 if the result is invalid.
     """
     from memeval.cli.cell import run_cell
-    from memeval.pipeline.cell import open_cell
     from memeval.pipeline.imported import read_hypotheses
+    from memeval.pipeline.opening import open_cell
 
     only_listed = ONLY_LISTED in arguments
     judged_by = named_judge(arguments)
@@ -127,7 +127,7 @@ def repeated_command(arguments: Sequence[str], file: str) -> str:
 
 def known_questions(config: RunConfig) -> frozenset[str]:
     """The ids of all questions of the data set, those that are not asked included."""
-    from memeval.pipeline.cell import open_dataset
+    from memeval.pipeline.opening import open_dataset
 
     cases = open_dataset(config).read()
     return frozenset(question.question_id for case in cases for question in case.questions)

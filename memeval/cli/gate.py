@@ -145,7 +145,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     from memeval.cli.cell import run_cell
     from memeval.cli.compose import compose_config
     from memeval.cli.run import check_writable, is_repeated
-    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.opening import open_cell
 
     folder = ["--config-dir", config_dir] if config_dir else []
     config = compose_config([*folder, *settings])

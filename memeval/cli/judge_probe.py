@@ -33,7 +33,7 @@ def probe(arguments: Sequence[str]) -> int:
 
     Exit status 1 if it gave no verdict at all.
     """
-    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.opening import open_cell
 
     options = parser().parse_intermixed_args(list(arguments))
     for word in options.overrides:

@@ -21,7 +21,7 @@ def prepare(arguments: Sequence[str]) -> int:
 
     Exit status 1 if a case failed; the same command tries it again.
     """
-    from memeval.pipeline.cell import open_cell
+    from memeval.pipeline.opening import open_cell
     from memeval.pipeline.prepare import prepare as prepare_cell
 
     if any(word in ("-m", "--multirun") for word in arguments):

@@ -30,7 +30,8 @@ from memeval.redaction import redacted
 
 if TYPE_CHECKING:
     from memeval.cli.refused import RefusedError
-    from memeval.pipeline.cell import Cell, OpenedData
+    from memeval.pipeline.cell import Cell
+    from memeval.pipeline.opening import OpenedData
     from memeval.results import RunSummary
 
 VALUED = frozenset(
@@ -181,8 +182,8 @@ def objective_of(cell: Cell, summary: RunSummary) -> float | None:
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
     """The cell that a composition describes; `opened` are the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
-    from memeval.pipeline.cell import open_cell
     from memeval.pipeline.objective import check_objective
+    from memeval.pipeline.opening import open_cell
 
     config = resolve(composed)
     check_choices(config, overrides)

@@ -13,8 +13,9 @@ from memeval.config.schema import ANSWER, JudgeConfig
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.judges.recorded import RECORDED
-from memeval.pipeline.cell import Cell, system_settings
+from memeval.pipeline.cell import Cell
 from memeval.pipeline.imported_source import IMPORTED
+from memeval.pipeline.opening import system_settings
 from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.surroundings import git_state, versions
 from memeval.redaction import redacted_in

@@ -33,7 +33,7 @@ from memeval.config.leaves import flatten
 from memeval.config.options import built_in_classes
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.pipeline.cell import open_cell
+from memeval.pipeline.opening import open_cell
 from memeval.systems.registry import settings_of
 
 ALL = {"prepare", "answer", "judge", "run"}

@@ -16,8 +16,9 @@ from memeval.embedding.openai import OpenAIEmbedder
 from memeval.embedding.registry import embedder_class
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import UserError
-from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
+from memeval.pipeline.opening import open_cell
 from memeval.testing.endpoint import ScriptedEndpoint
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"

@@ -11,7 +11,8 @@ from test_faulty_systems import Silent
 
 from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
-from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.opening import open_cell
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.prompts import load_builtin

@@ -24,8 +24,8 @@ from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
-from memeval.pipeline.cell import open_cell
 from memeval.pipeline.connections import Connections
+from memeval.pipeline.opening import open_cell
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.records import Usage

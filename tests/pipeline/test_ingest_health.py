@@ -17,7 +17,7 @@ from test_faulty_systems import Silent
 from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
-from memeval.pipeline.cell import open_cell
+from memeval.pipeline.opening import open_cell
 from memeval.pipeline.prepare import prepare
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish

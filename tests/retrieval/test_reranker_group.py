@@ -14,7 +14,8 @@ from memeval.__main__ import main
 from memeval.cli.compose import compose_config
 from memeval.config.resolve import read_config
 from memeval.errors import UserError
-from memeval.pipeline.cell import Cell, open_cell
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.opening import open_cell
 from memeval.pipeline.provenance import config_yaml, params
 from memeval.testing.rerank_double import RerankDouble
 

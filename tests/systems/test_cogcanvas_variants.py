@@ -25,9 +25,10 @@ from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.pipeline.cell import Cell, open_cell, system_settings
+from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
 from memeval.pipeline.ingest import ingest
+from memeval.pipeline.opening import open_cell, system_settings
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Query

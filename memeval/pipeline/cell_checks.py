@@ -1,0 +1,132 @@
+"""Whether the parts of a cell go together: judge, granularity and models with its data set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memeval.config.schema import (
+    JudgeConfig,
+    RunConfig,
+)
+from memeval.datasets.contract import Dataset
+from memeval.errors import UserError
+from memeval.judges.accuracy import AccuracyJudge
+from memeval.judges.contract import Judge
+from memeval.judges.model import ModelJudge
+from memeval.judges.recorded import RECORDED
+from memeval.judges.registry import judge_type
+from memeval.pipeline.code import is_built_in
+from memeval.pipeline.declared import Source
+from memeval.pipeline.imported_source import IMPORTED
+
+OFFLINE_READER = "extractive"
+"""The option of the group `llm` that is not a language model."""
+
+
+def has_language_model(config: RunConfig) -> bool:
+    """Whether the cell has a language model; the mock counts as the model that it replaces."""
+    return config.llm.name != OFFLINE_READER
+
+
+def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
+    """The judge's config, under its own name where it said `auto`.
+
+    Raises `UserError` for a judge that does not apply to the data set.
+    """
+    name, own_class = config.judge.name, config.judge.class_
+    if name == "auto" and own_class:
+        name = judge_type(name, own_class).name
+    elif name == "auto":
+        name = dataset.default_judge(has_language_model=has_language_model(config))
+
+    judge_class = judge_type(name, own_class)
+    _check_judging(config.judge, name, judge_class)
+    if name == RECORDED and config.system["name"] == IMPORTED and not dataset.chooses:
+        return replace(config.judge, name=name)
+
+    if not _applies(judge_class, name, dataset):
+        task = "choosing among answers" if dataset.chooses else "its own protocol"
+        raise UserError(
+            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
+            f"{task}",
+            f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
+        )
+
+    return replace(config.judge, name=name)
+
+
+def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
+    """Whether a judge can judge the data set's answers; one of the user's own, all but choices."""
+    if is_built_in(judge):
+        return name in dataset.judges
+
+    return set(dataset.judges) != {AccuracyJudge.name}
+
+
+def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
+    """Raises `UserError` for settings that mean nothing to a judge."""
+    default = JudgeConfig()
+    for field in ("repeats", "fence"):
+        if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
+            raise UserError(
+                f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
+                f"judge={name} is not one",
+                f"leave judge.{field} out",
+            )
+
+    if judge.reading != default.reading and not (
+        issubclass(kind, ModelJudge) and kind.says_yes_or_no
+    ):
+        raise UserError(
+            f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
+            "not yes or no",
+            "leave judge.reading out",
+        )
+
+    if judge.scoring != default.scoring and not (
+        issubclass(kind, ModelJudge) and kind.counts_rubrics
+    ):
+        raise UserError(
+            f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
+            "leave judge.scoring out",
+        )
+
+
+def check_granularity(config: RunConfig, dataset: Dataset) -> None:
+    """Raises `UserError` for a granularity that the data set does not have."""
+    if config.granularity.name not in dataset.granularities:
+        raise UserError(
+            f"granularity={config.granularity.name} does not apply to "
+            f"dataset={config.dataset['name']}",
+            f"use:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
+        )
+
+
+def check_source(config: RunConfig, source: Source) -> None:
+    """Raises `UserError` for a system that needs a language model, where there is none."""
+    if source.needs_language_model and not has_language_model(config):
+        raise UserError(
+            f"system={config.system['name']} needs a language model under these settings, but "
+            "llm=extractive is not one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+        )
+
+
+def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
+    """Raises `UserError` for a judge or a prompt that needs a language model without one."""
+    if not has_language_model(config):
+        judged = dataset.judged_by_model(config.judge.name)
+        if judge.needs_model or judged:
+            what = f" for {', '.join(judged)}" if judged else ""
+            raise UserError(
+                f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
+                "not one",
+                "with a key:  llm=openai llm.model=gpt-4o-mini",
+                "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
+            )
+
+        if config.prompt.file:
+            raise UserError(
+                "prompt.file needs a language model: the offline reader reads no template",
+                "with a key:  llm=openai",
+            )

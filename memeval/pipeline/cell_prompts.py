@@ -1,0 +1,108 @@
+"""The prompt templates of a cell, and what they contribute to its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from memeval.config.identity import (
+    Digests,
+)
+from memeval.config.schema import (
+    ANSWER,
+    JUDGE,
+    PromptConfig,
+    RunConfig,
+)
+from memeval.judges.contract import Judge
+from memeval.pipeline.cell_checks import has_language_model
+from memeval.pipeline.code import class_digests
+from memeval.pipeline.imported_source import IMPORTED
+from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.records import AnswerForm
+
+AUTO, SHORT = "auto", "short"
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The prompt templates of a cell's answers."""
+
+    answer: PromptTemplate
+    by_form: Mapping[AnswerForm, PromptTemplate]
+    """Under `prompt=auto`, the template for each kind of answer; empty where one serves all."""
+    choice: PromptTemplate
+    """Of questions with choices."""
+
+
+def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Templates:
+    """The templates of a cell. `own_style` is that of a system with a style of its own."""
+    return Templates(
+        answer=answer_template(config, own_style, chooses),
+        by_form=_form_templates(config, own_style),
+        choice=_choice_template(config),
+    )
+
+
+def answer_digests(templates: Templates, *, chooses: bool) -> Digests:
+    """What the prompt templates of the answers contribute to the keys."""
+    digests = [templates.answer.sha256]
+    digests += [templates.by_form[form].sha256 for form in sorted(templates.by_form)]
+    if chooses:
+        digests.append(templates.choice.sha256)
+
+    return {ANSWER: {"prompt": " ".join(digests)}}
+
+
+def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> Digests:
+    """What a judge contributes to the keys: its prompt template, and a class of the user's own."""
+    prompt = {} if template is None else {"prompt": template.sha256}
+    return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
+
+
+def answer_template(
+    config: RunConfig, own_style: str | None, chooses: bool = False
+) -> PromptTemplate:
+    """The words of the answers: the cell's, unless the system answers in a style of its own."""
+    if own_style is not None:
+        return load_builtin(f"answer_{own_style}")
+    if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
+        return from_file(config.prompt.file, ("question", "context"))
+
+    return load_builtin(f"answer_{SHORT if config.prompt.name == AUTO else config.prompt.name}")
+
+
+def _form_templates(
+    config: RunConfig, own_style: str | None
+) -> Mapping[AnswerForm, PromptTemplate]:
+    """The template for each kind of answer under `prompt=auto`.
+
+    Empty where one template serves all: a style of the system's own, or a user's file.
+    """
+    if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
+        return {}
+
+    return {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
+
+
+def resolve_prompt(config: RunConfig) -> PromptConfig:
+    """The prompt's config, with `auto` decided where no template is read."""
+    is_read = has_language_model(config) and config.system["name"] != IMPORTED
+    if config.prompt.name != AUTO or is_read:
+        return config.prompt
+
+    return replace(config.prompt, name=SHORT)
+
+
+def _choice_template(config: RunConfig) -> PromptTemplate:
+    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the
+    choices.
+    """
+    if config.prompt.file and _lists_choices(config.prompt.file):
+        return from_file(config.prompt.file, ("question", "context", "choices"))
+
+    return load_builtin("choose")
+
+
+def _lists_choices(file: str) -> bool:
+    return "{choices}" in from_file(file, ()).user
