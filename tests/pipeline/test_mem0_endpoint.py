@@ -141,7 +141,7 @@ def test_offline_it_stores_verbatim_and_says_so() -> None:
     assert "verbatim" in flags(summary)
     about = [note for note in summary.notes if "mem0" in note]
     assert about == [
-        "mem0_search: by vectors; not installed: keywords (needs fastembed), "
+        "mem0 search: by vectors; not installed: keywords (needs fastembed), "
         "entities (needs spaCy with en_core_web_sm)"
     ]
 

@@ -40,7 +40,7 @@ def test_a_run_with_faults_and_the_same_command_again(
             *(*FEW, f"llm.base_url={endpoint.base_url}", f"num_runs={REPEATS}"),
         )
         service.failures = [("POST", "/search", 400), ("POST", "/search", 500)]
-        memeval(*words)
+        assert memeval(*words, check=False).returncode == 1, "two answers of 24 failed: invalid"
         statuses = Counter(record["status"] for record in records(tmp_path))
         assert statuses == {"ok": 4 * CASES * REPEATS - 2, "answer_failed": 2}
         errors = {record.get("error") for record in records(tmp_path)} - {None}
@@ -66,7 +66,8 @@ def test_a_case_that_can_not_be_ingested_is_a_status(
 ) -> None:
     service.failures = [("POST", "/ingest", 400)]
     words = ("system=http", f"system.base_url={service.address}", "system.max_retries=0")
-    memeval(*words, "dataset.limit_questions=2", "tracking=none")
+    done = memeval(*words, "dataset.limit_questions=2", "tracking=none", check=False)
+    assert done.returncode == 1, "a case without a memory has no score: invalid"
     failed = [record for record in records(tmp_path) if record["status"] == "ingest_failed"]
     assert len({record["case_id"] for record in failed}) == 1
     assert "failed at /ingest: HTTP 400: scripted 400" in failed[0]["error"]
