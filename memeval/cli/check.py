@@ -5,6 +5,7 @@ the rules that figures rest on.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -43,10 +44,7 @@ def check(arguments: Sequence[str]) -> int:
         raise UserError("check takes a memory system", EXAMPLE)
 
     outcomes = run_loop(_check_all(cell))
-    counts = {
-        state: sum(outcome.state == state for outcome in outcomes)
-        for state in ("ok", "violated", "not applicable")
-    }
+    counts = Counter(outcome.state for outcome in outcomes)
     print(
         f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
         f"{counts['not applicable']} not applicable"

@@ -45,6 +45,10 @@ A reader should see that an error bar is missing.
 """
 
 
+def _short_cells(row: Sequence[str]) -> list[str]:
+    return [one_line(cell, LONGEST_CELL) for cell in row]
+
+
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
 
@@ -56,7 +60,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
 
     settings, header, rows = cells(summaries)
     header = [one_line(name, LONGEST_CELL) for name in header]
-    rows = [[one_line(cell, LONGEST_CELL) for cell in row] for row in rows]
+    rows = [_short_cells(row) for row in rows]
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, folded=folded)
     judged = judged_by(summaries)
     left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"

@@ -45,7 +45,8 @@ def fit(
     natural, least = [], []
     for column, name in enumerate(header):
         lines = folded(name).split("\n")
-        size = max(len(text) for text in (*lines, *(row[column] for row in rows)))
+        texts = [*lines, *[row[column] for row in rows]]
+        size = max(map(len, texts))
         natural.append(size)
         folds = column < settings or name == "flags"
         is_first = column < settings and (column == 0 or name in KEPT)

@@ -175,11 +175,12 @@ class BeamJudge(ModelJudge):
 
     def _graded(self, answer: str, score: float, parts: dict[str, tuple[float, ...]]) -> Verdict:
         """The verdict with what the model said part by part."""
-        found = [
-            f"{name}: {', '.join(f'{value:g}' for value in values)}"
-            for name, values in parts.items()
-        ]
+        reasons = []
+        for name, values in parts.items():
+            shown = ", ".join(f"{value:g}" for value in values)
+            reasons.append(f"{name}: {shown}")
+
         verdict = self.verdict(
-            answer, right=score >= PASS_MARK, score=score, reason="; ".join(found)
+            answer, right=score >= PASS_MARK, score=score, reason="; ".join(reasons)
         )
         return replace(verdict, graded=True, parts=parts)

@@ -167,7 +167,8 @@ def _check_order(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> Non
 
 def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
     """A session is a run of neighbours."""
-    runs = Counter(session for session, _ in groupby(chunk.session for chunk in chunks) if session)
+    sessions = [chunk.session for chunk in chunks]
+    runs = Counter(session for session, _ in groupby(sessions) if session)
     for session, count in runs.items():
         if count > 1:
             mistakes.add(
