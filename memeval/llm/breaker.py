@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 KNOCK_S = 5.0
 """How long a first connection may take; one that takes longer is left to the patience."""
+CANCELLING_S = 1.0
+"""How long a call of stopped work waits for its end."""
 KEPT = "nothing was lost: the same command continues"
 
 
@@ -103,6 +105,9 @@ class Breaker:
                     self._dead[address] = setback
 
         self._check()
+        if self._works and all(work.stopped.done() for work in self._works):
+            # The work is being cancelled: this call with it, before it is sent.
+            await asyncio.sleep(CANCELLING_S)
 
     def succeeded(self, address: str, asked: str) -> None:
         """A call was answered."""
