@@ -79,6 +79,8 @@ class LoopbackServer(ABC):
         self._ready.set()
         self._loop.run_forever()
         server.close()
+        # A connection that was accepted just now needs some turns of the loop to be a conversation.
+        self._loop.run_until_complete(_turn_loop())
         self._loop.run_until_complete(_hang_up(asyncio.all_tasks(self._loop)))
         self._loop.close()
 
@@ -155,7 +157,11 @@ async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*conversations, return_exceptions=True)
 
     # Connections need some turns of the loop to close.
-    for _ in range(3):
+    await _turn_loop()
+
+
+async def _turn_loop() -> None:
+    for _ in range(5):
         await asyncio.sleep(0)
 
 
