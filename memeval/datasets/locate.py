@@ -112,7 +112,7 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
         file
         for place in places
         if place.is_dir()
-        for file in sorted(place.rglob("*.json"))
+        for file in sorted(place.rglob("*"))
         if file.name == path.name
     ]
     shipped = next((file for file in (*places, *inside) if file.is_file()), None)

@@ -78,6 +78,13 @@ DEMO_OPSEVAL = _shipped(
     title="Demonstration: invented questions in the four schemas of OpsEval, some of them dirty",
 )
 
+DEMO_PERSONAMEM = _shipped(
+    "demo_personamem",
+    file="personamem",
+    title="Demonstration: invented questions about two invented users, in PersonaMem's schema",
+    counts={"cases": 3, "sessions": 6, "turns": 26, "questions": 6},
+)
+
 INFOS = (
     DEMO,
     DEMO_BEAM,
@@ -87,4 +94,5 @@ INFOS = (
     DEMO_MEMORY_AGENT_BENCH,
     DEMO_NETOPS,
     DEMO_OPSEVAL,
+    DEMO_PERSONAMEM,
 )
