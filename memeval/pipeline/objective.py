@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.measure import measure_cell, measure_repeat
@@ -20,17 +19,18 @@ _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_u
 def check_objective(cell: Cell) -> None:
     """Raises `UserError` with the nearest names where a cell can't have the metric.
 
-    A data set's own protocol may add metrics that only its records name: they are looked for at
-    the end.
+    Metrics of a data set's own protocol are those that it names. One of the user's own may name
+    none before there are records: they are then looked for at the end.
     """
     name = cell.config.objective
-    known = set(_plain_names())
+    own = cell.dataset.measure_names
+    known = {*_plain_names(), *(own or ())}
     first = name.partition("/")[0]
     if name in known or _RANKING.fullmatch(name):
         return
     if "/" in name and (first in known or first in _GROUPED):
         return
-    if type(cell.dataset).measures is not Dataset.measures:
+    if own is None or any(word[-1] == "/" and name.startswith(word) for word in own):
         return
 
     raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})

@@ -4,7 +4,7 @@ which their preferences changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
-from memeval.datasets.info import FileInfo
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
-from memeval.datasets.locomo_mc10.metrics import position_measures
+from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
 from memeval.datasets.personamem.info import PERSONAMEM, QUESTIONS, files_of
 from memeval.datasets.personamem.metrics import official_accuracy
 from memeval.datasets.personamem.schema import (
@@ -65,10 +64,6 @@ class PersonaMem(Dataset):
     @property
     def facet_names(self) -> Mapping[str, str]:
         return {"topic": "Topic"}
-
-    def files_read(self) -> Sequence[FileInfo]:
-        names = files_of(self.settings.size)
-        return [file for file in self.info.files if file.name in names]
 
     def expected_counts(self) -> Mapping[str, int]:
         if self.info.name != PERSONAMEM.name:
@@ -138,8 +133,9 @@ class PersonaMem(Dataset):
             "their conversation; all of it is remembered",
         )
 
+    @property
+    def measure_names(self) -> Collection[str]:
+        return ("official/accuracy", *POSITION_MEASURES)
+
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """Those of choosing; no type is left out of `accuracy`, which is that of all types."""
-        measures = position_measures(records)
-        del measures["accuracy_all_types"]
-        return {"official/accuracy": official_accuracy(records), **measures}
+        return {"official/accuracy": official_accuracy(records), **position_measures(records)}

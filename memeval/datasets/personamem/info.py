@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memeval.datasets.contract import DatasetInfo, FileInfo
+from memeval.datasets.contract import DatasetInfo
 
 SIZES: Mapping[str, str] = {"32k": "32k", "128k": "128k", "1m": "1M"}
 """How the files' names write each size."""
@@ -21,7 +21,7 @@ def files_of(size: str) -> tuple[str, str]:
 PERSONAMEM = DatasetInfo(
     name="personamem",
     title="PersonaMem: which of four responses suits the user, as the conversation shows them",
-    file="personamem",
+    file="personamem/v1",
     url=None,
     sha256=None,
     size_bytes=None,
@@ -31,14 +31,9 @@ PERSONAMEM = DatasetInfo(
         "Personalized Responses at Scale, COLM 2025, arXiv 2504.14225"
     ),
     counts={"questions": QUESTIONS["32k"]},
-    files=tuple(
-        FileInfo(name=name, url=None, sha256=None, size_bytes=None)
-        for size in SIZES
-        for name in files_of(size)
-    ),
     by_hand=(
         "download questions_32k.csv and shared_contexts_32k.jsonl (so for 128k and 1M) from "
-        "huggingface.co/datasets/bowen-upenn/PersonaMem-v1 into <data folder>/personamem"
+        "huggingface.co/datasets/bowen-upenn/PersonaMem-v1 into <data folder>/personamem/v1"
     ),
 )
 
