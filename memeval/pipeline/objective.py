@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.measure import measure_cell, measure_repeat
@@ -23,7 +24,7 @@ def check_objective(cell: Cell) -> None:
     none before there are records: they are then looked for at the end.
     """
     name = cell.config.objective
-    own = cell.dataset.measure_names
+    own = names_of_measures(cell.dataset)
     known = {*_plain_names(), *(own or ())}
     first = name.partition("/")[0]
     if name in known or _RANKING.fullmatch(name):
@@ -34,6 +35,19 @@ def check_objective(cell: Cell) -> None:
         return
 
     raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})
+
+
+def names_of_measures(dataset: Dataset) -> Collection[str] | None:
+    """Names of a data set's own metrics; None where they are not known before there are records.
+
+    A class that has `measures` and inherits the names of another's has not named its own.
+    """
+    owner = next(
+        cls
+        for cls in type(dataset).__mro__
+        if "measures" in vars(cls) or "measure_names" in vars(cls)
+    )
+    return dataset.measure_names if "measure_names" in vars(owner) else None
 
 
 def _plain_names() -> Iterable[str]:

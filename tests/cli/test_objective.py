@@ -11,8 +11,10 @@ from command_line import memeval
 from memeval.config.options import built_in_classes
 from memeval.datasets.contract import Dataset
 from memeval.datasets.locate import build
-from memeval.datasets.netops.adapter import Netops
+from memeval.datasets.netops.adapter import GenericNetOps
+from memeval.datasets.opseval.adapter import OpsEval
 from memeval.datasets.registry import DATASETS
+from memeval.pipeline.objective import names_of_measures
 from memeval.results import Record
 
 NOWHERE = Path("/nowhere")
@@ -56,12 +58,25 @@ def test_each_built_in_data_set_names_its_metrics(name: str) -> None:
         assert set(dataset.measures([])) <= set(names)
 
 
-class Silent(Netops):
+class Silent(GenericNetOps):
     """Has metrics of its own, and does not name them."""
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {"mine": 1.0}
 
 
-def test_a_data_set_of_ones_own_need_not_name_them() -> None:
-    assert Silent(NOWHERE, DATASETS["demo_netops"]).measure_names is None
+class More(OpsEval):
+    """Has other metrics than the class whose names it inherits."""
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        return {"mine": 1.0}
+
+
+@pytest.mark.parametrize("adapter", [Silent, More])
+def test_a_data_set_of_ones_own_need_not_name_its_metrics(adapter: type[Dataset]) -> None:
+    assert names_of_measures(adapter(NOWHERE, DATASETS["demo_netops"])) is None
+
+
+def test_the_names_of_a_built_in_data_set_are_its_own() -> None:
+    names = names_of_measures(OpsEval(NOWHERE, DATASETS["demo_opseval"]))
+    assert names is not None and "jaccard" in names
