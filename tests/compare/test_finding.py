@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from made_runs import example, made_run
 
+from memeval.cli.selecting import select_runs
 from memeval.compare import FinishedRun
 from memeval.compare.finding import earliest, finished_runs, labels_of, named_run, parse_filters
 from memeval.errors import UserError
@@ -110,3 +111,28 @@ def test_spans_of_time() -> None:
 
 def test_a_home_without_runs(tmp_path: Path) -> None:
     assert finished_runs(tmp_path / "none") == []
+
+
+def test_labels_with_an_equals_sign_are_no_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    runs = tmp_path / "outputs" / "runs"
+    for number, top_k in enumerate((5, 10)):
+        made_run(
+            runs, "rag", example("A"), run_key=f"{number}" * 16, params={"top_k": top_k}, name="x"
+        )
+    made_run(runs, "bm25", example("A"), params={"top_k": 5})
+
+    def chosen(word: str) -> list[str]:
+        return [run.key[:2] for run in select_runs([word]).chosen]
+
+    assert labels_of(finished_runs(runs)) == ["rag k=5", "rag k=10", "bm25 k=5"]
+    assert chosen("rag k=10") == ["11"]
+    assert chosen("rag k=1") == ["11"]
+    assert chosen("system=rag") == ["00", "11"]
+    assert chosen("top_k=5") == ["00", "62"]
+    with pytest.raises(UserError, match="2 runs are named 'rag k'"):
+        select_runs(["rag k"])
+    with pytest.raises(UserError, match="unknown run 'rag k=7'"):
+        select_runs(["rag k=7"])
