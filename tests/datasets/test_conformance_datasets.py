@@ -57,6 +57,15 @@ PINS: dict[str, dict[str, Any]] = {
             "How many days before the opening did I plan to sign the lease?",
         ),
     },
+    "demo_convomem": {
+        "records_have_ids": False,
+        "counts": {"cases": 7, "sessions": 16, "turns": 48, "questions": 7},
+        "first": ("c1/q0", "Until when is the lift in Bergen out of order?"),
+        "last": (
+            "c7/q0",
+            "Where can a visitor in a wheelchair meet us in Bergen on 5 March?",
+        ),
+    },
     "demo_incidents": {
         "derives_questions": True,
         "records_have_ids": False,

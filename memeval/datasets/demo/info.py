@@ -37,6 +37,13 @@ DEMO_BEAM = _shipped(
     counts={"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
 )
 
+DEMO_CONVOMEM = _shipped(
+    "demo_convomem",
+    file="convomem",
+    title="Demonstration: an invented office's questions in ConvoMem's schema, of each category",
+    counts={"cases": 7, "sessions": 16, "turns": 48, "questions": 7},
+)
+
 DEMO_LOCOMO_MC10 = _shipped(
     "demo_locomo_mc10",
     file="locomo_mc10.jsonl",
@@ -88,6 +95,7 @@ DEMO_PERSONAMEM = _shipped(
 INFOS = (
     DEMO,
     DEMO_BEAM,
+    DEMO_CONVOMEM,
     DEMO_LOCOMO_MC10,
     DEMO_LONGMEMEVAL,
     DEMO_INCIDENTS,
