@@ -1,4 +1,4 @@
-"""ConvoMem's schema, on invented test cases: its real files are not on the machines that test it."""
+"""ConvoMem's schema, on invented test cases: its real files were never read."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ def test_sizes_and_numbers_of_messages_choose(tmp_path: Path) -> None:
     assert ids(context_size=1) == ["c2"]
     assert ids(context_size=6) == ["c3"]
     assert ids(n_evidence=1) == ["c1", "c2"]
-    with pytest.raises(UserError, match="holds no case with dataset.context_size=300"):
+    with pytest.raises(UserError, match=r"holds no case with dataset.context_size=300"):
         ids(context_size=300)
     with pytest.raises(UserError, match=r"dataset.n_evidence=6: .* has files of \[1, 2\] alone"):
         ids(n_evidence=6)
-    with pytest.raises(UserError, match="dataset.context_size must be at least 1, not 0"):
+    with pytest.raises(UserError, match=r"dataset\.context_size must be at least 1, not 0"):
         ids(context_size=0)
 
 

@@ -1,4 +1,4 @@
-"""PersonaMem's schema, on invented rows: its real files are not on the machines that test it."""
+"""PersonaMem's schema, on invented rows: its real files were never read."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ConvoMem(Dataset):
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
-        return dict(CATEGORIES)
+        return CATEGORIES
 
     @property
     def facet_names(self) -> Mapping[str, str]:
@@ -89,7 +89,7 @@ class ConvoMem(Dataset):
         if not files:
             raise UserError(
                 f"{self.path} holds no <category>/<n>_evidence/<name>.json; the categories are "
-                f"{', '.join(CATEGORIES)}."
+                f"{', '.join(map(str, CATEGORIES))}."
             )
 
         wanted = self.settings.n_evidence

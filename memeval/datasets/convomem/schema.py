@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memeval.datasets.io.fields import Fields
-from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
 
 ABSTENTION = "abstention_evidence"
 PREFERENCE = "preference_evidence"
-CATEGORIES: Mapping[str, str] = {
+CATEGORIES: Mapping[CategoryId, str] = {
     "user_evidence": "user facts",
     "assistant_facts_evidence": "assistant facts",
     "changing_evidence": "changing facts",
@@ -50,10 +50,13 @@ class Read:
 def find_files(folder: Path) -> list[File]:
     """The files `<category>/<n>_evidence/<name>.json` below a folder, by category and name."""
     found = []
-    for category in CATEGORIES:
+    for category in map(str, CATEGORIES):
         for path in sorted((folder / category).glob("*_evidence/*.json")):
-            if match := _FOLDER.fullmatch(path.parent.name):
-                found.append(File(path=path, category=category, evidence=int(match[1])))
+            match = _FOLDER.fullmatch(path.parent.name)
+            if match is None:
+                continue
+
+            found.append(File(path=path, category=category, evidence=int(match[1])))
 
     return found
 
