@@ -8,6 +8,7 @@ from datetime import datetime
 
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
+from memeval.compare.finding import INVALID
 from memeval.compare.tables import align
 from memeval.report.differences import labels
 from memeval.report.figures import NONE, corrected, count, dollars, fresh_cost, percent
@@ -31,7 +32,7 @@ def list_runs(arguments: Sequence[str]) -> int:
         when = datetime.fromisoformat(run.summary.finished_at).astimezone()
         rows.append(
             [
-                label if run.summary.valid else f"{label} INVALID",
+                label if run.summary.valid else f"{label}{INVALID}",
                 run.key[:length],
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memeval.compare.finding import FinishedRun, finished_runs, named_run, parse_filters
+from memeval.compare.finding import (
+    INVALID,
+    FinishedRun,
+    finished_runs,
+    labels_of,
+    named_run,
+    parse_filters,
+)
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.shown import one_line
@@ -37,8 +44,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
             "make one:  python -m memeval dataset=demo",
         )
 
-    names = {name for run in known for name in (run.key, run.name)}
-    filters = [word for word in words if "=" in word and word not in names]
+    filters = _filters(words, known)
     chosen = [named_run(word, known) for word in words if word not in filters]
 
     if filters or last is not None or not chosen:
@@ -54,3 +60,23 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
 
     unique = {run.key: run for run in chosen}
     return Selection(known, list(unique.values()))
+
+
+def _filters(words: Sequence[str], known: Sequence[FinishedRun]) -> list[str]:
+    """The words that are filters: `name=value`, unless a run is named or labelled so."""
+    with_sign = [word for word in words if "=" in word]
+    if not with_sign:
+        return []
+
+    names = {name for run in known for name in (run.key, run.name)}
+    settings = {name for run in known for name in run.summary.params}
+    shown = [label for label in labels_of(known) if label.partition("=")[0] not in settings]
+
+    # The name of a setting holds no space; `rag k=10` is the beginning of a label.
+    return [
+        word
+        for word in with_sign
+        if word not in names
+        and " " not in word.partition("=")[0]
+        and word.removesuffix(INVALID) not in shown
+    ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memeval.config.renamed import current_name, renamed_to
 from memeval.errors import UserError
-from memeval.report.differences import as_yaml
+from memeval.report.differences import as_yaml, labels
 from memeval.results import RUN_FILE, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.results.summary import TRACKED_FILE
@@ -21,6 +21,8 @@ from memeval.shown import one_line
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LIST_HINT = "all runs of this home:  python -m memeval list"
+INVALID = " INVALID"
+"""What `list` prints behind the label of a run that is not valid."""
 LARGEST_TRACKED = 65_536
 """Bytes of a `tracked.json`, which holds an id per store."""
 
@@ -118,9 +120,11 @@ def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters
 
 
 def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
-    """The run that a word names: a key, the beginning of one, a name, an MLflow run id or a folder.
+    """The run that a word names: a key, the beginning of one, a name, an MLflow run id, a folder,
+    the label under which `list` prints it, or the beginning of a name or a label.
 
-    Raises `UserError` with the nearest names where there is none, or more than one.
+    Raises `UserError` with the nearest names where there is none, and with all of them where there
+    is more than one.
     """
     by_key = [run for run in known if run.key == word]
     matching = (
@@ -130,15 +134,36 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
         or [run for run in known if run.name == word]
         or [run for run in known if word in tracked_ids(run)]
         or _run_at(word)
+        or _labelled(word, known)
     )
     if len(matching) == 1:
         return matching[0]
 
     if matching:
-        keys = ", ".join(run.key for run in matching[:5])
-        raise UserError(f"{len(matching)} runs are named '{one_line(word)}': {keys}", LIST_HINT)
+        shown = ", ".join(f"{run.key} ({one_line(run.name, 60)})" for run in matching[:5])
+        more = f" and {len(matching) - 5} more" if len(matching) > 5 else ""
+        raise UserError(
+            f"{len(matching)} runs are named '{one_line(word)}': {shown}{more}", LIST_HINT
+        )
 
     raise UserError(f"unknown run '{one_line(word)}'.{_nearest(word, known)}", LIST_HINT)
+
+
+def labels_of(known: Sequence[FinishedRun]) -> list[str]:
+    """The label of each run as `list` prints it where it lists them all."""
+    return labels([run.summary for run in known])
+
+
+def _labelled(word: str, known: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """The runs that have a word as their label; else those whose label or name begins with it."""
+    wanted = word.removesuffix(INVALID).strip()
+    if not wanted:
+        return []
+
+    by_label = list(zip(known, labels_of(known), strict=True))
+    return [run for run, label in by_label if label == wanted] or [
+        run for run, label in by_label if label.startswith(wanted) or run.name.startswith(wanted)
+    ]
 
 
 def _nearest(word: str, known: Sequence[FinishedRun]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -278,3 +278,14 @@ class Dataset(ABC):
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Metrics of the data set's own protocol over the records of a repeat, by stable names."""
         return {}
+
+    @property
+    def measure_names(self) -> Collection[str] | None:
+        """Names of all that `measures` may return; one that ends in `/` stands for all that begin
+        so.
+
+        `objective` is checked against them before the run. None if they are not known before there
+        are records, the default of a class with `measures` of its own: `objective` is then looked
+        for at the end.
+        """
+        return () if type(self).measures is Dataset.measures else None

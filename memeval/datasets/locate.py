@@ -103,7 +103,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
 
 def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
     """sha256 of the file of this data set that ships with memeval; None if none does."""
-    if info.url or info.files or not info.file:
+    if info.url or info.files or info.by_hand or not info.file:
         return None
 
     package = Path(memeval.__file__).parent
@@ -112,7 +112,7 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
         file
         for place in places
         if place.is_dir()
-        for file in sorted(place.rglob("*.json"))
+        for file in sorted(place.rglob("*"))
         if file.name == path.name
     ]
     shipped = next((file for file in (*places, *inside) if file.is_file()), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
@@ -20,20 +20,34 @@ _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_u
 def check_objective(cell: Cell) -> None:
     """Raises `UserError` with the nearest names where a cell can't have the metric.
 
-    A data set's own protocol may add metrics that only its records name: they are looked for at
-    the end.
+    Metrics of a data set's own protocol are those that it names. One of the user's own may name
+    none before there are records: they are then looked for at the end.
     """
     name = cell.config.objective
-    known = set(_plain_names())
+    own = names_of_measures(cell.dataset)
+    known = {*_plain_names(), *(own or ())}
     first = name.partition("/")[0]
     if name in known or _RANKING.fullmatch(name):
         return
     if "/" in name and (first in known or first in _GROUPED):
         return
-    if type(cell.dataset).measures is not Dataset.measures:
+    if own is None or any(word[-1] == "/" and name.startswith(word) for word in own):
         return
 
     raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})
+
+
+def names_of_measures(dataset: Dataset) -> Collection[str] | None:
+    """Names of a data set's own metrics; None where they are not known before there are records.
+
+    A class that has `measures` and inherits the names of another's has not named its own.
+    """
+    owner = next(
+        cls
+        for cls in type(dataset).__mro__
+        if "measures" in vars(cls) or "measure_names" in vars(cls)
+    )
+    return dataset.measure_names if "measure_names" in vars(owner) else None
 
 
 def _plain_names() -> Iterable[str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from made_runs import example, made_run
 
+from memeval.cli.selecting import select_runs
 from memeval.compare import FinishedRun
-from memeval.compare.finding import earliest, finished_runs, named_run, parse_filters
+from memeval.compare.finding import earliest, finished_runs, labels_of, named_run, parse_filters
 from memeval.errors import UserError
 
 
@@ -36,6 +37,29 @@ def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[FinishedRun
     (run.folder / "tracked.json").write_text(json.dumps({"sqlite:///x": "f00d" * 8}))
     for word in (run.key, run.key[:4], run.name, "f00d" * 8, str(run.folder)):
         assert named_run(word, known).key == run.key
+
+
+def test_runs_are_found_by_label_and_by_a_beginning(known: list[FinishedRun]) -> None:
+    labels = dict(zip(labels_of(known), known, strict=True))
+    assert set(labels) == {"bm25", "rag", "mem0"}
+    for word in ("rag", "ra", "rag INVALID", known[1].name[:-1]):
+        assert named_run(word, known) is labels["rag"]
+
+
+def test_a_beginning_of_several_names_them_with_their_keys(tmp_path: Path) -> None:
+    for number, top_k in enumerate((5, 10)):
+        settings = {"top_k": top_k}
+        made_run(
+            tmp_path, "rag", example("A"), run_key=f"{number}" * 16, name="my rag", params=settings
+        )
+
+    runs = finished_runs(tmp_path)
+    with pytest.raises(UserError) as caught:
+        named_run("my", runs)
+
+    assert caught.value.message == (
+        "2 runs are named 'my': 0000000000000000 (my rag), 1111111111111111 (my rag)"
+    )
 
 
 def test_what_no_run_or_several_are_named(known: list[FinishedRun]) -> None:
@@ -87,3 +111,28 @@ def test_spans_of_time() -> None:
 
 def test_a_home_without_runs(tmp_path: Path) -> None:
     assert finished_runs(tmp_path / "none") == []
+
+
+def test_labels_with_an_equals_sign_are_no_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    runs = tmp_path / "outputs" / "runs"
+    for number, top_k in enumerate((5, 10)):
+        made_run(
+            runs, "rag", example("A"), run_key=f"{number}" * 16, params={"top_k": top_k}, name="x"
+        )
+    made_run(runs, "bm25", example("A"), params={"top_k": 5})
+
+    def chosen(word: str) -> list[str]:
+        return [run.key[:2] for run in select_runs([word]).chosen]
+
+    assert labels_of(finished_runs(runs)) == ["rag k=5", "rag k=10", "bm25 k=5"]
+    assert chosen("rag k=10") == ["11"]
+    assert chosen("rag k=1") == ["11"]
+    assert chosen("system=rag") == ["00", "11"]
+    assert chosen("top_k=5") == ["00", "62"]
+    with pytest.raises(UserError, match="2 runs are named 'rag k'"):
+        select_runs(["rag k"])
+    with pytest.raises(UserError, match="unknown run 'rag k=7'"):
+        select_runs(["rag k=7"])

@@ -57,6 +57,15 @@ PINS: dict[str, dict[str, Any]] = {
             "How many days before the opening did I plan to sign the lease?",
         ),
     },
+    "demo_convomem": {
+        "records_have_ids": False,
+        "counts": {"cases": 7, "sessions": 16, "turns": 48, "questions": 7},
+        "first": ("c1/q0", "Until when is the lift in Bergen out of order?"),
+        "last": (
+            "c7/q0",
+            "Where can a visitor in a wheelchair meet us in Bergen on 5 March?",
+        ),
+    },
     "demo_incidents": {
         "derives_questions": True,
         "records_have_ids": False,
@@ -108,6 +117,12 @@ PINS: dict[str, dict[str, Any]] = {
         "first": ("Wired Network-0", "Which device forwards frames by MAC address?"),
         "tenth": ("5G Communication-1", "5G基站称为gNB"),
         "last": ("Log Analysis-3", "syslog默认使用的传输协议是"),
+    },
+    "demo_personamem": {
+        "shows_a_cut": False,
+        "counts": {"cases": 3, "sessions": 6, "turns": 26, "questions": 6},
+        "first": ("demo-persona-1", "Where did I spend my mornings this spring?"),
+        "last": ("demo-persona-6", "What could my neighbour and I try next?"),
     },
     "synthetic": {
         "counts": {"cases": 2, "sessions": 12, "turns": 219, "questions": 60},
@@ -176,7 +191,10 @@ class TestShippedDatasets(DatasetContract):
         return whole
 
     def file_of(self, path: Path) -> Path:
-        return min(path.rglob("*.json")) if path.is_dir() else path
+        if not path.is_dir():
+            return path
+
+        return min(file for file in path.rglob("*") if file.suffix in (".csv", ".json"))
 
 
 def test_there_is_something_to_show_for_every_adapter() -> None:

@@ -5,7 +5,7 @@ abilities.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, at
-from memeval.datasets.beam.metrics import official_measures
+from memeval.datasets.beam.metrics import MEASURES, official_measures
 from memeval.datasets.beam.schema import ABILITIES, Chat, read_chat, read_questions
 from memeval.datasets.contract import (
     Dataset,
@@ -293,6 +293,10 @@ class Beam(Dataset):
             ),
         }
         return tuple(line for name, line in lines.items() if odd[name])
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return MEASURES
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return official_measures(records, self._items)

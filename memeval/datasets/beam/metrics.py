@@ -194,3 +194,10 @@ def _final(events: Sequence[int], items: int) -> float:
 
 ORDERING: dict[str, Callable[[Sequence[int], int], float]] = {"f1": order_f1, "final": _final}
 """What the official scorer stores of event ordering, and does not report. A blank answer gets 0."""
+MEASURES = (
+    *(f"beam_{version}" for version in VERSIONS),
+    *(f"event_ordering_{name}" for name in ORDERING),
+    "event_ordering_tau",
+    "event_ordering_floor",
+)
+"""Names of `official_measures`."""

@@ -37,6 +37,13 @@ DEMO_BEAM = _shipped(
     counts={"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
 )
 
+DEMO_CONVOMEM = _shipped(
+    "demo_convomem",
+    file="convomem",
+    title="Demonstration: an invented office's questions in ConvoMem's schema, of each category",
+    counts={"cases": 7, "sessions": 16, "turns": 48, "questions": 7},
+)
+
 DEMO_LOCOMO_MC10 = _shipped(
     "demo_locomo_mc10",
     file="locomo_mc10.jsonl",
@@ -78,13 +85,22 @@ DEMO_OPSEVAL = _shipped(
     title="Demonstration: invented questions in the four schemas of OpsEval, some of them dirty",
 )
 
+DEMO_PERSONAMEM = _shipped(
+    "demo_personamem",
+    file="personamem",
+    title="Demonstration: invented questions about two invented users, in PersonaMem's schema",
+    counts={"cases": 3, "sessions": 6, "turns": 26, "questions": 6},
+)
+
 INFOS = (
     DEMO,
     DEMO_BEAM,
+    DEMO_CONVOMEM,
     DEMO_LOCOMO_MC10,
     DEMO_LONGMEMEVAL,
     DEMO_INCIDENTS,
     DEMO_MEMORY_AGENT_BENCH,
     DEMO_NETOPS,
     DEMO_OPSEVAL,
+    DEMO_PERSONAMEM,
 )

@@ -4,7 +4,7 @@ begin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -110,6 +110,10 @@ class Incidents(NetOps):
             )
 
         return (f"{written:,} incidents of {len(sources)} sources", *notes)
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return (*(f"a_at_{k}" for k in DEPTHS), "mar")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """A@1, A@3, A@5 and MAR of the answered root-cause questions; None if there are none."""

@@ -5,7 +5,7 @@ user's own conversations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,8 @@ from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 from memeval.statistics.means import mean
+
+OFFICIAL_RECALL = "official/evidence_recall"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class Locomo(Dataset):
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
         return locomo_metrics(answer, question)
 
+    @property
+    def measure_names(self) -> Collection[str]:
+        return () if self.settings.evidence_recall == "none" else (OFFICIAL_RECALL,)
+
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         form = self.settings.evidence_recall
         if form == "none":
@@ -98,7 +104,7 @@ class Locomo(Dataset):
             gold = cited[record.question_id]
             recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
 
-        return {"official/evidence_recall": mean(recalls)}
+        return {OFFICIAL_RECALL: mean(recalls)}
 
     def repairs(self) -> Iterator[str]:
         said = {case.case_id: _turn_ids(case) for case in self._whole}

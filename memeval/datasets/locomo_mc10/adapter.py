@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
 from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
-from memeval.datasets.locomo_mc10.metrics import position_measures
+from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
 from memeval.datasets.locomo_mc10.original import OriginalFile
 from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffle_choices
 from memeval.errors import UserError
@@ -148,6 +148,10 @@ class LocomoMc10(OriginalFile):
             questions += 1
 
         return len(self._samples), questions
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return POSITION_MEASURES
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)

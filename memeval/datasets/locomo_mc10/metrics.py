@@ -15,6 +15,16 @@ READ, UNREAD = Status.OK, Status.UNPARSED
 """Statuses of replies that could be read, and that could not."""
 
 
+POSITION_MEASURES = (
+    "accuracy_all_types",
+    "unparsed_rate",
+    "position_bias",
+    "random_accuracy",
+    "accuracy_at_position/",
+)
+"""Names of `position_measures`; the last stands for one per position."""
+
+
 def position_measures(records: Sequence[Record]) -> dict[str, float | None]:
     """The metrics of the section on choosing in docs/metrics.md."""
     replied = [record for record in records if record.choices and record.status in (READ, UNREAD)]

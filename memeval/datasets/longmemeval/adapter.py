@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,12 @@ from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.locate import check_pin, excerpt_notes, missing
-from memeval.datasets.longmemeval.metrics import official_means, official_metrics, share_right
+from memeval.datasets.longmemeval.metrics import (
+    PREFIX,
+    official_means,
+    official_metrics,
+    share_right,
+)
 from memeval.datasets.longmemeval.schema import ABILITIES, Item, read_item
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion
@@ -160,6 +165,10 @@ class LongMemEval(Dataset):
             return {}
 
         return official_metrics(ranking, question.evidence, session_of)
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return ("abstention_accuracy", "knowledge_update_accuracy", PREFIX)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {

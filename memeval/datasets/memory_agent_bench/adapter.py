@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,13 @@ from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
 from memeval.statistics.means import mean
+
+CONFLICTS = (
+    "conflict_resolution_accuracy",
+    "conflict_resolution_accuracy_sh",
+    "conflict_resolution_accuracy_mh",
+)
+"""Over all questions of conflict resolution, and over those that need one fact and several."""
 
 FILES = {
     "conflict_resolution": "Conflict_Resolution.json",
@@ -205,6 +212,10 @@ class MemoryAgentBench(Dataset):
             name if name in unique and name else f"r{row.index}/q{place}"
             for place, name in enumerate(row.ids)
         )
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return (*RULES, *CONFLICTS, "summary_score")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were

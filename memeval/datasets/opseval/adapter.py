@@ -242,6 +242,10 @@ class OpsEval(Dataset):
             for repair in self._rows.repairs
         )
 
+    @property
+    def measure_names(self) -> Collection[str]:
+        return ("exact_set_accuracy", "jaccard", "jaccard/multiple", "unparsed_rate")
+
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` is of the choosing replies that there are; the others are means over
         those that could be read.

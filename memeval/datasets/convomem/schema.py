@@ -1,0 +1,170 @@
+"""ConvoMem's schema: a file is a JSON list of test cases, each with its conversations and the
+questions about them. What the questions are about is the name of the file's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.datasets.io.fields import Fields
+from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
+
+ABSTENTION = "abstention_evidence"
+PREFERENCE = "preference_evidence"
+CATEGORIES: Mapping[CategoryId, str] = {
+    "user_evidence": "user facts",
+    "assistant_facts_evidence": "assistant facts",
+    "changing_evidence": "changing facts",
+    ABSTENTION: "abstention",
+    PREFERENCE: "preferences",
+    "implicit_connection_evidence": "implicit connections",
+}
+"""Names of the categories by the folder that holds their files."""
+
+_FOLDER = re.compile(r"([1-9][0-9]?)_evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file, and what its folders say of it."""
+
+    path: Path
+    category: str
+    evidence: int
+    """Messages that hold the answer, of each question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A test case, and what was odd about it."""
+
+    case: EvalCase
+    context_size: int
+    unplaced: int
+    """Questions with evidence that is not the text of exactly one message."""
+
+
+def find_files(folder: Path) -> list[File]:
+    """The files `<category>/<n>_evidence/<name>.json` below a folder, by category and name."""
+    found = []
+    for category in map(str, CATEGORIES):
+        for path in sorted((folder / category).glob("*_evidence/*.json")):
+            match = _FOLDER.fullmatch(path.parent.name)
+            if match is None:
+                continue
+
+            found.append(File(path=path, category=category, evidence=int(match[1])))
+
+    return found
+
+
+def read_case(fields: Fields, case_id: str, file: File) -> Read:
+    """The case of a test case. Raises `UserError` naming record and field."""
+    sessions = tuple(
+        _session(conversation, number)
+        for number, conversation in enumerate(
+            fields.objects("conversations", f"{fields.record} conversations[{{}}]"), start=1
+        )
+    )
+    if not any(session.turns for session in sessions):
+        raise fields.wrong("conversations", "holds no message")
+
+    size = len(sessions)
+    if fields.values.get("contextSize") is not None:
+        size = fields.integer("contextSize")
+
+    items = fields.objects("evidenceItems", f"{fields.record} evidenceItems[{{}}]")
+    if not items:
+        raise fields.wrong("evidenceItems", "is empty")
+
+    turns = _turns_by_text(sessions)
+    questions = []
+    unplaced = 0
+    for number, item in enumerate(items):
+        cited = _cited(item)
+        evidence = _places(cited, turns)
+        unplaced += bool(cited) and not evidence
+        questions.append(
+            _question(
+                item=item,
+                question_id=f"{case_id}/q{number}",
+                file=file,
+                evidence=evidence,
+                size=size,
+            )
+        )
+
+    case = EvalCase(case_id=case_id, sessions=sessions, questions=tuple(questions))
+    return Read(case=case, context_size=size, unplaced=unplaced)
+
+
+def _session(conversation: Fields, number: int) -> Session:
+    messages = conversation.objects("messages", f"{conversation.record} messages[{{}}]")
+    turns = tuple(
+        Turn(
+            turn_id=f"s{number}:{place}",
+            speaker=message.text("speaker"),
+            text=message.text("text"),
+            time=None,
+        )
+        for place, message in enumerate(messages, start=1)
+    )
+    return Session(session_id=f"s{number}", started_at=None, turns=turns)
+
+
+def _question(
+    item: Fields, question_id: str, file: File, evidence: tuple[str, ...], size: int
+) -> EvalQuestion:
+    answer = item.answer("answer")
+    answerable = file.category != ABSTENTION
+    return EvalQuestion(
+        question_id=question_id,
+        text=item.answer("question"),
+        category=file.category,
+        gold=(answer,) if answerable else (),
+        # The messages of a question without an answer hold none.
+        evidence=evidence if answerable else (),
+        answerable=answerable,
+        whole_answer=file.category == PREFERENCE,
+        facets={"context_size": str(size), "n_evidence": str(file.evidence)},
+    )
+
+
+def _cited(item: Fields) -> list[tuple[str, str]]:
+    """Speaker and text of each message that holds the answer."""
+    messages = item.objects("message_evidences", f"{item.record} message_evidences[{{}}]")
+    return [_key(message.text("speaker"), message.text("text")) for message in messages]
+
+
+def _turns_by_text(sessions: Sequence[Session]) -> dict[tuple[str, str], list[str]]:
+    places: dict[tuple[str, str], list[str]] = {}
+    for turn in _turns(sessions):
+        places.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
+
+    return places
+
+
+def _turns(sessions: Sequence[Session]) -> Iterator[Turn]:
+    for session in sessions:
+        yield from session.turns
+
+
+def _places(
+    cited: Sequence[tuple[str, str]], turns: Mapping[tuple[str, str], Sequence[str]]
+) -> tuple[str, ...]:
+    """The turns of all cited messages; none where one is not the text of exactly one turn, for
+    what is left would be measured as the whole.
+    """
+    found = [turns.get(key, ()) for key in cited]
+    if any(len(places) != 1 for places in found):
+        return ()
+
+    return tuple(dict.fromkeys(places[0] for places in found))
+
+
+def _key(speaker: str, text: str) -> tuple[str, str]:
+    """A message as it is compared: without regard to case of the speaker and to white space."""
+    return speaker.strip().lower(), " ".join(text.split())

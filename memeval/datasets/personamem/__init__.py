@@ -1,0 +1,1 @@
+"""PersonaMem: which response suits a user whose preferences changed over many sessions."""

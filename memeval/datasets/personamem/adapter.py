@@ -1,0 +1,141 @@
+"""PersonaMem (Jiang et al., COLM 2025): which response suits a user by now, after many sessions in
+which their preferences changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from memeval.config.schema import ANSWER, PREPARE, at
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.io.fields import quoted
+from memeval.datasets.io.folder import FolderContent, read_folder
+from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
+from memeval.datasets.personamem.info import PERSONAMEM, QUESTIONS, files_of
+from memeval.datasets.personamem.metrics import official_accuracy
+from memeval.datasets.personamem.schema import (
+    Message,
+    Row,
+    read_contexts,
+    read_rows,
+    read_sessions,
+)
+from memeval.records import CategoryId, EvalCase
+from memeval.results import Record
+
+
+@dataclass(frozen=True)
+class PersonaMemSettings(DatasetSettings):
+    """Settings of the data sets in PersonaMem's schema."""
+
+    size: Literal["32k", "128k", "1m"] = at(PREPARE, "32k")
+    """Which pair of files is read: tokens of a conversation, about."""
+    persona: bool = at(PREPARE, True)
+    """Whether the system messages, which describe the user, are remembered."""
+    instruction: bool = at(ANSWER, True)
+    """Whether a question says what its task asks for."""
+
+
+class PersonaMem(Dataset):
+    """Reads a pair of files. The questions that are asked at one place of one conversation are a
+    case, which remembers that conversation up to there.
+    """
+
+    settings_type = PersonaMemSettings
+    judges: ClassVar[tuple[str, ...]] = ("accuracy",)
+    chooses: ClassVar[bool] = True
+    settings: PersonaMemSettings
+
+    def __init__(
+        self, path: Path, info: DatasetInfo = PERSONAMEM, settings: DatasetSettings | None = None
+    ) -> None:
+        super().__init__(path, info, settings)
+        self._beyond = self._questions = 0
+
+    @property
+    def category_names(self) -> Mapping[CategoryId, str]:
+        # The types were named differently from one version of the files to the next.
+        return {}
+
+    @property
+    def facet_names(self) -> Mapping[str, str]:
+        return {"topic": "Topic"}
+
+    def expected_counts(self) -> Mapping[str, int]:
+        if self.info.name != PERSONAMEM.name:
+            return self.info.counts
+
+        return {"questions": QUESTIONS[self.settings.size]}
+
+    def open(self) -> LoadedDataset:
+        content = self._content
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=content.sha256, pinned=content.pinned
+        )
+
+    @cached_property
+    def _content(self) -> FolderContent:
+        return read_folder(
+            self.info,
+            self.path,
+            files_of(self.settings.size),
+            allow_unpinned=self.settings.allow_unpinned,
+        )
+
+    @cached_property
+    def _rows(self) -> Sequence[Row]:
+        name, _ = files_of(self.settings.size)
+        return read_rows(
+            self._content.files[name], self.path / name, instruction=self.settings.instruction
+        )
+
+    @cached_property
+    def _contexts(self) -> Mapping[str, tuple[Message, ...]]:
+        _, name = files_of(self.settings.size)
+        return read_contexts(self._content.files[name], self.path / name)
+
+    def read(self) -> Iterator[EvalCase]:
+        self._beyond = self._questions = 0
+        asked: dict[tuple[str, int], list[Row]] = {}
+        for row in self._rows:
+            self._check_context(row)
+            asked.setdefault((row.context_id, row.end), []).append(row)
+
+        for number, ((context_id, end), rows) in enumerate(asked.items(), start=1):
+            messages = self._contexts[context_id]
+            self._questions += len(rows)
+            self._beyond += len(rows) * (end > len(messages))
+            yield EvalCase(
+                case_id=f"c{number}",
+                sessions=read_sessions(messages[:end], persona=self.settings.persona),
+                questions=tuple(row.question for row in rows),
+                speakers=("user", "assistant"),
+            )
+
+    def _check_context(self, row: Row) -> None:
+        """Raises `UserError` for a question about a conversation that is not in the other file."""
+        if row.context_id not in self._contexts:
+            _, name = files_of(self.settings.size)
+            raise row.fields.wrong(
+                "shared_context_id", f"is {quoted(row.context_id)}, which {name} does not have"
+            )
+
+    def notes(self) -> tuple[str, ...]:
+        if not self._beyond:
+            return ()
+
+        return (
+            f"context: {self._beyond} of {self._questions} questions are asked beyond the end of "
+            "their conversation; all of it is remembered",
+        )
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return ("official/accuracy", *POSITION_MEASURES)
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        return {"official/accuracy": official_accuracy(records), **position_measures(records)}

@@ -1,0 +1,221 @@
+"""PersonaMem's two files: a CSV with one question per row, and JSON lines with the conversations
+that the questions share.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.datasets.io.fields import Fields, parse_json, quoted
+from memeval.datasets.io.tables import read_table
+from memeval.errors import UserError
+from memeval.records import ChoiceLabels, EvalQuestion, Session, Turn
+
+COLUMNS = (
+    "question_id",
+    "question_type",
+    "topic",
+    "user_question_or_message",
+    "correct_answer",
+    "all_options",
+    "shared_context_id",
+    "end_index_in_shared_context",
+)
+"""Columns that are read; the others say how long the context is and how far back the answer."""
+ROLES = ("system", "user", "assistant")
+MOST_CHOICES = 26
+INSTRUCTION = (
+    "The message is from the user whose conversations these are. Choose the response that suits "
+    "this user best by now."
+)
+
+_LABEL = re.compile(r"\s*\(([a-z])\)\s*(.*)", re.DOTALL)
+_LETTER = re.compile(r"\s*\(?\s*([A-Za-z])\s*\)?\s*")
+_INDEX = re.compile(r"\s*([0-9]{1,12})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question and where in its conversation it is asked."""
+
+    fields: Fields
+    question: EvalQuestion
+    context_id: str
+    end: int
+    """The question is asked after so many messages of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: str
+    text: str
+
+
+def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[Row]:
+    """The questions in the file's order. Raises `UserError` naming line and column."""
+    rows = [_row(fields, instruction=instruction) for fields in read_table(content, path, COLUMNS)]
+
+    seen: set[str] = set()
+    for row in rows:
+        question_id = row.question.question_id
+        if question_id in seen:
+            raise row.fields.wrong("question_id", f"{quoted(question_id)} occurs twice")
+
+        seen.add(question_id)
+
+    return rows
+
+
+def _row(fields: Fields, *, instruction: bool) -> Row:
+    choices = _choices(fields)
+    right = _right(fields, len(choices))
+    question = EvalQuestion(
+        question_id=fields.answer("question_id").strip(),
+        text=fields.answer("user_question_or_message"),
+        category=fields.answer("question_type").strip(),
+        gold=(choices[right],),
+        choices=choices,
+        right_choices=(right,),
+        choice_labels=ChoiceLabels.LETTERS,
+        instruction=INSTRUCTION if instruction else "",
+        # A slash would divide the name of the facet's metrics.
+        facets={"topic": fields.answer("topic").strip().replace("/", "-")},
+    )
+    return Row(
+        fields=fields,
+        question=question,
+        context_id=fields.answer("shared_context_id").strip(),
+        end=_end(fields),
+    )
+
+
+def _choices(fields: Fields) -> tuple[str, ...]:
+    """The texts of the options, without the letter in front of each."""
+    listed = _listed(fields)
+    if not 2 <= len(listed) <= MOST_CHOICES:
+        raise fields.wrong("all_options", f"holds {len(listed)} options, not 2 to {MOST_CHOICES}")
+
+    choices = []
+    for position, option in enumerate(listed):
+        expected = chr(ord("a") + position)
+        match = _LABEL.fullmatch(option) if isinstance(option, str) else None
+        if match is None or match[1] != expected or not match[2].strip():
+            raise fields.wrong(
+                "all_options", f"holds {quoted(option)}, where '({expected}) …' is expected"
+            )
+
+        choices.append(match[2].strip())
+
+    return tuple(choices)
+
+
+def _listed(fields: Fields) -> Sequence[object]:
+    """A list as Python writes it, which is how the file holds its options."""
+    text = fields.answer("all_options")
+    try:
+        with warnings.catch_warnings():
+            # A backslash in an option is no matter of ours.
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = None
+
+    if not isinstance(value, list):
+        raise fields.wrong("all_options", f"is {quoted(text)}, not a list such as ['(a) …']")
+
+    return value
+
+
+def _right(fields: Fields, count: int) -> int:
+    text = fields.answer("correct_answer")
+    match = _LETTER.fullmatch(text)
+    position = ord(match[1].lower()) - ord("a") if match else count
+    if position >= count:
+        raise fields.wrong("correct_answer", f"is {quoted(text)}, not the letter of an option")
+
+    return position
+
+
+def _end(fields: Fields) -> int:
+    name = "end_index_in_shared_context"
+    text = fields.answer(name)
+    match = _INDEX.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        raise fields.wrong(name, f"is {quoted(text)}, not a number of messages from 1")
+
+    return int(match[1])
+
+
+def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...]]:
+    """The conversations by id.
+
+    Raises `UserError` naming the line and the message that is not as it should be.
+    """
+    contexts: dict[str, tuple[Message, ...]] = {}
+    # A line ends at \n alone: splitlines would cut a text at U+2028, which JSON may hold.
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+
+        value = parse_json(line, Path(f"{path}, line {number},"))
+        fields = Fields.of(path, f"line {number}", value)
+        if len(fields.values) != 1:
+            raise UserError(
+                f"{path}: line {number} holds {len(fields.values)} conversations, not one by its "
+                "id."
+            )
+
+        (context_id,) = fields.values
+        if context_id in contexts:
+            raise UserError(
+                f"{path}: line {number}: conversation {quoted(context_id)} occurs twice."
+            )
+
+        messages = fields.objects(context_id, f"line {number}[{{}}]")
+        contexts[context_id] = tuple(map(_message, messages))
+
+    if not contexts:
+        raise UserError(f"{path} holds no conversation.")
+
+    return contexts
+
+
+def _message(fields: Fields) -> Message:
+    role = fields.text("role")
+    if role not in ROLES:
+        raise fields.wrong("role", f"is {quoted(role)}, not one of {', '.join(ROLES)}")
+
+    return Message(role, fields.text("content"))
+
+
+def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Session, ...]:
+    """The sessions of (the beginning of) a conversation; a `system` message begins one.
+
+    Without `persona` the system messages, which describe the user, are left out. The file has no
+    times.
+    """
+    blocks: list[list[Message]] = []
+    for message in messages:
+        if message.role == "system" or not blocks:
+            blocks.append([])
+
+        if persona or message.role != "system":
+            blocks[-1].append(message)
+
+    kept = [block for block in blocks if block]
+    return tuple(_session(number, block) for number, block in enumerate(kept, start=1))
+
+
+def _session(number: int, block: Sequence[Message]) -> Session:
+    turns = tuple(
+        Turn(turn_id=f"s{number}:{place}", speaker=message.role, text=message.text, time=None)
+        for place, message in enumerate(block, start=1)
+    )
+    return Session(session_id=f"s{number}", started_at=None, turns=turns)

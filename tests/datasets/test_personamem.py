@@ -1,0 +1,237 @@
+"""PersonaMem's schema, on invented rows: its real files were never read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_records import record, verdict
+
+from memeval.datasets.fetch import fetch
+from memeval.datasets.locate import build
+from memeval.datasets.personamem.adapter import PersonaMem
+from memeval.datasets.personamem.info import PERSONAMEM
+from memeval.datasets.personamem.metrics import official_accuracy
+from memeval.errors import UserError
+from memeval.records import ChoiceLabels, Label, Status
+
+OPTIONS = ["(a) Tea, as ever.", "(b) Coffee: you gave up tea.", "(c) Water.", "(d) I can't tell."]
+TALK = [
+    ("system", "Current user persona: Ola, 30."),
+    ("user", "User: I drink tea all day."),
+    ("assistant", "Assistant: A fine habit."),
+    ("system", "Current user persona: Ola, 31."),
+    ("user", "User: I gave up tea for coffee."),
+]
+
+
+def row(number: int = 1, **changes: Any) -> dict[str, Any]:
+    """A row, sound but for the changes; a change to `None` leaves the column out."""
+    fields = {
+        "persona_id": 0,
+        "question_id": f"q-{number}",
+        "question_type": "track_full_preference_evolution",
+        "topic": "food",
+        "user_question_or_message": "What shall I drink?",
+        "correct_answer": "(b)",
+        "all_options": repr(OPTIONS),
+        "shared_context_id": "talk",
+        "end_index_in_shared_context": 5,
+    } | changes
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def messages(talk: Sequence[tuple[Any, Any]] = TALK) -> list[dict[str, Any]]:
+    return [{"role": role, "content": text} for role, text in talk]
+
+
+def personamem(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    contexts: Sequence[Any] | None = None,
+    **settings: Any,
+) -> PersonaMem:
+    """The data set of a folder with these rows and lines."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, dict.fromkeys(name for one in rows for name in one))
+    writer.writeheader()
+    writer.writerows(rows)
+    (folder / "questions_32k.csv").write_text(table.getvalue(), encoding="utf-8", newline="")
+    lines = [{"talk": messages()}] if contexts is None else contexts
+    (folder / "shared_contexts_32k.jsonl").write_text(
+        "".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8"
+    )
+    dataset = build("personamem", folder, path=str(folder), **settings)
+    assert isinstance(dataset, PersonaMem)
+    return dataset
+
+
+def test_a_row_is_a_question_with_letters_about_its_conversation(tmp_path: Path) -> None:
+    dataset = personamem(tmp_path, [row()])
+    assert not dataset.open().pinned
+    (case,) = dataset.read()
+    (question,) = case.questions
+    assert question.question_id == "q-1"
+    assert question.text == "What shall I drink?"
+    assert question.choices == (
+        "Tea, as ever.",
+        "Coffee: you gave up tea.",
+        "Water.",
+        "I can't tell.",
+    )
+    assert question.right_choices == (1,)
+    assert question.gold == ("Coffee: you gave up tea.",)
+    assert question.choice_labels is ChoiceLabels.LETTERS
+    assert question.category == "track_full_preference_evolution"
+    assert question.facets == {"topic": "food"}
+    assert question.evidence == ()
+
+
+def test_a_system_message_begins_a_session(tmp_path: Path) -> None:
+    (case,) = personamem(tmp_path, [row()]).read()
+    assert [[turn.speaker for turn in session.turns] for session in case.sessions] == [
+        ["system", "user", "assistant"],
+        ["system", "user"],
+    ]
+    assert case.sessions[1].turns[1].text == "User: I gave up tea for coffee."
+    assert case.sessions[1].turns[1].turn_id == "s2:2"
+
+
+def test_without_the_persona_what_was_said_is_remembered_alone(tmp_path: Path) -> None:
+    (case,) = personamem(tmp_path, [row()], persona=False).read()
+    speakers = [turn.speaker for session in case.sessions for turn in session.turns]
+    assert speakers == ["user", "assistant", "user"]
+
+
+def test_a_question_sees_the_conversation_up_to_its_place(tmp_path: Path) -> None:
+    rows = [row(1, end_index_in_shared_context=3), row(2), row(3, end_index_in_shared_context=3)]
+    cases = list(personamem(tmp_path, rows).read())
+    shown = [
+        (
+            case.case_id,
+            [question.question_id for question in case.questions],
+            sum(len(session.turns) for session in case.sessions),
+        )
+        for case in cases
+    ]
+    assert shown == [("c1", ["q-1", "q-3"], 3), ("c2", ["q-2"], 5)]
+
+
+def test_a_place_beyond_the_end_is_counted(tmp_path: Path) -> None:
+    dataset = personamem(tmp_path, [row(1), row(2, end_index_in_shared_context=99)])
+    assert len(list(dataset.read())) == 2
+    (note,) = dataset.notes()
+    assert note.startswith("context: 1 of 2 questions are asked beyond the end")
+
+
+def test_options_as_json_a_backslash_and_an_apostrophe_are_read(tmp_path: Path) -> None:
+    # In the text of the file this is \d, which Python warns of.
+    options = '["(a) It\'s 3.", "(b) C:\\data", "(c) x", "(d) y"]'
+    (case,) = personamem(tmp_path, [row(all_options=options)]).read()
+    assert case.questions[0].choices == ("It's 3.", "C:\\data", "x", "y")
+
+
+def test_without_the_instruction_the_question_stands_alone(tmp_path: Path) -> None:
+    (case,) = personamem(tmp_path, [row()], instruction=False).read()
+    assert case.questions[0].instruction == ""
+
+
+def test_other_sizes_are_other_files(tmp_path: Path) -> None:
+    dataset = personamem(tmp_path, [row()], size="1m")
+    assert dataset.expected_counts() == {"questions": 2_674}
+    with pytest.raises(UserError, match=r"questions_1M\.csv is missing"):
+        dataset.open()
+
+
+def test_a_reply_without_a_choice_is_wrong_in_the_official_figure() -> None:
+    right = verdict(Label.CORRECT, chosen=(1,))
+    rows = [
+        record(choices=("a", "b"), right_choices=(1,), verdict=right),
+        record(choices=("a", "b"), right_choices=(1,), status=Status.UNPARSED),
+        record(choices=("a", "b"), right_choices=(1,), status=Status.ANSWER_FAILED),
+    ]
+    assert official_accuracy(rows) == 0.5
+    assert official_accuracy([]) is None
+
+
+def test_it_is_got_by_hand(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        fetch(PERSONAMEM, tmp_path)
+
+    assert "bowen-upenn/PersonaMem-v1" in caught.value.hints[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([row(shared_context_id=None)], "line 1: column 'shared_context_id' is missing"),
+        ([row(), row()], "line 3: field 'question_id' 'q-1' occurs twice"),
+        ([row(question_id=" ")], "line 2: field 'question_id' is empty"),
+        ([row(user_question_or_message="")], "field 'user_question_or_message' is empty"),
+        ([row(question_type="")], "field 'question_type' is empty"),
+        ([row(topic="")], "field 'topic' is empty"),
+        ([row(correct_answer="(e)")], "field 'correct_answer' is '(e)', not the letter of an"),
+        ([row(correct_answer="b or c")], "field 'correct_answer' is 'b or c', not the letter"),
+        ([row(all_options="(a) x")], "field 'all_options' is '(a) x', not a list"),
+        ([row(all_options="[" * 300)], "field 'all_options' is"),
+        ([row(all_options="__import__('os')")], "field 'all_options' is"),
+        ([row(all_options="['(a) x']")], "field 'all_options' holds 1 options, not 2 to 26"),
+        ([row(all_options="['(a) x', 'y']")], "holds 'y', where '(b) …' is expected"),
+        ([row(all_options="['(a) x', '(c) y']")], "holds '(c) y', where '(b) …' is expected"),
+        ([row(all_options="['(a) x', '(b) ']")], "holds '(b)', where '(b) …' is expected"),
+        ([row(all_options="['(a) x', 3]")], "holds '3', where '(b) …' is expected"),
+        ([row(end_index_in_shared_context=0)], "is '0', not a number of messages from 1"),
+        ([row(end_index_in_shared_context=-1)], "is '-1', not a number of messages from 1"),
+        ([row(end_index_in_shared_context="1.5")], "is '1.5', not a number of messages from 1"),
+        (
+            [row(shared_context_id="other")],
+            "is 'other', which shared_contexts_32k.jsonl does not have",
+        ),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_place(
+    rows: list[dict[str, Any]], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        list(personamem(tmp_path, rows).read())
+
+    assert "questions_32k.csv" in caught.value.message and told in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("contexts", "told"),
+    [
+        ([], "holds no conversation"),
+        ([[]], "line 1 is a list, not an object"),
+        ([{"talk": messages(), "other": []}], "line 1 holds 2 conversations, not one"),
+        ([{"talk": messages()}, {"talk": []}], "line 2: conversation 'talk' occurs twice"),
+        ([{"talk": "hello"}], "line 1: field 'talk' is a string, not a list"),
+        ([{"talk": ["hello"]}], "line 1[0] is a string, not an object"),
+        ([{"talk": messages([("tool", "x")])}], "line 1[0]: field 'role' is 'tool', not one of"),
+        ([{"talk": messages([("user", 3)])}], "line 1[0]: field 'content' is an integer"),
+        ([{"talk": [{"role": "user"}]}], "line 1[0]: field 'content' is missing"),
+        ([{"talk": messages([("user", "\ud800")])}], "half of a surrogate pair"),
+    ],
+)
+def test_a_wrong_conversation_is_named_with_its_place(
+    contexts: list[Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        list(personamem(tmp_path, [row()], contexts).read())
+
+    assert "shared_contexts_32k.jsonl" in caught.value.message and told in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_conversation_that_is_cut_off_is_named_by_its_line(tmp_path: Path) -> None:
+    dataset = personamem(tmp_path, [row()])
+    path = tmp_path / "shared_contexts_32k.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UserError, match=r"shared_contexts_32k\.jsonl, line 1, is not JSON"):
+        list(dataset.read())
