@@ -46,6 +46,20 @@ def reply(body: Mapping[str, Any]) -> str:
     return scripted_reply(body)
 
 
+def call_tools(payload: dict[str, Any]) -> None:
+    """Makes a marked text a call of a tool."""
+    choice = payload["choices"][0]
+    text = choice["message"]["content"]
+    if not text.startswith(MARK):
+        return
+
+    name, said = json.loads(text.removeprefix(MARK))
+    function = {"name": name, "arguments": json.dumps({"content": said})}
+    call = {"id": f"call_{abs(hash(said))}", "type": "function", "function": function}
+    choice["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice["finish_reason"] = "tool_calls"
+
+
 def names_in(text: str) -> list[str]:
     """The first different words that begin with a capital."""
     return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", text)))[:MOST_NAMES]
@@ -72,9 +86,7 @@ def lightrag_entities(asked: str) -> str | None:
 
     names, said = names_in(text[1]), " ".join(text[1].split()[:30])
     rows = [f"entity<|#|>{name}<|#|>Other<|#|>{name} is in: {said}" for name in names]
-    for name in names[1:]:
-        rows.append(f"relation<|#|>{names[0]}<|#|>{name}<|#|>said<|#|>Both are in: {said}")
-
+    rows += [f"relation<|#|>{names[0]}<|#|>{name}<|#|>said<|#|>{said}" for name in names[1:]]
     return "\n".join([*rows, "<|COMPLETE|>"])
 
 
@@ -84,21 +96,8 @@ def lightrag_summary(asked: str) -> str | None:
     if listed == asked:
         return None
 
-    return " ".join(listed.split()[:60])
-
-
-def call_tools(payload: dict[str, Any]) -> None:
-    """Makes a marked text a call of a tool."""
-    choice = payload["choices"][0]
-    text = choice["message"]["content"]
-    if not text.startswith(MARK):
-        return
-
-    name, said = json.loads(text.removeprefix(MARK))
-    function = {"name": name, "arguments": json.dumps({"content": said})}
-    call = {"id": f"call_{abs(hash(said))}", "type": "function", "function": function}
-    choice["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    choice["finish_reason"] = "tool_calls"
+    told = [json.loads(line)["Description"] for line in listed.splitlines() if line[:1] == "{"]
+    return " ".join(" ".join(told).split()[:60])
 
 
 def part(asked: str, *tags: str) -> str:

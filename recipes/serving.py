@@ -88,9 +88,7 @@ class Service:
 
     def operate(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request, made on the event loop."""
-        return asyncio.run_coroutine_threadsafe(
-            self._operate(operation, body), self._loop
-        ).result()
+        return asyncio.run_coroutine_threadsafe(self._operate(operation, body), self._loop).result()
 
     async def _operate(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
         namespace = body["namespace"]
