@@ -1,8 +1,8 @@
 """The scripted endpoint of memeval, for libraries that ask a model for forms of their own.
 
 Where a request has tools, the reply calls the first that takes `content`, with the last message as
-its text. LightRAG and Graphiti get the entities that they ask for: the words of a text that begin
-with a capital, joined by what was said.
+its text. LightRAG, Graphiti and Cognee get the entities that they ask for: the words of a text that
+begin with a capital, joined by what was said.
 
 `python recipes/scripted_tools.py COMMAND ...` serves it while the command runs.
 """
@@ -36,7 +36,7 @@ def reply(body: Mapping[str, Any]) -> str:
     asked = str(body["messages"][-1]["content"])
     schema = body.get("response_format", {}).get("json_schema")
     if schema is not None:
-        return json.dumps(GRAPHITI.get(schema["name"], nothing)(asked) or empty(schema["schema"]))
+        return json.dumps(SCHEMAS.get(schema["name"], nothing)(asked) or empty(schema["schema"]))
 
     for form in (lightrag_keywords, lightrag_entities, lightrag_summary):
         filled = form(asked)
@@ -140,6 +140,26 @@ def graphiti_duplicates(asked: str) -> dict[str, Any]:
     return {"entity_resolutions": resolved}
 
 
+def cognee_graph(asked: str) -> dict[str, Any]:
+    """A node for each name in a text, and an edge from the first to each other: what was said."""
+    names, said = names_in(asked), " ".join(asked.split()[:30])
+    nodes = [
+        {"id": name.lower(), "name": name, "type": "Thing", "description": f"{name} is in: {said}"}
+        for name in names
+    ]
+    edges = []
+    for name in names[1:]:
+        ends = {"source_node_id": names[0].lower(), "target_node_id": name.lower()}
+        edges.append({**ends, "relationship_name": "said_with", "description": said})
+
+    return {"nodes": nodes, "edges": edges}
+
+
+def cognee_summary(asked: str) -> dict[str, Any]:
+    """The first words of a text."""
+    return {"summary": " ".join(asked.split()[:20]), "description": ""}
+
+
 def nothing(_: str) -> None:
     """No form is known."""
 
@@ -151,12 +171,14 @@ def empty(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: blanks.get(fields[name].get("type")) for name in schema.get("required", ())}
 
 
-GRAPHITI = {
+SCHEMAS = {
     "ExtractedEntities": graphiti_entities,
     "ExtractedEdges": graphiti_facts,
     "NodeResolutions": graphiti_duplicates,
+    "KnowledgeGraph": cognee_graph,
+    "SummarizedContent": cognee_summary,
 }
-"""By the names of the schemas that Graphiti sends."""
+"""By the names of the schemas that Graphiti and Cognee send."""
 
 
 if __name__ == "__main__":

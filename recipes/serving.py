@@ -31,14 +31,17 @@ class Meter:
 
         async def counted(**options: Any) -> Any:
             reply = await create(**options)
-            used = reply.usage
-            usage = {"kind": kind, "model": options["model"], "provider": "openai"}
-            usage["prompt_tokens"] = used.prompt_tokens if used else None
-            usage["completion_tokens"] = getattr(used, "completion_tokens", None)
-            self._usages.append(usage)
+            self.note(kind, options["model"], reply.usage)
             return reply
 
         resource.create = counted
+
+    def note(self, kind: str, model: str, used: Any) -> None:
+        """Notes a call; `used` is the usage of its reply, None where it has none."""
+        usage = {"kind": kind, "model": model, "provider": "openai"}
+        usage["prompt_tokens"] = used.prompt_tokens if used else None
+        usage["completion_tokens"] = getattr(used, "completion_tokens", None)
+        self._usages.append(usage)
 
     def take(self) -> list[dict[str, Any]]:
         """What was used since the last look: a sum for each kind and model."""
