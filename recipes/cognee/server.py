@@ -39,13 +39,14 @@ os.environ |= {
     "CACHING": "false",  # a question knows nothing of those before it
     "TELEMETRY_DISABLED": "1",
     "LOG_LEVEL": "ERROR",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # fetched otherwise
     "TIKTOKEN_CACHE_DIR": str(TABLES),  # litellm brings what tiktoken would fetch
 }
 
-import litellm
+import litellm  # noqa: E402
 
 sys.path.append(str(Path(__file__).parents[1]))
-from serving import Meter, serve
+from serving import Meter, serve  # noqa: E402
 
 METER: ContextVar[Meter] = ContextVar("METER")
 """Of the request that is under way."""
@@ -66,8 +67,8 @@ def counted(call: Callable[..., Awaitable[Any]], kind: str, model: str) -> Calla
 litellm.acompletion = counted(litellm.acompletion, "chat", MODEL)
 litellm.aembedding = counted(litellm.aembedding, "embed", EMBEDDING)
 
-import cognee
-from cognee.tasks.ingestion.data_item import DataItem
+import cognee  # noqa: E402
+from cognee.tasks.ingestion.data_item import DataItem  # noqa: E402
 
 DATASETS = itertools.count()
 
