@@ -1,5 +1,8 @@
-"""The scripted endpoint of memeval, for libraries that make a model call tools: where a request has
-tools, the reply calls the first that takes `content`, with the last message as its text.
+"""The scripted endpoint of memeval, for libraries that ask a model for forms of their own.
+
+Where a request has tools, the reply calls the first that takes `content`, with the last message as
+its text. LightRAG, Graphiti and Cognee get the entities that they ask for: the words of a text that
+begin with a capital, joined by what was said.
 
 `python recipes/scripted_tools.py COMMAND ...` serves it while the command runs.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,6 +21,8 @@ from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.replies import scripted_reply
 
 MARK = "call the tool "
+MOST_NAMES = 4
+"""Entities that are found in a text."""
 
 
 def reply(body: Mapping[str, Any]) -> str:
@@ -26,6 +32,16 @@ def reply(body: Mapping[str, Any]) -> str:
         if "content" in function["parameters"].get("properties", {}):
             said = str(body["messages"][-1]["content"])[-400:]
             return f"{MARK}{json.dumps([function['name'], said])}"
+
+    asked = str(body["messages"][-1]["content"])
+    schema = body.get("response_format", {}).get("json_schema")
+    if schema is not None:
+        return json.dumps(SCHEMAS.get(schema["name"], nothing)(asked) or empty(schema["schema"]))
+
+    for form in (lightrag_keywords, lightrag_entities, lightrag_summary):
+        filled = form(asked)
+        if filled is not None:
+            return filled
 
     return scripted_reply(body)
 
@@ -42,6 +58,127 @@ def call_tools(payload: dict[str, Any]) -> None:
     call = {"id": f"call_{abs(hash(said))}", "type": "function", "function": function}
     choice["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice["finish_reason"] = "tool_calls"
+
+
+def names_in(text: str) -> list[str]:
+    """The first different words that begin with a capital."""
+    return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]{2,}\b", text)))[:MOST_NAMES]
+
+
+def lightrag_keywords(asked: str) -> str | None:
+    """The long words of a question are its keywords."""
+    question = re.search(r"\nUser Query: (.*)\n\n---Output---", asked, re.DOTALL)
+    if question is None or "low_level_keywords" not in asked:
+        return None
+
+    words = re.findall(r"\w{4,}", question[1])
+    return json.dumps({"high_level_keywords": words[-2:], "low_level_keywords": words})
+
+
+def lightrag_entities(asked: str) -> str | None:
+    """A row for each name in a text, and one that joins the first with each other."""
+    if asked.startswith("---Task---\nBased on the last extraction task"):
+        return "<|COMPLETE|>"
+
+    text = re.search(r"---Input Text---\n```\n(.*)\n```", asked, re.DOTALL)
+    if text is None:
+        return None
+
+    names, said = names_in(text[1]), " ".join(text[1].split()[:30])
+    rows = [f"entity<|#|>{name}<|#|>Other<|#|>{name} is in: {said}" for name in names]
+    rows += [f"relation<|#|>{names[0]}<|#|>{name}<|#|>said<|#|>{said}" for name in names[1:]]
+    return "\n".join([*rows, "<|COMPLETE|>"])
+
+
+def lightrag_summary(asked: str) -> str | None:
+    """The first words of the descriptions that are to be one."""
+    listed = asked.rpartition("\nDescription List:\n")[2]
+    if listed == asked:
+        return None
+
+    told = [json.loads(line)["Description"] for line in listed.splitlines() if line[:1] == "{"]
+    return " ".join(" ".join(told).split()[:60])
+
+
+def part(asked: str, *tags: str) -> str:
+    """What is between a tag and its end; the first of the tags that is there."""
+    for tag in tags:
+        found = re.search(rf"<{tag}>\n(.*?)\n</{tag}>", asked, re.DOTALL)
+        if found is not None:
+            return found[1]
+
+    return ""
+
+
+def graphiti_entities(asked: str) -> dict[str, Any]:
+    """An entity for each name in a message."""
+    names = names_in(part(asked, "CURRENT MESSAGE"))
+    return {"extracted_entities": [{"name": name, "entity_type_id": 0} for name in names]}
+
+
+def graphiti_facts(asked: str) -> dict[str, Any]:
+    """A fact that joins the first entity with each other: what was said."""
+    names = [entity["name"] for entity in json.loads(part(asked, "ENTITIES") or "[]")]
+    said = " ".join(part(asked, "CURRENT_MESSAGE", "CURRENT MESSAGE").split()[:30])
+    facts = []
+    for name in names[1:]:
+        ends = {"source_entity_name": names[0], "target_entity_name": name}
+        facts.append({**ends, "relation_type": "SAID_WITH", "fact": f"{name}: {said}"})
+
+    return {"edges": facts}
+
+
+def graphiti_duplicates(asked: str) -> dict[str, Any]:
+    """An entity is another where both have one name."""
+    known = json.loads(part(asked, "EXISTING ENTITIES") or "[]")
+    ids = {entity["name"]: entity["candidate_id"] for entity in known}
+    resolved = []
+    for entity in json.loads(part(asked, "ENTITIES") or "[]"):
+        same = ids.get(entity["name"], -1)
+        resolved.append({**entity, "duplicate_candidate_id": same})
+
+    return {"entity_resolutions": resolved}
+
+
+def cognee_graph(asked: str) -> dict[str, Any]:
+    """A node for each name in a text, and an edge from the first to each other: what was said."""
+    names, said = names_in(asked), " ".join(asked.split()[:30])
+    nodes = [
+        {"id": name.lower(), "name": name, "type": "Thing", "description": f"{name} is in: {said}"}
+        for name in names
+    ]
+    edges = []
+    for name in names[1:]:
+        ends = {"source_node_id": names[0].lower(), "target_node_id": name.lower()}
+        edges.append({**ends, "relationship_name": "said_with", "description": said})
+
+    return {"nodes": nodes, "edges": edges}
+
+
+def cognee_summary(asked: str) -> dict[str, Any]:
+    """The first words of a text."""
+    return {"summary": " ".join(asked.split()[:20]), "description": ""}
+
+
+def nothing(_: str) -> None:
+    """No form is known."""
+
+
+def empty(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The least that a schema asks for."""
+    blanks = {"array": [], "string": "", "integer": 0, "number": 0, "boolean": False, "object": {}}
+    fields = schema.get("properties", {})
+    return {name: blanks.get(fields[name].get("type")) for name in schema.get("required", ())}
+
+
+SCHEMAS = {
+    "ExtractedEntities": graphiti_entities,
+    "ExtractedEdges": graphiti_facts,
+    "NodeResolutions": graphiti_duplicates,
+    "KnowledgeGraph": cognee_graph,
+    "SummarizedContent": cognee_summary,
+}
+"""By the names of the schemas that Graphiti and Cognee send."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""recipes/: each has locked versions and a sound server, and docs/recipes.md names it."""
+"""recipes/: each has locked versions, a sound server and a system, and docs/recipes.md names it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from memeval.cli.compose import compose_config
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -24,3 +26,17 @@ def test_a_recipe_is_locked_and_documented(recipe: Path) -> None:
     for wanted in (recipe / "requirements.in").read_text(encoding="utf-8").split():
         if "==" in wanted:
             assert tuple(wanted.split("==")) in pinned
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_a_recipe_is_a_system(recipe: Path) -> None:
+    folder = ROOT / "recipes" / "conf"
+    config = compose_config(["--config-dir", str(folder), f"system={recipe.name}"])
+    assert config.system["name"] == recipe.name
+    assert config.system["base_url"] == "http://localhost:8077"
+
+
+@pytest.mark.parametrize("module", ["serving", "scripted_tools"])
+def test_what_recipes_share_compiles(module: str) -> None:
+    path = ROOT / "recipes" / f"{module}.py"
+    compile(path.read_text(encoding="utf-8"), str(path), "exec")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -178,4 +179,7 @@ async def _knock(address: str) -> Setback | None:
         return setback if setback.dead else None
 
     writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
     return None
