@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tables import sampled
 
 from memeval.datasets.incidents.metrics import ranking
 from memeval.datasets.locomo.metrics import locomo_f1, officially_refuses
@@ -203,7 +204,7 @@ def seconds(read: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", sampled(READERS, kept=9))
 def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
     """Processor time, which other processes do not count in; where one measurement is slow, the
     best of three decides.

@@ -151,6 +151,7 @@ def test_the_list_tells_what_is_generated(tmp_path: Path) -> None:
     assert "size:     depends on its settings" in block
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_and_the_plots_of_a_sweep_tell_the_depth(tmp_path: Path) -> None:
     done = completed(
         tmp_path,

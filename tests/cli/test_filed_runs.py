@@ -100,6 +100,7 @@ def test_a_sweep_is_filed_and_filed_again(tmp_path: Path, empty_database: Path) 
     find_spec("hydra_plugins.hydra_optuna_sweeper") is None if find_spec("hydra_plugins") else True,
     reason="the extra optuna is not installed",
 )
+@pytest.mark.slow
 def test_optuna_gets_the_objective(tmp_path: Path) -> None:
     search = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "objective=token_f1"]
     search += ["hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1", "top_k=choice(1,3,9)"]

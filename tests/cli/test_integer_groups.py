@@ -42,6 +42,7 @@ PLAIN = """
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
     write(folder, "sweep/plain", PLAIN)
     done = completed(tmp_path, "-m", "--config-dir", str(folder), "+sweep=plain", *SMALL)

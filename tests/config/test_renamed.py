@@ -85,6 +85,7 @@ def test_a_run_is_the_same_run(home: Path, capfd: pytest.CaptureFixture[str]) ->
     assert "system=bm25" in command and "old_bm25" not in command
 
 
+@pytest.mark.slow
 def test_a_sweep_on_the_command_line(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["-m", "system=old_bm25,no_memory", "top_k=2,3", *SMALL]) == 0
     assert warnings_of(capfd.readouterr().err) == [warning("system=old_bm25", "system=bm25")]

@@ -117,6 +117,7 @@ def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None
     assert f"judge={judge}@my_judges:{judge.capitalize()}" in summary["tags"]["protocol"]
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path: Path) -> None:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
     command = "python -m memeval judge.class=my_judges:Contains"

@@ -151,7 +151,13 @@ def test_threads_with_loops_of_their_own_share_the_places(tmp_path: Path) -> Non
         assert server.count() == 60
 
 
-@pytest.mark.parametrize("limits", [(4, 4, 4), (1, 1), (2, 2, 2, 2)])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (4, 4, 4),
+        *(pytest.param(limits, marks=pytest.mark.slow) for limits in [(1, 1), (2, 2, 2, 2)]),
+    ],
+)
 def test_the_limit_holds_over_processes_and_nobody_starves(
     tmp_path: Path, limits: tuple[int, ...]
 ) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import faulty
 import pytest
 from conftest_pipeline import environment
+from tables import sampled
 
 from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
@@ -249,14 +250,17 @@ def waited_for(process: subprocess.Popen[str], what: str) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "IngestHangs",
-        "AnswerHangs",
-        "CloseHangs",
-        "BlocksTheLoop",
-        "SpinsOnTheLoop",
-        "SwallowsEverything",
-    ],
+    sampled(
+        [
+            "IngestHangs",
+            "AnswerHangs",
+            "CloseHangs",
+            "BlocksTheLoop",
+            "SpinsOnTheLoop",
+            "SwallowsEverything",
+        ],
+        kept=2,
+    ),
 )
 def test_the_second_ctrl_c_ends_the_process_within_a_second(name: str, home: Path) -> None:
     process = command(name, home)
@@ -276,7 +280,9 @@ def test_the_second_ctrl_c_ends_the_process_within_a_second(name: str, home: Pat
     assert "same command continues" in rest and "Traceback" not in said + rest
 
 
-@pytest.mark.parametrize("name", ["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"])
+@pytest.mark.parametrize(
+    "name", sampled(["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"], kept=1)
+)
 def test_the_command_line_ends_with_its_records(name: str, home: Path) -> None:
     process = command(name, home, TIMEOUT, "tracking=none")
     out, err = process.communicate(timeout=60)

@@ -87,6 +87,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", sampled([1, 3, 6, 12, 24], kept=1))
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int

@@ -92,6 +92,7 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     assert made_again(checkout) == set(), "this cell runs through neither"
 
 
+@pytest.mark.slow
 def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) -> None:
     """`rolling` compresses after every 40 chunks: not a setting, but in the digest of the code."""
     rolling = "compression_turn=rolling"

@@ -30,7 +30,9 @@ RUN_ELSEWHERE = {
     "baselines",
     "cogcanvas_ablation_middle",
     "compression_curve",
+    "granularity",
     "memory_configs",
+    "top_k_curve",
 }
 """Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
 others are grids of smoke at another top_k.

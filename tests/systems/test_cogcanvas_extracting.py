@@ -164,6 +164,7 @@ def test_both_sweeps_differ_in_the_compression_alone() -> None:
 @pytest.mark.parametrize(
     "sweep", sampled(["cogcanvas_ablation", "cogcanvas_ablation_middle"], kept=1)
 )
+@pytest.mark.slow
 def test_no_two_cells_of_the_ablation_send_the_same(
     endpoint: ScriptedEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: str
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) ->
     assert len(children) == 2
 
 
+@pytest.mark.slow
 def test_two_homes_log_the_same_cell_through_the_command_line(
     shared: Store, tmp_path: Path
 ) -> None:
