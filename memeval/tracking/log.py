@@ -13,6 +13,7 @@ from typing import TypeVar
 from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag, ViewType
+from mlflow.exceptions import MlflowException
 
 from memeval.config.filing import Filing
 from memeval.results import TRACKED_FILE, RepeatResult, RunSummary
@@ -31,6 +32,8 @@ from memeval.tracking.view import run_name
 
 BY_DATA_SET = Filing()
 """Filed under the data set's name, without labels of the user's own."""
+INPUT_TRIES = 4
+"""Tries to log a data set that other processes log as well."""
 Item = TypeVar("Item")
 
 
@@ -123,7 +126,7 @@ def log_cell(
         },
         time=ended,
     )
-    client.log_inputs(run_id, datasets=[dataset_input(summary)])
+    log_data_set(client, run_id, summary)
     log_files(client, run_id, folder)
 
     of_cell = {PARENT: run_id, ORIGIN: own_tags[ORIGIN], **who}
@@ -135,6 +138,21 @@ def log_cell(
     client.set_tag(run_id, COMPLETE, "true")
 
     return run_id
+
+
+def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None:
+    """Logs the data set as an input of the run.
+
+    MLflow looks for the data set and then writes it, and fails where another process has written it
+    between the two: the next try finds it.
+    """
+    for left in reversed(range(INPUT_TRIES)):
+        try:
+            client.log_inputs(run_id, datasets=[dataset_input(summary)])
+            return
+        except MlflowException:
+            if not left:
+                raise
 
 
 def ended_as(summary: RunSummary) -> str:
