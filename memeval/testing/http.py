@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -49,6 +49,8 @@ class LoopbackServer(ABC):
         """0 chooses a free one; read it inside the `with`."""
         self.connections = 0
         """Opened so far."""
+        self._conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        """Those under way, with what they write to."""
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name=type(self).__name__, daemon=True)
@@ -73,19 +75,21 @@ class LoopbackServer(ABC):
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(
-            asyncio.start_server(self._converse, "127.0.0.1", self.port, backlog=512, limit=2**24)
+            asyncio.start_server(self._accept, "127.0.0.1", self.port, backlog=512, limit=2**24)
         )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
-        server.close()
-        # A connection that was accepted just now needs some turns of the loop to be a conversation.
-        self._loop.run_until_complete(_turn_loop())
-        self._loop.run_until_complete(_hang_up(asyncio.all_tasks(self._loop)))
+        self._loop.run_until_complete(self._hang_up(server))
         self._loop.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        conversation = self._loop.create_task(self._converse(reader, writer))
+        self._conversations[conversation] = writer
+        conversation.add_done_callback(self._conversations.pop)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await self.respond(await _read(reader), writer):
                 pass
@@ -93,6 +97,30 @@ class LoopbackServer(ABC):
             pass
         finally:
             writer.close()
+
+    async def _hang_up(self, server: asyncio.Server) -> None:
+        """Ends what is under way."""
+        # asyncio leaks the socket of a connection that is being opened while its task is cancelled
+        # or its server closed, so no more are accepted and those are waited for.
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
+
+        while opening := asyncio.all_tasks() - {asyncio.current_task(), *self._conversations}:
+            await asyncio.wait(opening)
+
+        server.close()
+
+        # A task that is cancelled before its first step never reaches its `finally`, and a close
+        # waits for a client that no longer reads: so each connection is cut here.
+        for task, writer in self._conversations.items():
+            task.cancel()
+            writer.transport.abort()
+
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+
+        # Connections need some turns of the loop to close.
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 class ServiceDouble(LoopbackServer):
@@ -147,22 +175,6 @@ class Events(list[dict[str, Any]]):
     def encode_reply(self) -> bytes:
         events = [*map(json.dumps, self), "[DONE]"]
         return "".join(f"data: {event}\n\n" for event in events).encode()
-
-
-async def _hang_up(conversations: Iterable[asyncio.Task[Any]]) -> None:
-    """Ends what is under way."""
-    for task in conversations:
-        task.cancel()
-
-    await asyncio.gather(*conversations, return_exceptions=True)
-
-    # Connections need some turns of the loop to close.
-    await _turn_loop()
-
-
-async def _turn_loop() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:
