@@ -45,9 +45,7 @@ class SummarisePrompt(Prompt):
         ]
 
     def limits(self) -> Limits:
-        # The budget counts memeval's tokens, and a model may need half as many again of its own for
-        # the same words.
-        return Limits(max_tokens=self.budget_tokens + self.budget_tokens // 2 + SUMMARY_MARGIN)
+        return _limits_of(self.budget_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ class NotesPrompt(Prompt):
         ]
 
     def limits(self) -> Limits:
-        return Limits(max_tokens=self.budget_tokens + self.budget_tokens // 2 + SUMMARY_MARGIN)
+        return _limits_of(self.budget_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +158,9 @@ class RelevancePrompt(Prompt):
     @property
     def bounded(self) -> bool:
         return True
+
+
+def _limits_of(budget_tokens: int) -> Limits:
+    """The limits of a reply that may hold up to `budget_tokens`, as memeval counts tokens."""
+    # A model may need half as many tokens again for the same words.
+    return Limits(max_tokens=budget_tokens + budget_tokens // 2 + SUMMARY_MARGIN)
