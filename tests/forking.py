@@ -37,6 +37,13 @@ memeval.judges.keyword memeval.datasets.locomo.adapter
 memeval.tracking.payload memeval.tracking.known hydra hydra.main hydra._internal.core_plugins
 hydra._internal.hydra hydra._internal.config_loader_impl hydra.grammar.gen.OverrideLexer
 hydra.core.override_parser.overrides_parser numpy openai rich.table rich.progress rich.live jinja2
+memeval.pipeline.objective memeval.metrics.refusal memeval.compare.plots memeval.report.plots
+memeval.report.difference_plots memeval.cli.plan memeval.cli.plan_text memeval.sweep.estimate
+memeval.judges.llm memeval.systems.retrieval.dense memeval.systems.chat.native
+memeval.systems.cogcanvas.system memeval.retrieval.rerank_lexical
+antlr4.LL1Analyzer chromadb chromadb_rust_bindings chromadb.api.rust encodings.utf_8_sig
+encodings.idna multiprocessing.context multiprocessing.reduction networkx numpy.ma omegaconf._impl
+pygments rank_bm25 _strptime
 """.split()
 
 
@@ -135,6 +142,10 @@ def serve() -> None:
     from memeval.page.write import load_template
 
     load_template()
+
+    from hydra.core.plugins import Plugins
+
+    Plugins.instance()
 
     # Without this, the collector of each process copies the pages of all these modules.
     gc.collect()
