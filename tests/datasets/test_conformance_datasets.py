@@ -143,6 +143,7 @@ class TestShippedDatasets(DatasetContract):
     """Runs the whole suite on each of them."""
 
     name: str
+    examples = 30
 
     @pytest.fixture(autouse=True, params=SHOWN)
     def choose(self, request: pytest.FixtureRequest) -> None:
@@ -195,6 +196,13 @@ class TestShippedDatasets(DatasetContract):
             return path
 
         return min(file for file in path.rglob("*") if file.suffix in (".csv", ".json"))
+
+
+@pytest.mark.slow
+class TestShippedDatasetsDamagedOften(TestShippedDatasets):
+    """Tries as many damaged files as the suite does by itself."""
+
+    examples = 150
 
 
 def test_there_is_something_to_show_for_every_adapter() -> None:

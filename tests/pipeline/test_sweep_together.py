@@ -17,7 +17,7 @@ from conftest_pipeline import Command, environment, without_times
 
 from memeval.testing.endpoint import ScriptedEndpoint
 
-CELLS = ("-m", "system=bm25,no_memory,rag", "top_k=3,5,10")
+CELLS = ("-m", "system=bm25,rag", "top_k=3,10")
 SMALL = ("dataset=demo", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini", "judge=llm", "llm.max_concurrency=4")
 
@@ -98,7 +98,7 @@ def test_records_are_those_of_cells_that_are_run_one_by_one(
     assert calls[0] == calls[1]
     assert max(calls[1].values()) == 1
     records = [without_usage(all_records(home)) for home in (alone, together)]
-    assert len(records[0]) == 9
+    assert len(records[0]) == 4
     assert records[0] == records[1]
 
 
@@ -110,7 +110,7 @@ def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
     memeval(*words, "hydra/launcher=basic", home=alone)
     memeval(*words, "hydra.launcher.processes=2", home=together)
     assert all_records(alone) == all_records(together)
-    assert len(all_records(alone)) == 9
+    assert len(all_records(alone)) == 4
 
 
 def test_cells_that_differ_in_their_judge_share_each_answer(
@@ -155,7 +155,7 @@ def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: i
             assert process.returncode == 0, said
         assert max(asked_for(endpoint).values()) == 1
 
-    assert len(all_records(tmp_path)) == 9
+    assert len(all_records(tmp_path)) == 4
 
 
 @pytest.mark.slow
@@ -192,4 +192,4 @@ def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
         memeval(*words)
         assert sum(asked_for(endpoint).values()) - len(asked_for(endpoint)) <= 4
 
-    assert len(all_records(tmp_path)) == 9
+    assert len(all_records(tmp_path)) == 4
