@@ -7,20 +7,24 @@ DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage check docs reference lock ui clean distclean
+.PHONY: run test test-all coverage compiled check docs reference lock ui clean distclean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
 	$(BIN)/python -m memeval $(FIRST_RUN)
 
-test: $(BIN)/.dev check
+test: $(BIN)/.dev check compiled
 	$(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
 
-test-all: $(BIN)/.dev check
+test-all: $(BIN)/.dev check compiled
 	$(BIN)/pytest -n 3 --dist worksteal --durations=15
 
 coverage: $(BIN)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
+
+# Tests start some hundred processes, and each would compile what it imports where Python may not write bytecode.
+compiled: $(BIN)/.dev
+	$(BIN)/python -m compileall -q -j 0 memeval
 
 check: $(BIN)/.dev
 	$(BIN)/ruff check
