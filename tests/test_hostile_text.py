@@ -204,7 +204,7 @@ def seconds(read: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", sampled(READERS, kept=9))
+@pytest.mark.parametrize("name", sampled(READERS, kept=6))
 def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
     """Processor time, which other processes do not count in; where one measurement is slow, the
     best of three decides.

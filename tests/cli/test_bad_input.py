@@ -320,7 +320,7 @@ MISTAKES = [
 ]
 
 
-SHARE = 3
+SHARE = 5
 """One mistake of so many is made by `make test`, all of them by `make test-all`."""
 SAMPLED = [
     pytest.param(case, id=case.command, marks=() if index % SHARE == 0 else pytest.mark.slow)

@@ -96,7 +96,7 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
     assert metrics["accuracy/ability/MR"] == pytest.approx(fmean(told))
 
 
-@pytest.mark.parametrize("granularity", ["session", "turn"])
+@pytest.mark.parametrize("granularity", ["session", pytest.param("turn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("tokens", "ties", "wanted_as"),
     [

@@ -469,7 +469,7 @@ def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> N
                 continue
 
 
-SHARE = 9
+SHARE = 16
 """One scenario of so many runs with `make test`, all of them with `make test-all`."""
 SAMPLED = [
     pytest.param(scenario, id=scenario.name, marks=[] if index % SHARE == 0 else pytest.mark.slow)

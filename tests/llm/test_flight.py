@@ -177,7 +177,7 @@ def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
         assert server.peak <= 8
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_processes_that_are_killed_lose_what_was_under_way_and_no_more(
     tmp_path: Path, seed: int
 ) -> None:

@@ -182,7 +182,7 @@ def of_another_key(folder: Path, home: Home) -> None:
     replace_by(folder, home.file("memory folder", home.others))
 
 
-SHARE = 7
+SHARE = 12
 """One damage of so many is tried with `make test`."""
 FOLDER_DAMAGES = [without, emptied, as_a_file, of_another_case, of_another_key]
 RARELY_READ = ("report", "tracked", "answers' lock", "memory's lock")

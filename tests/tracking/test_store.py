@@ -75,11 +75,11 @@ def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for _ in range(4)
+        for _ in range(2)
     ]
     said = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0, 0], said
-    assert said == ["", "", "", ""], "MLflow chatters"
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert said == ["", ""], "MLflow chatters"
     database = tmp_path / "mlruns" / "mlflow.db"
     with sqlite3.connect(database) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
