@@ -123,6 +123,7 @@ class Settings(ServedSettings):
         assert self.url is not None, "one of the two is set"
         check_address("system.url", self.url, BY_HEADER)
         named = _fields_in(self.stores_by) & _fields_in(self.searches_by)
+        # Only in both is it of use: stored in one namespace, searched in another or in all.
         if "namespace" not in named:
             raise UserError(
                 "all cases share the server at system.url: without {namespace} in "
@@ -208,6 +209,8 @@ class McpService(Service):
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
         self._resets += 1
+        # A process of its own is emptied by ending it. A server at an address gets another
+        # namespace instead (`_namespace`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, StorageError, UserError
@@ -46,9 +46,6 @@ from memeval.systems.external.mem0_library import (
     prepare_import,
 )
 from memeval.systems.external.mem0_settings import Settings
-
-if TYPE_CHECKING:
-    pass
 
 _log = logging.getLogger(__name__)
 
@@ -129,6 +126,8 @@ class Mem0(RecallSystem):
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
         # mem0's store needs a width, which is known once something has been embedded.
+        # Verbatim, all vectors are made in one batch. With extraction the stored texts are not
+        # known yet.
         first = texts[:1] if self.settings.infer else texts
         vectors = self.parts.run_sync(embedder.embed(first)) if first else None
         width = embedder.width if vectors is None else vectors.shape[1]
@@ -142,6 +141,7 @@ class Mem0(RecallSystem):
             if not self._add(chunk, bridge):
                 self._lost.add(number)
 
+        # The vectors of a whole conversation need not stay in memory.
         bridge.known = {}
 
     def health(self) -> IngestHealth | None:
@@ -228,6 +228,7 @@ class Mem0(RecallSystem):
     def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
         """Adds a text to mem0 and notes the memories that mem0 stored."""
         date = chunk.time.isoformat() if chunk.time else None
+        # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         try:
             added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)
