@@ -124,6 +124,9 @@ class ByteLocks:
             return True
 
         with self._guard:
+            # A shared lock is refused only where another process holds an exclusive one. Own locks
+            # refuse nothing and would be dropped by `_unlock`, so none of them may be in the
+            # range.
             if not self._lock(start, length, exclusive=False):
                 return False
 

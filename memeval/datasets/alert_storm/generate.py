@@ -19,7 +19,7 @@ from memeval.datasets.alert_storm.topology import (
 from memeval.datasets.netops.chance import draw, pick
 
 VERSION = 1
-"""Another one says that the same settings give another storm."""
+"""Raised when the same settings give another storm than before."""
 
 ROOT_KINDS: Mapping[str, str] = {
     "power_failure": "the power supply gave out",
@@ -109,7 +109,7 @@ class Shape:
 
     @property
     def firsts(self) -> int:
-        """Lines that tell of a root cause or a symptom for the first time."""
+        """Lines that report a root cause or a symptom for the first time."""
         return self.n_alerts - self.duplicates - self.flaps
 
 
@@ -150,7 +150,12 @@ def generate(shape: Shape, rng: Random) -> Storm:
         *firsts,
         *_repeats(firsts, shape.duplicates, rng),
         *_flaps(
-            devices=sorted(set(net.devices) - silent), count=shape.flaps, length=length, rng=rng
+            # Sorted, because the order of a set of strings changes with each process, and the
+            # draws with it.
+            devices=sorted(set(net.devices) - silent),
+            count=shape.flaps,
+            length=length,
+            rng=rng,
         ),
     ]
     start = datetime(2024, 1, 1) + timedelta(

@@ -225,7 +225,7 @@ def severity(seen: Seen) -> Iterator[Draft]:
 
 
 def silent_device(seen: Seen) -> Iterator[Draft]:
-    """Devices that are linked, and raised nothing."""
+    """Devices that are linked, but raised nothing."""
     for device in seen.some(sorted(seen.storm.silent)):
         yield seen.ask("ABS", "silent_device", f"Which alert did device {device} have first?", ())
 
@@ -243,7 +243,7 @@ def unknown_device(seen: Seen) -> Iterator[Draft]:
 
 
 def unknown_kind(seen: Seen) -> Iterator[Draft]:
-    """A device and a kind that are both known, and never came together."""
+    """A device and a kind that are both known, but never came together."""
     met = {(line.alert.device, line.alert.kind) for line in seen.shown}
     pairs = [
         (device, kind)

@@ -137,8 +137,8 @@ def similar_incident(history: History) -> Iterator[Draft]:
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asked where every root cause failed before, as no memory can name another, and time and
-    symptom are those of one incident.
+    """Asks only where every root cause has failed before, because no memory can name another, and
+    where a single incident has this time and symptom.
     """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:

@@ -1,4 +1,4 @@
-"""Questions about how incidents were handled, and about runbooks, of which the newest holds."""
+"""Questions about how incidents were handled, and about runbooks, of which the newest counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HANDLING_CATEGORIES: Mapping[CategoryId, str] = {
     HANDLING: "handling",
     RUNBOOK_UPDATE: "runbook_update",
 }
-"""Categories that there are with `dataset.runbooks=true` alone."""
+"""Categories that exist only with `dataset.runbooks=true`."""
 
 BOTH_STEPS = "Name both steps."
 

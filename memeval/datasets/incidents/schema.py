@@ -29,7 +29,7 @@ POD = re.compile(r"(.+?)-[0-9a-f]{6,10}-[a-z0-9]{5}")
 def read_source(info: DatasetInfo, path: Path) -> Table:
     """The incidents of a file or folder.
 
-    Raises `UserError` naming file, record and field for whatever can't be read.
+    Raises `UserError` naming file, record and field for what can't be read.
     """
     if not path.exists():
         raise missing(info, path)
@@ -198,8 +198,8 @@ def _seconds(row: Fields, name: str) -> int | None:
 
 
 def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
-    """How many local times of a normalized table are not its time stamp at their system's usual
-    distance from UTC.
+    """A note on the local times of a normalized table that differ from its time stamps by another
+    distance than most rows of their system.
     """
     distances: dict[str, Counter[float]] = {}
     for path, content in contents.items():

@@ -56,6 +56,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     whole, part_notes = _content(message)
     clean, odd_characters = without_controls(whole)
     text, thought = without_thinking(clean)
+    # The text before an error is no reply, however long it is.
     if finish == "error":
         raise UnsoundReplyError(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
@@ -91,6 +92,7 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     elif content is not None and not isinstance(content, str):
         raise UnsoundReplyError("the reply's content is not text")
 
+    # OpenAI's models put a refusal into a field of its own. It is the reply.
     refusal = message.get("refusal")
 
     return (refusal, ()) if isinstance(refusal, str) else ("", ())
@@ -189,6 +191,7 @@ def usage_of(
         count_of(reported.get("completion_tokens")),
     )
     cached, sound = _cached_of(reported)
+    # A part can't be larger than the whole, so it is not known how many were cached.
     if prompt is not None and cached > prompt:
         cached, sound = 0, False
 
