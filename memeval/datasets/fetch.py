@@ -30,6 +30,8 @@ def fetch(
     """Downloads a data set to its place below `folder`, and returns that place. Of a data set of
     several files, downloads all or those in `files`.
 
+    A file that is there already and right is left alone.
+
     The bytes go to a `.part` file of their own, which a later call continues; the file appears
     under its name only once its hash is the registered one. Raises `UserError` if there is
     nothing to fetch or to compare with, or another file is in the way, `WorldError` if the

@@ -1,4 +1,4 @@
-"""What is registered of BEAM."""
+"""Registry entry of BEAM."""
 
 from __future__ import annotations
 

@@ -85,13 +85,14 @@ def _object(path: Path, number: int, line: bytes) -> Any:
 
 
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
-    """A case a conversation, as soon as its lines end; one haystack is held at a time.
+    """One case per conversation, as soon as its lines end; one haystack is held at a time.
 
-    Raises `UserError` for a line that does not parse, for a question that is there twice, for a
-    conversation whose lines do not stand together, and for one whose lines carry different
+    Raises `UserError` for a line that does not parse, for a question that occurs twice, for a
+    conversation whose lines are not next to each other, and for one whose lines have different
     haystacks.
     """
     ended: set[str] = set()
+    # 1,986 rows, but ten conversations: each is ingested once.
     for conversation, group in groupby(map(read_row, objects), key=lambda row: row.conversation):
         rows = iter(group)
         first = next(rows)
@@ -267,10 +268,12 @@ def _question(row: Row) -> EvalQuestion:
 
 
 def shuffle_choices(question: EvalQuestion, seed: int) -> EvalQuestion:
-    """The question with its choices in an order that depends on the seed and on its id alone."""
+    """The question with its choices in an order that depends only on the seed and on its id."""
     order = list(range(len(question.choices)))
     random.Random(f"{seed} {question.question_id}").shuffle(order)
-    right = tuple(sorted(order.index(place) for place in question.right_choices))
+    right = tuple(sorted(order.index(position) for position in question.right_choices))
     return replace(
-        question, choices=tuple(question.choices[place] for place in order), right_choices=right
+        question,
+        choices=tuple(question.choices[position] for position in order),
+        right_choices=right,
     )
