@@ -22,17 +22,17 @@ SPARE = 1.01
 sends.
 """
 MOST_BYTES = 8 << 30
-"""What may arrive where no size is registered and none is given."""
+"""Most bytes that may arrive where no size is registered and none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What the user allows and expects, where the registry does not say."""
+    """What the user allows and expects where nothing is registered."""
 
     max_bytes: int | None = None
     """None allows the registered size and 1 % more."""
     sha256: str | None = None
-    """Taken where none is registered."""
+    """Used where none is registered."""
 
     def most(self, info: DatasetInfo) -> int:
         """Bytes that may arrive for a file."""
@@ -132,6 +132,7 @@ def download(
         if response.status != 206:
             done = 0
 
+        # Also where nothing is cut: this is where writing goes on.
         part.cut(done)
         _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
 

@@ -1,4 +1,4 @@
-"""Reads tables of comma-separated values, so that each mistake is named by file, line and column."""
+"""Reads tables of comma-separated values. Each mistake is named by file, line and column."""
 
 from __future__ import annotations
 

@@ -54,6 +54,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
     """Which file of the folder is read; a `path` that is a file is read whatever the split."""
     subset: str | None = at(RUN)
     """A sub-data set, or the beginning of the names of several; None asks all."""
+    # The two sizes of the protocol.
     chunk_tokens: Literal[512, 4096] = at(PREPARE, 512)
     """Tokens that a piece of the context holds at most."""
     instruction: bool = at(ANSWER, True)
@@ -206,7 +207,7 @@ class MemoryAgentBench(Dataset):
                 )
 
     def _question_ids(self, row: Row) -> tuple[str, ...]:
-        """The file's own ids, where nothing else in it has the same; else row and place."""
+        """The file's own ids, where nothing else in it has the same; else row and position."""
         unique = self._outline.unique_ids
         return tuple(
             name if name in unique and name else f"r{row.index}/q{place}"
@@ -229,6 +230,7 @@ class MemoryAgentBench(Dataset):
             metric: _scored(metric, by_metric[metric]) for metric in RULES if metric in by_metric
         }
 
+        # By name, because the split is the file's name, which a user's own file need not have.
         conflicts = [
             record for record in records if str(record.category).startswith("factconsolidation")
         ]

@@ -22,7 +22,7 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn
 
 SPEAKER = "Context"
 TITLES = "entity2id.json"
-"""Beside a split: the numbers that stand for titles in golds of recommendations."""
+"""A file beside a split, with the titles of the numbers that the golds of recommendations hold."""
 SIZE = re.compile(r"(?:^|_)(\d+k)(?:_|$)", re.IGNORECASE)
 HOPS = re.compile(r"factconsolidation_(sh|mh)(?:_|$)")
 INSTRUCTIONS: Mapping[str, str] = {
@@ -120,7 +120,7 @@ def read_case(
 ) -> EvalCase:
     """The case of a row.
 
-    `titles` are those of the numbers that stand for them in golds of recommendations.
+    `titles` are those of the numbers that the golds of recommendations hold.
     """
     parts = list(chunks(row.fields.text("context"), chunk_tokens))
     if not parts:

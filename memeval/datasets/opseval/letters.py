@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LEAST_CHOICES = 2
+# Golds come as `A`, `ABCD`, `C,D,F`, `A, ` and in other forms.
 CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
 NUMBER = re.compile(r"[1-9]")
@@ -46,7 +47,8 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
         return None
 
     letters = re.findall("[A-Z]", plain.upper())
-    if len(set(letters)) < len(letters):  # a word, and not a list of letters
+    # A word, and not a list of letters.
+    if len(set(letters)) < len(letters):
         return None
 
     return (

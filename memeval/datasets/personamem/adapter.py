@@ -33,7 +33,7 @@ class PersonaMemSettings(DatasetSettings):
     """Settings of the data sets in PersonaMem's schema."""
 
     size: Literal["32k", "128k", "1m"] = at(PREPARE, "32k")
-    """Which pair of files is read: tokens of a conversation, about."""
+    """Which pair of files is read, by the approximate length of a conversation in tokens."""
     persona: bool = at(PREPARE, True)
     """Whether the system messages, which describe the user, are remembered."""
     instruction: bool = at(ANSWER, True)
@@ -58,7 +58,7 @@ class PersonaMem(Dataset):
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
-        # The types were named differently from one version of the files to the next.
+        # The file says which there are: versions of it name the types differently.
         return {}
 
     @property

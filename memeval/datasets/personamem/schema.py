@@ -47,7 +47,7 @@ class Row:
     question: EvalQuestion
     context_id: str
     end: int
-    """The question is asked after so many messages of the conversation."""
+    """How many messages of the conversation come before the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _listed(fields: Fields) -> Sequence[object]:
     text = fields.answer("all_options")
     try:
         with warnings.catch_warnings():
-            # A backslash in an option is no matter of ours.
+            # Python warns of a backslash in an option that escapes nothing.
             warnings.simplefilter("ignore")
             value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -159,7 +159,7 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
     Raises `UserError` naming the line and the message that is not as it should be.
     """
     contexts: dict[str, tuple[Message, ...]] = {}
-    # A line ends at \n alone: splitlines would cut a text at U+2028, which JSON may hold.
+    # A line ends only at \n: splitlines would cut a text at U+2028, which JSON may hold.
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
