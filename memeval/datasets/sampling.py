@@ -126,6 +126,7 @@ def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list
         return []
 
     step = len(ordered) / size
+    # A random start gives every question the same chance.
     start = _random(seed, "start") * step
     positions = [min(int(start + number * step), len(ordered) - 1) for number in range(size)]
 

@@ -54,6 +54,7 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
     length = response.headers.get("Content-Length", "")
     announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
     total, most = announced or info.size_bytes, limits.most(info)
+    # Refused before the first byte: a disk may be filled by what a wrong address sends.
     if announced is not None and announced > most:
         part.discard()
         raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))

@@ -65,6 +65,8 @@ class CachedCalls:
             return None
 
         current_ledger().replayed_s += entry["latency_s"]
+        # A reply that this run paid for before a crash is billed to it, as it would be without the
+        # crash.
         return entry, stored.origin != self._origin
 
     async def _call(

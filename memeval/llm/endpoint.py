@@ -162,6 +162,8 @@ class Endpoint:
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
+        # Encoded once: all tries send the same bytes, whose number also bounds what a try may
+        # cost.
         content = encode(body)
         most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)

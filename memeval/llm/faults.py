@@ -104,6 +104,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         filtered=filtered,
         refused=status in _REFUSED,
         parameter=_parameter_of(error),
+        # Not 400: another prompt may be accepted.
         dead=status in _MEANINGS or out_of_quota,
         status=status,
     )

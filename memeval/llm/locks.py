@@ -94,6 +94,7 @@ class ByteLocks:
 
         with _opening:
             if path not in _open:
+                # One object per file, because two would drop each other's locks (see `ByteLocks`).
                 _open[path] = cls(path)
 
             return _open[path]

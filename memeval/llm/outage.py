@@ -169,6 +169,7 @@ class Outage:
     def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
         """Notes a failure that may pass, and shuts the gate where that is due."""
         now = self._clock()
+        # The patience counts from here, over all callers together.
         if self.since is None:
             self.since = now
 

@@ -37,6 +37,7 @@ def put_aside(path: Path) -> None:
     if path.exists():
         path.rename(target)
     else:
+        # `finish` ignores a note without a file: such a repair has not begun, or is done.
         target.touch()
 
     _move_companions(path, target)

@@ -40,6 +40,7 @@ SYMPTOMS: Mapping[str, tuple[str, str]] = {
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
+# From 3,000 alerts on; below that, a storm lasts ten minutes, and from 144,000 on eight hours.
 RATE = 5.0
 """Alerts a second in a long storm."""
 SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000

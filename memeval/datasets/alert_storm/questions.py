@@ -166,6 +166,7 @@ def before(seen: Seen) -> Iterator[Draft]:
         if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
     for line, next_line in draw(seen.rng, pairs, OFFERED):
+        # Lines of a log may share a millisecond: which came first is then not to be seen.
         if seen.times[moment(line.alert)] == seen.times[moment(next_line.alert)] == 1:
             text = (
                 f"Which device had the alert right before the first {name_alert(next_line.alert)}?"

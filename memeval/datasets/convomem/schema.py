@@ -80,6 +80,7 @@ def read_case(fields: Fields, case_id: str, file: File) -> Read:
     if not items:
         raise fields.wrong("evidenceItems", "is empty")
 
+    # Evidence is cited by text: the files have no ids of messages.
     turns = _turns_by_text(sessions)
     questions = []
     unplaced = 0

@@ -103,6 +103,7 @@ class Incidents(NetOps):
         incidents = [incident for table in tables for incident in table.incidents]
         written = write_normalized(file, incidents)
 
+        # DejaVu's incidents may have several root causes.
         if written < len(incidents):
             notes.append(
                 f"incidents: {len(incidents) - written} of {len(incidents)} have several root "
@@ -193,6 +194,7 @@ class Incidents(NetOps):
         return choose(rng, offered, self.settings.handling_per_case)
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+        # For questions without an answer: names that exist, but that this system never had.
         others = [row for row in self._table[0].incidents if row.system != name]
         return frozenset(name for row in others for name in row.components), frozenset(
             row.fault for row in others if row.fault

@@ -158,6 +158,8 @@ def root_causes(history: History) -> Iterator[Draft]:
             "root_cause",
             text,
             names_of(later),
+            # Incidents of the same fault are the better evidence; without any, all incidents of
+            # the component are.
             *(like or before),
             at=later.time,
             form=UP_TO_FIVE,

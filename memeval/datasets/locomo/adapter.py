@@ -102,6 +102,7 @@ class Locomo(Dataset):
 
             shown = [chunk.turn_ids for chunk in record.retrieved]
             gold = cited[record.question_id]
+            # By the strings as the file writes them: the official code repairs none.
             recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
 
         return {OFFICIAL_RECALL: mean(recalls)}
@@ -150,6 +151,7 @@ class Locomo(Dataset):
             read_case(sample, captions=self.settings.images == "caption")
             for sample in self._samples
         ]
+        # The ids of questions begin with it.
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
                 raise UserError(

@@ -96,6 +96,7 @@ def official_evidence_recall(
         return 1.0
 
     seen = {turn_id for chunk in retrieved for turn_id in chunk}
+    # Twice the same string counts twice, as officially, so no set is made of `cited`.
     if not sessions:
         return sum(text in seen for text in cited) / len(cited)
 

@@ -31,6 +31,7 @@ namings.
 MOST_CHOICES = 10
 """A reply names a choice by one digit."""
 
+# The file's summaries of sessions are not among them: nothing here reads them.
 HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
 ROLES = ("user", "assistant")
 
@@ -181,7 +182,9 @@ def _sessions(row: Fields) -> Iterator[Session]:
             session_id=f"s{number}",
             started_at=time,
             turns=tuple(
-                _turn(turn, f"D{number}:{place}", time) for place, turn in enumerate(said, start=1)
+                # LoCoMo's own ids, so that its evidence can be joined.
+                _turn(turn, f"D{number}:{place}", time)
+                for place, turn in enumerate(said, start=1)
             ),
         )
 

@@ -163,6 +163,8 @@ class LongMemEval(Dataset):
         """The official retrieval metrics of a question that they count; they are only defined where
         nothing but user turns is indexed.
         """
+        # As in the official code, which leaves out questions without an answer, and those whose
+        # evidence no user turn holds.
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
 

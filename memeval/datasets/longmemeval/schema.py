@@ -200,6 +200,8 @@ def _question(
         text=item.text("question"),
         category=kind,
         whole_answer=kind == PREFERENCE,
+        # Some golds are integers. For a question without an answer it is an explanation, which the
+        # judge is shown.
         gold=(item.answer("answer"),),
         evidence=evidence,
         asked_at=_asked_at(item),

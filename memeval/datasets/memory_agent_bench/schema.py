@@ -174,6 +174,8 @@ def _questions(
         abstains = (
             row.metric == CHAT and ABSTENTION in f"{official[place] or ''} {row.ids[place] or ''}"
         )
+        # Without evidence: the rows name none, and to look for a fact by its gold would be a
+        # guess.
         yield EvalQuestion(
             question_id=question_ids[place],
             text=text,
@@ -214,6 +216,7 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     )
     written = [listed.answer(name).strip() for name in listed.values]
     texts = tuple(titles.get(text, text) for text in written)
+    # A number would never match a title, and every answer would be wrong.
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
             field, f"holds the number of a title that no {TITLES} beside the file explains"

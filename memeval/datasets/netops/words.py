@@ -11,6 +11,7 @@ HIDDEN = frozenset({1, 10})
 the gold in the answer would find them.
 """
 
+# As words, because to a judge of keywords a digit is no keyword, and many dates hold it.
 IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
 """Instruction for counts."""
 ALL_OF_THEM = "Name all of them."

@@ -12,6 +12,7 @@ LEAST_CHOICES = 2
 CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
 NUMBER = re.compile(r"[1-9]")
+# 15 rows of the test split give their answer away, here or by `MARKED`.
 TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
 """The answer that some translated questions end with."""
 MARKED = re.compile(r"\s*[(（]正确答案[)）]")
@@ -123,6 +124,8 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
         return match.start(), match.end(), f"{letter} without a mark"
 
+    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: it is read where
+    # the next one follows.
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
         return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"

@@ -17,6 +17,8 @@ NAMELESS = "Knowledge"
 
 MASK = "…"
 """What replaces the letter of a choice."""
+# 30 of the 1,553 solutions name choices by letter. Only letters beside `option`, `answer` and the
+# like can be told from words: four solutions keep a bare letter.
 _LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
 _NAMED = re.compile(
     rf"(\b(?:[Oo]ptions?|[Aa]nswers?|[Cc]hoices?)(?:\s+(?:is|are))?:?\s+[(\"“]?)({_LIST})(?![\w'’-])"

@@ -116,6 +116,7 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     answer in words.
     """
     lettered = split_choices(row.text("question"))
+    # Also in lower case: the golds of two of these questions are `b` and `ac`.
     if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
         return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
 
@@ -162,6 +163,7 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
             question=lettered.question,
             choices=lettered.choices,
             right=(),
+            # Never from the gold: it would say how many choices are right.
             multi_select=True,
             gold=(),
             topics=(),

@@ -100,6 +100,8 @@ class PersonaMem(Dataset):
 
     def read(self) -> Iterator[EvalCase]:
         self._beyond = self._questions = 0
+        # By place as well: each place remembers another part of the conversation, as in the
+        # official protocol.
         asked: dict[tuple[str, int], list[Row]] = {}
         for row in self._rows:
             self._check_context(row)
@@ -108,6 +110,7 @@ class PersonaMem(Dataset):
         for number, ((context_id, end), rows) in enumerate(asked.items(), start=1):
             messages = self._contexts[context_id]
             self._questions += len(rows)
+            # A slice that ends too late is the whole conversation, as it is officially.
             self._beyond += len(rows) * (end > len(messages))
             yield EvalCase(
                 case_id=f"c{number}",

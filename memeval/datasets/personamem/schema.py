@@ -80,6 +80,8 @@ def _row(fields: Fields, *, instruction: bool) -> Row:
         question_id=fields.answer("question_id").strip(),
         text=fields.answer("user_question_or_message"),
         category=fields.answer("question_type").strip(),
+        # Without evidence: the rows say how far back the reference is, but not which message it
+        # is.
         gold=(choices[right],),
         choices=choices,
         right_choices=(right,),
@@ -203,6 +205,7 @@ def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Sessio
     """
     blocks: list[list[Message]] = []
     for message in messages:
+        # Such a message describes the user. The official runner sends it to the model, too.
         if message.role == "system" or not blocks:
             blocks.append([])
 

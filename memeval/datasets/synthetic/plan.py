@@ -37,6 +37,7 @@ class Planner(Material):
         A sixth of them has no answer. The evidence of the others is due at evenly spread depths,
         the abilities in turn.
         """
+        # So a system that always refuses has a sixth of the score.
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
         # The first plant is the shortest, so that the smallest haystack has a question.

@@ -65,6 +65,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     if not text:
         raise _empty(finish, thought, choice, message)
 
+    # The whole reply is what is billed, with its thinking.
     usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)

@@ -270,6 +270,7 @@ class McpService(Service):
 
     def _turns_in(self, text: str) -> list[str] | None:
         """The turns whose stored text a result holds word for word; None where it holds none."""
+        # Without a path to ids, the stored text within a result is all that shows its turns.
         said = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in said if chunk["text"] in text]
         # Of chunks with one content, the date tells which it is.

@@ -71,6 +71,7 @@ class Mem0(RecallSystem):
                 "get it: pip install 'memeval[mem0]'",
             )
 
+        # mem0 refuses ids with spaces.
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = (
             key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud")
