@@ -30,7 +30,7 @@ def fetch(
     """Downloads a data set to its place below `folder`, and returns that place. Of a data set of
     several files, downloads all or those in `files`.
 
-    A file that is there already and right is left alone.
+    A file that is there already and right is not downloaded again.
 
     The bytes go to a `.part` file of their own, which a later call continues; the file appears
     under its name only once its hash is the registered one. Raises `UserError` if there is

@@ -146,8 +146,8 @@ def read_yes(
     text = _spoken(reply)
     if text is None or _repeats(text, answer):
         return None
-    if alone := _QUOTED_WORD.fullmatch(text):
-        return alone[1].lower() == "yes"
+    if quoted := _QUOTED_WORD.fullmatch(text):
+        return quoted[1].lower() == "yes"
 
     word = _WORD.match(text)
     if word is None or _BOTH.match(text) or _HYPHENED.match(text) or (cut and not word[2]):

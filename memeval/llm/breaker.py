@@ -166,7 +166,7 @@ def _ways_out(setback: Setback, option: str) -> Collection[str]:
 
 
 async def _knock(address: str) -> Setback | None:
-    """Why no connection can be made; None where one can, or that can't be told."""
+    """Why no connection can be made; None where one can, or where that is unknown."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     # Behind a proxy, the name need not be known here.

@@ -300,7 +300,7 @@ class Cache:
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    # Text of a data set may hold halves of surrogate pairs, which UTF-8 alone refuses.
+    # Strings of a data set may hold halves of surrogate pairs, which strict UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

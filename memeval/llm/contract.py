@@ -215,7 +215,7 @@ class LanguageModel(ABC):
     name: str
     """As reports show it."""
     deterministic: bool = False
-    """True where equal prompts give equal replies whatever the seed."""
+    """True where equal prompts give equal replies under every seed."""
     sends_messages: bool = True
     """False where the typed prompt is read, and its messages are never sent: the offline reader."""
 

@@ -225,7 +225,7 @@ class Endpoint:
                     met = None if call.setback is None else call.setback.what
                     return Reply(outcome, latency, call.waited_s, met)
 
-                # What the endpoint declined is not billed; whatever else failed may be.
+                # What the endpoint declined is not billed; any other failure may be.
                 declined = outcome.limited or outcome.refused or not outcome.passing
                 call.end_try(Amount(calls=1) if declined else call.most)
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)

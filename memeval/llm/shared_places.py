@@ -247,7 +247,7 @@ class SharedPlaces:
         if end - start == 1:
             return [start]
 
-        # A free range is one system call, whatever its size: halving finds few among many.
+        # A free range is one system call for any size: halving finds few among many.
         middle = (start + end) // 2
 
         return self._occupied(start, middle) + self._occupied(middle, end)

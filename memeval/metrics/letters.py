@@ -164,7 +164,7 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
 def _labels_of_lines(text: str) -> list[str]:
     """The labels of two or more lines that all begin with one in the same form.
 
-    The forms are a label alone, and one before punctuation.
+    The forms are a bare label, and a label before punctuation.
     """
     lines = [_LINE.match(line) for line in text.splitlines() if line.strip()]
     labels = [match[1] for match in lines if match]
@@ -174,7 +174,7 @@ def _labels_of_lines(text: str) -> list[str]:
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
     """Positions of the labels; None where one is out of range, or a run holds one twice, or there
-    is none.
+    are no labels.
     """
     if not runs or any(len(set(run)) < len(run) for run in runs):
         return None

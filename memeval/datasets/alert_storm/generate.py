@@ -234,7 +234,7 @@ def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Ra
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
-    """Links that go down and up by turns: one per device, on as many devices as get at least two
+    """Links that go down and up in turn: one per device, on as many devices as get at least two
     lines each, at most a fifth of all.
     """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))

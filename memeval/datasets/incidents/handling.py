@@ -41,7 +41,7 @@ def handled(history: History) -> Iterator[Draft]:
 
 
 def handled_last(history: History) -> Iterator[Draft]:
-    """Where the fault was handled before, by whatever runbook there was."""
+    """Where the fault was handled before, by any runbook."""
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"

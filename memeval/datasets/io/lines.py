@@ -26,7 +26,7 @@ def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str
 
 
 def first_value(lines: Iterable[bytes]) -> Any:
-    """The value of the first line that is not blank; None where that line alone is not JSON."""
+    """The value of the first line that is not blank; None where that line by itself is not JSON."""
     first = next((line for line in lines if line.removeprefix(MARK).strip()), b"")
     try:
         return json.loads(first.decode("utf-8-sig"))

@@ -144,7 +144,7 @@ def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
         text=turn.text("text"),
         time=time,
         # 1,226 turns share an image. The words of its search (`query`) are not shown, although
-        # some golds are in them alone.
+        # some golds are nowhere else.
         caption=(caption or None) if captions else None,
     )
 

@@ -22,7 +22,7 @@ KIND_OF = {
     "single-session-preference": "preference",
 }
 """Kind of prompt template by question type. `abstention` judges the questions without an answer,
-whatever their type.
+of all types.
 """
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 

@@ -51,7 +51,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
         "test_time_learning",
         "long_range_understanding",
     ] = at(PREPARE, "conflict_resolution")  # type: ignore[assignment]
-    """Which file of the folder is read; a `path` that is a file is read whatever the split."""
+    """Which file of the folder is read; a `path` that is a file is read for either split."""
     subset: str | None = at(RUN)
     """A sub-data set, or the beginning of the names of several; None asks all."""
     # The two sizes of the protocol.
@@ -219,9 +219,7 @@ class MemoryAgentBench(Dataset):
         return (*RULES, *CONFLICTS, "summary_score")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were
-        asked.
-        """
+        """The protocol's metrics, under any judge; only of the sub-data sets that were asked."""
         by_metric: dict[str | None, list[Record]] = {}
         for record in records:
             by_metric.setdefault(metric_of(str(record.category)), []).append(record)

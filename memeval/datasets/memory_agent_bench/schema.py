@@ -37,7 +37,7 @@ INSTRUCTIONS: Mapping[str, str] = {
     "recsys": "Recommend five titles, best first, a numbered line each.",
     "infbench": "Write the whole summary.",
 }
-"""What the task asks for, by how a sub-data set's name begins; the questions alone do not say."""
+"""What the task asks for, by how a sub-data set's name begins; the questions do not say it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def features_for(
 def terms(text: str) -> frozenset[str]:
     """Stems of the content words, with numbers as digits.
 
-    A text of stop words alone (`No`, `All of them`) keeps all its words.
+    A choice that has only stop words (`No`, `All of them`) keeps all its words.
     """
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(

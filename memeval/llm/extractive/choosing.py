@@ -62,7 +62,7 @@ def scored(
     context: tuple[str, ...],
     asked_at: datetime | None = None,
 ) -> list[float]:
-    """A score for each choice, higher for a likelier one, whatever its position."""
+    """A score for each choice, higher for a likelier one; its position does not count."""
     if has_unspaced(question + "".join(choices)):
         return gram_scores(question, choices, context)
 

@@ -1,4 +1,4 @@
-"""Chat memory: the last chunks, whatever the question."""
+"""Chat memory: the last chunks, for every question."""
 
 from __future__ import annotations
 

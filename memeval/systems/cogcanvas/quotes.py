@@ -16,7 +16,8 @@ used in place of the quote.
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
 _SENTENCE = re.compile(rf"\S(?:[^.!?…]++|{_MARKS}(?!{_CLOSING}\s))*+(?:{_MARKS}{_CLOSING})?")
-"""Possessive, so no part is tried twice: a text of full stops alone takes linear time, too."""
+"""Possessive, so no part is tried twice: a string of nothing but full stops takes linear time, too.
+"""
 _LONGEST_LOOSE = 2_000
 """A longer quote is not searched for under other punctuation: utterances are shorter."""
 

@@ -41,7 +41,7 @@ def read_reply(text: str) -> Reply | None:
         try:
             item, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            # A reply of brackets alone is nested as deep as it is long.
+            # A reply of nothing but brackets is nested as deep as it is long.
             break
 
         items.append(item)

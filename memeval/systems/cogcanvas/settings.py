@@ -38,7 +38,7 @@ class Settings(RerankedSettings):
     batch_units: int = field(default=10, metadata=INGEST)
     """Most chunks that one call reads."""
     batch_tokens: int = field(default=1000, metadata=INGEST)
-    """Tokens of a call's chunks at most; a longer chunk is read alone."""
+    """Tokens of a call's chunks at most; a longer chunk gets a call of its own."""
     earlier: int = field(default=0, metadata=INGEST)
     """Latest artifacts of earlier calls that a call is shown. Calls then wait for each other."""
     gleaning: bool = field(default=True, metadata=INGEST)

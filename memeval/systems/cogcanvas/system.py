@@ -241,7 +241,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         """How many artifacts of a ranking fit into the budget; those without a score never do."""
         retrieved = [self._artifacts[position] for position, score in ranked if score is not None]
         is_compact = self.settings.show == "compact"
-        # The published estimate counts the content alone, whatever is shown before it.
+        # The published estimate counts only the content, not what is shown before it.
         texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
         return within_budget(texts, self.settings.context_budget)
 

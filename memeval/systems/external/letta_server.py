@@ -190,7 +190,7 @@ def _client(address: str, token: str | None) -> Any:
     client = Letta(
         base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections
     )
-    # Else the client uses LETTA_API_KEY, whatever token_env says.
+    # Else the client uses LETTA_API_KEY, also where token_env names another variable.
     client.api_key = token
     return client
 

@@ -300,7 +300,9 @@ def _fields_in(template: Any) -> set[str]:
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template with its fields replaced. One that is a field alone keeps the value's type."""
+    """A template with its fields replaced. One that is nothing but a field keeps the type of
+    its value.
+    """
     if isinstance(template, Mapping):
         return {name: _filled(value, values) for name, value in template.items()}
     if isinstance(template, list | tuple):
@@ -308,9 +310,9 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
     if not isinstance(template, str):
         return template
 
-    alone = _FIELD.fullmatch(template)
-    if alone:
-        value = values[alone[1]]
+    only_field = _FIELD.fullmatch(template)
+    if only_field:
+        value = values[only_field[1]]
         return "" if value is None else value
 
     return _FIELD.sub(lambda match: _as_text(values[match[1]]), template)

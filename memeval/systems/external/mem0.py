@@ -97,7 +97,7 @@ class Mem0(RecallSystem):
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """`verbatim` without extraction: then the figures measure mem0's search alone."""
+        """`verbatim` without extraction: then the figures measure only mem0's search."""
         return () if settings.infer else ("verbatim",)
 
     @classmethod

@@ -309,7 +309,7 @@ class ServedMemory(RecallSystem):
                 async with asyncio.timeout(FORGET_S):
                     await service.forget({"namespace": self._namespace})
         except (MemevalError, TimeoutError) as error:
-            _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
+            _log.warning("%s may not have forgotten a case: %s", service.name, one_line(error))
         finally:
             await service.close()
 
