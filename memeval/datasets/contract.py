@@ -174,6 +174,7 @@ class Dataset(ABC):
 
             yield replace(case, questions=chosen[: self.settings.limit_questions])
             count += 1
+            # Before the next case is read: one case of a large set may take minutes.
             if count == self.settings.limit_cases:
                 return
 
@@ -205,6 +206,7 @@ class Dataset(ABC):
     def _check_named(self, asked: set[str]) -> None:
         """Raises `UserError` for a named question that was not asked."""
         missing = [name for name in self.settings.question_ids or () if name not in asked]
+        # A limit may cut off a question that the data set has.
         if missing and self.settings.limit_cases is None and self.settings.limit_questions is None:
             shown = ", ".join(one_line(name, 80) for name in missing[:3])
             raise UserError(
@@ -268,7 +270,7 @@ class Dataset(ABC):
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes the data set's file from published files or folders of other forms.
 
-        Returns what is worth knowing of it, one line each. The default raises `UserError`.
+        Returns what a user should know about it, one line each. The default raises `UserError`.
         """
         raise UserError(
             f"data set '{self.info.name}' can't be made from other files",
@@ -281,8 +283,8 @@ class Dataset(ABC):
 
     @property
     def measure_names(self) -> Collection[str] | None:
-        """Names of all that `measures` may return; one that ends in `/` stands for all that begin
-        so.
+        """Names of all that `measures` may return; a name that ends in `/` covers all names that
+        begin with it.
 
         `objective` is checked against them before the run. None if they are not known before there
         are records, the default of a class with `measures` of its own: `objective` is then looked

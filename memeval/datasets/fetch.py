@@ -27,10 +27,10 @@ def fetch(
     limits: FetchLimits | None = None,
     files: Sequence[FileInfo] | None = None,
 ) -> Path:
-    """Downloads a data set to its place below `folder`, and returns that place. Of a folder, all
-    files or those in `files`.
+    """Downloads a data set to its place below `folder`, and returns that place. Of a data set of
+    several files, downloads all or those in `files`.
 
-    What is there already and right is left alone.
+    A file that is there already and right is not downloaded again.
 
     The bytes go to a `.part` file of their own, which a later call continues; the file appears
     under its name only once its hash is the registered one. Raises `UserError` if there is
@@ -61,6 +61,7 @@ def fetch(
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
             _fill(info=info, part=part, progress=progress, limits=limits)
+            # In one step, so that the file never has its name while it is incomplete.
             part.path.replace(target)
     except OSError as error:
         raise WorldError(
@@ -110,7 +111,8 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
     continued = download(info=info, url=url, part=part, progress=progress, limits=limits)
     digest_of_part = part.digest if info.sha256 else part.git_blob
     if digest_of_part() != info.pin and continued:
-        part.empty()  # what was continued may have been the beginning of another file
+        # The part that was continued may have been the beginning of another file.
+        part.empty()
         download(info=info, url=url, part=part, progress=progress, limits=limits)
 
     digest = digest_of_part()

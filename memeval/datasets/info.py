@@ -1,4 +1,4 @@
-"""What is registered of a data set, and what of it is open for a run."""
+"""The registry entry of a data set, and a data set that is open for a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is registered of a data set."""
+    """The registry entry of a data set."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ class DatasetInfo:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Expected counts by noun: cases, sessions, turns, questions."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """Known edited copies by sha256, and what they are. They are refused by that name."""
+    """Known edited copies by sha256, and what they are: a refusal names them so."""
     files: tuple[FileInfo, ...] = ()
     """What the folder holds, for a data set of several files."""
     excerpts: tuple[Excerpt, ...] = ()
@@ -92,6 +92,6 @@ class LoadedDataset:
     derived: bool = False
     """True if the rows were made from another data set's: every table says so."""
     name: str | None = None
-    """Under which runs are filed and compared, where the file is one's own; else the registered
-    name.
+    """The name under which runs are filed and compared, for a user's own file; None takes the
+    registered name.
     """

@@ -20,6 +20,7 @@ def locate(info: DatasetInfo, folder: Path) -> Path:
     If the whole is not there but a registered excerpt is, the excerpt is used.
     """
     package = Path(memeval.__file__).parent
+    # A set with an address never ships with memeval: it is only looked for in the data folder.
     parents = (
         [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
     )
@@ -78,7 +79,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     """Whether the file is the registered one or a registered excerpt of it, or the one that ships
     with memeval.
 
-    A file for which no sha256 is registered is taken, and never counts as pinned. Raises
+    A file for which no sha256 is registered is accepted, but never counts as pinned. Raises
     `UserError` for another file than the registered one, where that is not allowed.
     """
     if digest == info.sha256 or excerpt_of(info, digest):

@@ -11,7 +11,7 @@ from memeval.records import CategoryId, EvalQuestion
 
 
 class OwnFile(Dataset):
-    """A file that says itself which categories there are; each is its own name."""
+    """A file that defines its own categories; each id is also its name."""
 
     chooses: ClassVar[bool] = True
 
@@ -23,6 +23,7 @@ class OwnFile(Dataset):
     def asks(self, question: EvalQuestion) -> bool:
         """By category; `dataset.categories=[5]` is the category `5`."""
         chosen = self.settings.categories
+        # The command line reads `5` as a number, and the file may have it as a string.
         return chosen is None or str(question.category) in map(str, chosen)
 
     def check_categories(self, known: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ DATASETS: Mapping[str, DatasetInfo] = {info.name: info for info in _infos()}
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """What is registered of a data set. Raises `UserError` with the nearest names for another."""
+    """Registry entry of a data set. Raises `UserError` with the nearest names for another."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
 
@@ -64,7 +64,7 @@ def writable() -> list[str]:
 
 
 def info_of(name: str, adapter: type[Dataset]) -> DatasetInfo:
-    """What is registered of a data set of memeval's own; for another, its class's `info`."""
+    """Registry entry of a data set of memeval's own; for another, its class's `info`."""
     if adapter.__module__.split(".")[0] == "memeval":
         return dataset_info(name)
 

@@ -1,8 +1,8 @@
 """Chooses which questions of a data set are asked: a stratified sample, or named questions.
 
 A sample thins all conversations and keeps the shares of the categories nearly as they are. Each
-question that it draws stands for as many as were left out of its category, its *weight*; figures
-are weighted back, so that they estimate those of all questions.
+drawn question represents several of its category; their number is its *weight*. Figures are
+weighted, so that they estimate those of all questions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Sample:
     """The questions that were drawn."""
 
     weights: Mapping[str, float]
-    """By question id: how many questions of its category each one stands for."""
+    """By question id: how many questions of its category each one represents."""
     of: int
     """Questions that could be drawn."""
     conversations: int
@@ -126,6 +126,7 @@ def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list
         return []
 
     step = len(ordered) / size
+    # A random start gives every question the same chance.
     start = _random(seed, "start") * step
     positions = [min(int(start + number * step), len(ordered) - 1) for number in range(size)]
 
@@ -133,7 +134,9 @@ def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list
 
 
 def _random(*parts: str) -> float:
-    """A number in [0, 1) that these words decide: the same in any process and on any machine."""
+    """A number in [0, 1) that depends only on the parts: the same in any process and on any
+    machine.
+    """
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
 
     return int.from_bytes(digest[:7]) / 2**56

@@ -33,7 +33,7 @@ class DatasetSettings:
     sample_seed: int = at(RUN, 0)
     """Another seed draws another sample."""
     question_ids: tuple[str, ...] | None = at(RUN)
-    """Asks these questions alone; None asks all."""
+    """Asks only these questions; None asks all."""
     only: str | None = at(RUN)
     """`wrong:RUN` asks what a finished run got wrong; the command line fills in the
     `question_ids`.

@@ -1,8 +1,8 @@
 """Dev and test: what is tuned on, and what is reported.
 
-Whole cases go to one side, as questions of one conversation share its words. The side depends on
-the case's id alone, so that it is the same in every run, on every machine, and in every part of
-the data.
+Whole cases go to one side, because questions of one conversation share its words. The side depends
+only on the case's id, so it is the same in every run, on every machine, and in every part of the
+data.
 """
 
 from __future__ import annotations

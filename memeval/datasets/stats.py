@@ -1,4 +1,4 @@
-"""Counts a data set case by case, for tables like those that data sets are published with."""
+"""Counts a data set case by case, for tables like those in papers about data sets."""
 
 from __future__ import annotations
 

@@ -22,17 +22,17 @@ SPARE = 1.01
 sends.
 """
 MOST_BYTES = 8 << 30
-"""What may arrive where no size is registered and none is given."""
+"""Most bytes that may arrive where no size is registered and none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What the user allows and expects, where the registry does not say."""
+    """What the user allows and expects where nothing is registered."""
 
     max_bytes: int | None = None
     """None allows the registered size and 1 % more."""
     sha256: str | None = None
-    """Taken where none is registered."""
+    """Used where none is registered."""
 
     def most(self, info: DatasetInfo) -> int:
         """Bytes that may arrive for a file."""
@@ -54,6 +54,7 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
     length = response.headers.get("Content-Length", "")
     announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
     total, most = announced or info.size_bytes, limits.most(info)
+    # Refused before the first byte: a disk may be filled by what a wrong address sends.
     if announced is not None and announced > most:
         part.discard()
         raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))
@@ -132,6 +133,7 @@ def download(
         if response.status != 206:
             done = 0
 
+        # Also where nothing is cut: this is where writing goes on.
         part.cut(done)
         _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
 

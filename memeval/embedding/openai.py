@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BATCH = 128
 """Texts sent in one request."""
 AGREEING = 5
-"""Replies in a row of another width than the first one, after which theirs counts."""
+"""Consecutive replies of another width than the first one after which that width counts."""
 WIDEST, BYTES_PER_NUMBER = 16_384, 32
 """Limits of a reply's size: numbers per vector, and bytes that a number takes in JSON."""
 
@@ -97,8 +97,8 @@ class OpenAIEmbedder(Embedder):
         entries = await self._calls.entries(keys)
         self._meter(entries)
 
-        found = {text: entry.value for text, entry in entries.items()}
-        widths = {len(vector) // 4 for vector in found.values()}
+        vectors = {text: entry.value for text, entry in entries.items()}
+        widths = {len(vector) // 4 for vector in vectors.values()}
         if len(widths) > 1:
             raise ModelError(
                 f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers"
@@ -107,7 +107,7 @@ class OpenAIEmbedder(Embedder):
         self.width = self.width or next(iter(widths), 0)
         blank = np.zeros(self.width, dtype=np.float32)
         rows = [
-            np.frombuffer(found[text], dtype=np.float32) if text in found else blank
+            np.frombuffer(vectors[text], dtype=np.float32) if text in vectors else blank
             for text in texts
         ]
         return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
@@ -143,7 +143,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _sound(self, value: bytes) -> bool:
-        """Whether a stored vector may be used. The first one that may tells the model's width, as a
+        """Whether a stored vector may be used. The first sound one shows the model's width, as a
         reply does.
         """
         if not sound_vector(value, self.width):
@@ -155,8 +155,8 @@ class OpenAIEmbedder(Embedder):
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
         """The vectors of a reply. The first sound reply decides the width of all others.
 
-        Where reply after reply has another width, the first reply was the odd one: what it brought
-        is then asked for again.
+        Where several replies in a row have another width, the first reply was the odd one: its
+        texts are then requested again.
         """
         sound = read_vectors(reply, count, self._requested)
         width = sound.vectors.shape[1]
@@ -167,17 +167,18 @@ class OpenAIEmbedder(Embedder):
                     f"the vectors have {width} numbers, where this model's have {self.width}"
                 )
         else:
+            # They must follow each other: a reply of the usual width begins the count again.
             self._other_widths.clear()
 
         self.width = width
         return sound
 
     def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
-        """Meters what texts took, whether it was now or before: by their parts of the reported
-        tokens, else by counts of our own.
+        """Meters the tokens of texts, embedded now or before: by their parts of the reported
+        tokens, else by our own counts.
 
-        A call is what one request could carry, whichever texts were sent together: a run that is
-        resumed counts as many.
+        A call is what one request could carry, whichever texts were sent together: so a resumed run
+        counts as many calls as one that was not interrupted.
         """
         kinds: dict[tuple[bool, bool], list[int]] = {}
         for text, entry in entries.items():

@@ -44,6 +44,8 @@ class CharTfidfEmbedder(Embedder):
     Source of the hashing trick: Weinberger et al., ICML 2009.
     """
 
+    # n-grams of 3 to 5 found the most: 0.485 of the evidence within 5 turns, before hashing, on
+    # LoCoMo's 1,535 questions. BM25 found 0.435, whole words 0.428, and MiniLM 0.367.
     def __init__(self, width: int = DEFAULT_WIDTH, shortest: int = 3, longest: int = 5) -> None:
         if width < 1 or not 1 <= shortest <= longest:
             raise ValueError(
@@ -128,6 +130,7 @@ class CharTfidfEmbedder(Embedder):
             hashes, weights = _weigh(hashes, weights, self._hashes, self._idf)
 
         spread = hashes * np.uint32(_SPREAD)
+        # With random signs, n-grams that share a column cancel each other on average.
         signs = np.where(spread >> np.uint32(31), -1.0, 1.0)
         summed = np.bincount(
             spread % np.uint32(self.width), weights=weights * signs, minlength=self.width
@@ -145,8 +148,8 @@ def _weigh(
         return hashes[:0], weights[:0]
 
     places = np.minimum(np.searchsorted(known, hashes), known.size - 1)
-    found = known[places] == hashes
-    return hashes[found], weights[found] * idf[places[found]]
+    is_known = known[places] == hashes
+    return hashes[is_known], weights[is_known] * idf[places[is_known]]
 
 
 def _join(parts: Iterable[Hashes]) -> Hashes:

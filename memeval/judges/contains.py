@@ -14,5 +14,5 @@ class ContainsJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        found = metrics["contains"] == 1.0
-        return self.verdict(answer, right=found, score=float(found))
+        is_contained = metrics["contains"] == 1.0
+        return self.verdict(answer, right=is_contained, score=float(is_contained))

@@ -41,7 +41,7 @@ class JudgeContext:
     """What a judge is built from."""
 
     model: Callable[[], LanguageModel]
-    """Makes the judge's model. Only a judge that asks one calls it, as it may need a key."""
+    """Makes the judge's model. Only a judge that asks one calls it, because it may need a key."""
     template: PromptTemplate | None = None
     """What `Judge.template` returned."""
     threshold: float | None = None
@@ -58,7 +58,8 @@ class Judge(ABC):
     needs_model: ClassVar[bool] = False
     """True for judges that are models themselves."""
     judges_refusals: ClassVar[bool] = False
-    """True for judges that also judge questions without an answer. For the others a rule does."""
+    """True for judges that also judge questions without an answer. For other judges a rule does it.
+    """
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 
@@ -105,6 +106,8 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
     """
     from memeval.metrics.refusal import is_refusal
 
+    # Without a gold there is no F1, except from LoCoMo, whose scorer has a rule for these
+    # questions.
     official = metrics["token_f1"]
     if official is None:
         name, right = "refusal", is_refusal(answer)

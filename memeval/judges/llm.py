@@ -6,7 +6,7 @@ from memeval.judges.model import ModelJudge
 
 
 class StrictJudge(ModelJudge):
-    """Right only if the answer states what the gold states; vague answers, parts and hedges are
+    """Right only if the answer states what the gold states; vague, partial and hedged answers are
     wrong.
     """
 

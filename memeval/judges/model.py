@@ -96,15 +96,15 @@ class ModelJudge(Judge):
         self,
         question: EvalQuestion,
         answer: str,
-        words: PromptTemplate,
+        template: PromptTemplate,
         max_tokens: int | None = None,
     ) -> JudgePrompt:
         return JudgePrompt(
             question=question.text,
             gold=question.gold,
             answer=answer,
-            system_text=words.system,
-            user_template=words.user,
+            system_text=template.system,
+            user_template=template.user,
             max_tokens=max_tokens,
             fence=fence_for(question, answer, self._seed) if self._fenced else "",
         )
@@ -121,6 +121,7 @@ class ModelJudge(Judge):
 
         labels = tuple(vote.label for vote in votes)
         label, count = Counter(labels).most_common(1)[0]
+        # More than half of all votes, the unreadable ones included.
         if label is Label.UNSCORED or 2 * count <= len(votes):
             reason = "no majority: " + ", ".join(labels)
             return Verdict(

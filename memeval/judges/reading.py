@@ -55,7 +55,7 @@ def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | Non
     if verdict is None or not _LITERAL.search(verdict.text):
         return None
 
-    # Keys that differ in case alone are one key twice.
+    # Keys that differ only in case are one key twice.
     values = {key.casefold(): value for key, value in verdict.values.items()}
     if len(values) < len(verdict.values) or not all(map(_is_plain, values.values())):
         return None
@@ -136,7 +136,7 @@ def read_yes(
 ) -> bool | None:
     """Whether a reply says yes; None where it says neither yes nor no.
 
-    `first_word` reads the first word alone, bare or in bold. It reads neither a quotation of the
+    `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
     answer nor a word at which the reply was `cut`, because that may be the beginning of another
     word. `official` is the rule of the published code: yes iff the lower-cased reply holds "yes".
     """
@@ -146,8 +146,8 @@ def read_yes(
     text = _spoken(reply)
     if text is None or _repeats(text, answer):
         return None
-    if alone := _QUOTED_WORD.fullmatch(text):
-        return alone[1].lower() == "yes"
+    if quoted := _QUOTED_WORD.fullmatch(text):
+        return quoted[1].lower() == "yes"
 
     word = _WORD.match(text)
     if word is None or _BOTH.match(text) or _HYPHENED.match(text) or (cut and not word[2]):
@@ -193,11 +193,13 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
 
     Raises `ValueError` at a brace that does not open an object, and at a quoted object.
     """
+    # Not strict, because models write line breaks within strings.
     decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
     start = text.find("{")
     while start >= 0:
         values, end = decoder.raw_decode(text, start)
         before = text[max(0, start - 20) : start].rstrip(" \t")
+        # In Markdown, `>` begins a quotation.
         if before.endswith((*_OPENING_QUOTES, "\n>")) or before == ">":
             raise ValueError("a quotation")
 

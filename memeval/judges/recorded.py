@@ -13,7 +13,7 @@ RECORDED = "recorded"
 
 
 class RecordedJudge(Judge):
-    """Knows the verdict of each question beforehand, and judges nothing itself."""
+    """Returns verdicts that were recorded before, and judges nothing itself."""
 
     name: ClassVar[str] = RECORDED
     judges_refusals: ClassVar[bool] = True

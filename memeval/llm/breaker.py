@@ -1,6 +1,6 @@
 """Stops work that a dead endpoint makes useless.
 
-An endpoint whose first call is refused for a reason that no patience mends stops the work at once:
+An endpoint whose first call fails for a reason that waiting can't fix stops the work at once:
 nothing listens there, its name or its certificate is wrong, the key or the model is unknown. One
 that answered stops it after many calls in a row that failed for good.
 """
@@ -58,10 +58,11 @@ class Breaker:
         options: Mapping[str, str],
         most_failures: int | None,
     ) -> T:
-        """What `work` comes to, which needs the addresses that `options` has as keys.
+        """The result of `work`, which needs the addresses that `options` has as keys.
 
-        It is cancelled where one of them is dead. Raises `UserError` where that is so from the
-        first call on, and `WorldError` after `most_failures` in a row: what is finished is stored.
+        The work is cancelled where one of them is dead. Raises `UserError` where that is so from
+        the first call on, and `WorldError` after `most_failures` in a row: what is finished is
+        stored.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         own = _Work(options, most_failures, stopped)
@@ -82,6 +83,7 @@ class Breaker:
             task.cancel()
             await asyncio.wait({task})
 
+        # The work may have ended by itself in the same moment: then its result counts.
         if stopped.done() and task.cancelled():
             raise stopped.result()
 
@@ -112,6 +114,7 @@ class Breaker:
 
     def succeeded(self, address: str, asked: str) -> None:
         """A call was answered."""
+        # Not by address only: an endpoint that knows one model may not know the judge's.
         self._answered.add(f"{address} {asked}")
         self._in_row.pop(address, None)
 
@@ -163,7 +166,7 @@ def _ways_out(setback: Setback, option: str) -> Collection[str]:
 
 
 async def _knock(address: str) -> Setback | None:
-    """Why no connection can be made; None where one can, or that can't be told."""
+    """Why no connection can be made; None where one can, or where that is unknown."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     # Behind a proxy, the name need not be known here.
@@ -176,6 +179,7 @@ async def _knock(address: str) -> Setback | None:
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, ValueError) as error:
         setback = of_connection(error, host)
+        # What may pass is left to the calls, which have the patience for it.
         return setback if setback.dead else None
 
     writer.close()

@@ -1,5 +1,5 @@
-"""A budget that is never exceeded: a call is started only where the most that it may take still
-fits beside all that is spent and under way.
+"""A budget that is never exceeded: a call is started only if the most that it may use still fits
+beside what is spent and under way.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Budget:
         )
 
     async def keep(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` comes to. It is cancelled where the budget does not allow another call.
+        """The result of `work`, which is cancelled where the budget does not allow another call.
 
         Raises `BudgetError` then: what is finished is stored.
         """
@@ -154,6 +154,7 @@ class Budget:
 
 def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:
     """The most that a request may take whose body has `size` bytes: a token is a byte at least."""
+    # Which of the two names is sent depends on the model.
     reply = max(body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0)
     return _amount(body, provider, prompt=size, completion=reply)
 
@@ -181,6 +182,7 @@ def _counted(body: Mapping[str, Any]) -> int:
     """The tokens of texts to be embedded or ranked, where the endpoint does not say."""
     texts = list(body.get("input") or body.get("documents") or ())
     query = count_tokens(str(body.get("query") or ""))
+    # A reranker reads the query again with each document.
     return sum(count_tokens(str(text)) + query for text in texts)
 
 

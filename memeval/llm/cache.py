@@ -53,6 +53,8 @@ class Cache:
         self._say = say or _log.warning
         self._lock = threading.Lock()
         self._dropped = 0
+        # Of this object, and not of a thread or a path: the file may be opened again from another
+        # thread.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)
         self._connection, self._identity = self._open()
 
@@ -89,6 +91,7 @@ class Cache:
             if (
                 isinstance(data, bytes)
                 and isinstance(origin, str)
+                # Entries that version 0.1 wrote have no checksum.
                 and crc in (None, checksum(key, data, origin, tokens))
             ):
                 sound[key] = CachedEntry(data, origin, tokens)
@@ -111,6 +114,8 @@ class Cache:
         last = ""
         while True:
             with self._lock:
+                # In parts, so that the lock is free in between, and a large cache need not fit
+                # into memory.
                 rows = self._attempt(
                     lambda connection, last=last: connection.execute(  # type: ignore[misc]
                         "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT 10000", (last,)
@@ -141,11 +146,14 @@ class Cache:
                     "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
                     (key, value, origin),
                 )
+                # The checksum must belong to the value that is stored, and another process may
+                # have been first.
                 if added.rowcount == 1:
                     seal = (key, checksum(key, value, origin, part), part)
                     connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?, ?)", seal)
 
         with self._lock:
+            # Else the reply would go into the damaged file that another process has put aside.
             self._reopen_moved()
             self._attempt(lambda connection: _transaction(connection, write))
 
@@ -275,8 +283,11 @@ class Cache:
             self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
         )
         try:
+            # Before any statement reads text, because damaged text would raise.
             connection.text_factory = _text
             connection.execute("PRAGMA journal_mode=WAL")
+            # With the write-ahead log this never damages the file. A power cut may lose the last
+            # replies, which are then requested again.
             connection.execute("PRAGMA synchronous=NORMAL")
             make_tables(connection)
         except BaseException:
@@ -289,12 +300,14 @@ class Cache:
 def content_key(content: Mapping[str, Any]) -> str:
     """sha256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    # Strings of a data set may hold halves of surrogate pairs, which strict UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _transaction(
     connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]
 ) -> None:
+    # The write lock is taken at the start, where SQLite waits for other processes (`_WAIT_S`).
     connection.execute("BEGIN IMMEDIATE")
     try:
         write(connection)

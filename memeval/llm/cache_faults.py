@@ -37,7 +37,7 @@ def describe(error: sqlite3.Error, path: Path) -> str:
         return f"the cache {path} can't be written: no space left on the disk"
 
     if code == sqlite3.SQLITE_READONLY:
-        return f"the cache {path} can't be written: it is read-only (mend: chmod u+w)"
+        return f"the cache {path} can't be written: it is read-only (to fix: chmod u+w)"
 
     return f"the cache {path} can't be used: {error}"
 

@@ -16,8 +16,8 @@ _TABLES = {
         " WITHOUT ROWID"
     ),
 }
-"""What was stored, and its checksum. They are apart so that files of version 0.1, which has the
-first one alone, are read and written on."""
+"""What was stored, and its checksum. They are apart so that memeval can read and extend files of
+version 0.1, which have only the first table."""
 _COLUMNS = {"entries": ("key", "value", "origin"), "seals": ("key", "crc", "tokens")}
 _COMPANIONS = ("-wal", "-shm", "-journal")
 

@@ -65,6 +65,8 @@ class CachedCalls:
             return None
 
         current_ledger().replayed_s += entry["latency_s"]
+        # A reply that this run paid for before a crash is billed to it, as it would be without the
+        # crash.
         return entry, stored.origin != self._origin
 
     async def _call(
@@ -139,6 +141,7 @@ class CachedBatches:
 
             began = time.perf_counter()
             for flight in others:
+                # A caller that is cancelled must not cancel the request that others wait for.
                 await asyncio.shield(flight)
 
             current_ledger().idle_s += time.perf_counter() - began if others else 0.0
@@ -150,7 +153,7 @@ class CachedBatches:
 
         A caller that wants one of them meanwhile waits, and shares a failure.
         """
-        # Batches depend on the texts alone, and each is stored completely or not at all. So after a
+        # Batches depend only on the texts, and each is stored completely or not at all. So after a
         # crash the rest falls into the same batches.
         texts = list(keys)
         batches: list[dict[str, str]] = []
@@ -159,6 +162,7 @@ class CachedBatches:
             batches.append({text: keys[text] for text in batch})
 
         own = [self._flights.begin(batch.values()) for batch in batches]
+        # Every batch ends before an error is raised: what the others have paid for is stored.
         outcomes = await asyncio.gather(*map(self._fly, batches, own), return_exceptions=True)
 
         entries: dict[str, CachedEntry] = {}
@@ -197,6 +201,8 @@ class CachedBatches:
                 stored = self._read_stored(missing.values())
                 entries |= {text: stored[key] for text, key in missing.items() if key in stored}
 
+                # A process that holds its claim too long may be stopped for good, so its texts are
+                # requested here.
                 wanted = missing if pace.over else claimed
                 to_call = {text: key for text, key in wanted.items() if text not in entries}
                 if to_call:

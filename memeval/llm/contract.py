@@ -93,7 +93,7 @@ class AnswerPrompt(Prompt):
 class ChoosePrompt(Prompt):
     """Choose among labelled answers, from a context.
 
-    The reply is the label alone, or several labels with `multi_select`.
+    The reply is only the label, or several labels with `multi_select`.
     """
 
     question: str
@@ -125,6 +125,7 @@ class ChoosePrompt(Prompt):
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def limits(self) -> Limits:
+        # LoCoMo-MC10's protocol: the label only, at temperature 0, whatever the cell samples with.
         return Limits(temperature=0.0, max_tokens=self.max_tokens)
 
     @property
@@ -214,7 +215,7 @@ class LanguageModel(ABC):
     name: str
     """As reports show it."""
     deterministic: bool = False
-    """True where equal prompts give equal replies whatever the seed."""
+    """True where equal prompts give equal replies under every seed."""
     sends_messages: bool = True
     """False where the typed prompt is read, and its messages are never sent: the offline reader."""
 

@@ -127,8 +127,8 @@ class Endpoint:
         """`say` gets a message about each long wait. `budget` bounds what the calls take; `breaker`
         stops the work where they are useless.
 
-        `places` are shared with the other processes of the home. Without them the limit holds for
-        this object alone.
+        `places` are shared with the other processes of the home. Without them the limit holds
+        only for this object.
         """
         self.settings = settings
         self.load = Load()
@@ -162,6 +162,8 @@ class Endpoint:
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
+        # Encoded once: all tries send the same bytes, whose number also bounds what a try may
+        # cost.
         content = encode(body)
         most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)
@@ -179,6 +181,7 @@ class Endpoint:
             self._breaker.failed(address, asked, error, call.setback)
             raise
         finally:
+            # A try that ended in any other way, by a cancellation for example, may be billed.
             call.end_try(most)
 
         self._breaker.succeeded(address, asked)
@@ -222,7 +225,7 @@ class Endpoint:
                     met = None if call.setback is None else call.setback.what
                     return Reply(outcome, latency, call.waited_s, met)
 
-                # What the endpoint declined is not billed; whatever else failed may be.
+                # What the endpoint declined is not billed; any other failure may be.
                 declined = outcome.limited or outcome.refused or not outcome.passing
                 call.end_try(Amount(calls=1) if declined else call.most)
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
@@ -246,6 +249,7 @@ class Endpoint:
         """
         call.tries += 1
         call.setback = setback
+        # The patience counts from the first failure, so a call that queued for long has all of it.
         call.since = sent_at if call.since is None else call.since
         call.unsound += setback.unsound
         self.load.waits += setback.limited
@@ -253,6 +257,8 @@ class Endpoint:
         if not passing:
             raise self._final_error(setback, call)
 
+        # An unsound reply under status 200 is no outage: other calls may well be answered. The one
+        # that tries for all has to report in any case.
         if probe or not setback.unsound:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
 
@@ -273,6 +279,7 @@ class Endpoint:
         if setback.unsound:
             return self._backoff.unsound_s(call.unsound - 1, left)
         if self._outage.shut:
+            # The next try waits at the outage's gate.
             return 0.0
 
         return self._backoff.wait_s(call.tries - 1, setback.retry_after_s, left)
@@ -324,6 +331,7 @@ class Endpoint:
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
 
+        # Redirects are failures, too: prompts and keys go to the given address only.
         if status >= 300:
             return of_status(status, headers, body)
 

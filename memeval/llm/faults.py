@@ -46,8 +46,10 @@ class Setback:
 
 
 _SLOW_DOWN = 429
+# OpenAI's own client tries 408, 409 and 429 again; 425 means too early.
 _PASSING = frozenset({408, 409, 425, _SLOW_DOWN})
 _REFUSED = frozenset({400, 422})
+# A quota that is used up comes as 429, too, but waiting does not fill it.
 _QUOTA = frozenset(
     {
         "insufficient_quota",
@@ -78,6 +80,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     error = _error_of(content)
     message = _message_of(error, content)
     code = error.get("code") or error.get("type")
+    # A gateway's code may be a list or an object, which no set can hold.
     names = {error.get("code"), error.get("type")} if _hashable(error) else set()
     out_of_quota = bool(names & _QUOTA)
     passing = (status in _PASSING or status >= 500) and not out_of_quota
@@ -101,6 +104,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
         filtered=filtered,
         refused=status in _REFUSED,
         parameter=_parameter_of(error),
+        # Not 400: another prompt may be accepted.
         dead=status in _MEANINGS or out_of_quota,
         status=status,
     )
@@ -201,6 +205,7 @@ def of_connection(error: BaseException, host: str) -> Setback:
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
+        # A name that was found before is still right: the look-up itself is down.
         return Setback(f"host name not found: {host}", passing=True, only_at_start=True, dead=True)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -211,6 +216,8 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
             dead=True,
         )
 
+    # Before `SSLError`, whose subclasses they are: a connection that breaks says nothing about the
+    # certificate.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return Setback("connection reset during the TLS handshake", passing=True)
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
 """Seconds between two looks whether another process is done with a request."""
 PATIENCE_S = 900.0
-"""Seconds for which a process waits for another one, which may be stopped and never go on."""
+"""Seconds for which a process waits for another one, which may be stopped and never continue."""
 
 
 def lock_folder(cache: Path) -> Path:
@@ -61,6 +61,7 @@ class Claims:
 
     @staticmethod
     def _offset(key: str) -> int:
+        # 60 bits, because an offset in a file has 63; the first digit has chosen the file already.
         return int(key[1:16], 16)
 
 
@@ -104,6 +105,7 @@ class Flights(Generic[T]):
         began, waited = time.perf_counter(), False
         while (others := self._under_way.get(key)) is not None:
             waited = True
+            # A caller that is cancelled must not cancel the request that the others wait for.
             await asyncio.shield(others)
             reply = look()
             if reply is not None:

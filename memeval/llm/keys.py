@@ -10,7 +10,7 @@ from memeval.errors import UserError
 from memeval.redaction import keep_secret
 
 NO_KEY = "none"
-"""Sent to an endpoint on this very machine where no key is set."""
+"""Sent to an endpoint on this machine where no key is set."""
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 """What to type without a key."""
@@ -19,9 +19,10 @@ OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     """The key in an environment variable.
 
-    Raises `UserError` where it is unset, unless the address is on this very machine.
+    Raises `UserError` where it is unset, unless the address is on this machine.
     """
     if key := os.environ.get(variable):
+        # First of all: from here on, the key is removed from every text that leaves the process.
         keep_secret(key)
         return _sendable(key, f"the environment variable {variable}")
 

@@ -94,6 +94,7 @@ class ByteLocks:
 
         with _opening:
             if path not in _open:
+                # One object per file, because two would drop each other's locks (see `ByteLocks`).
                 _open[path] = cls(path)
 
             return _open[path]
@@ -124,6 +125,9 @@ class ByteLocks:
             return True
 
         with self._guard:
+            # A shared lock is refused only where another process holds an exclusive one. Own locks
+            # refuse nothing and would be dropped by `_unlock`, so none of them may be in the
+            # range.
             if not self._lock(start, length, exclusive=False):
                 return False
 

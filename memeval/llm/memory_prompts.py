@@ -20,7 +20,7 @@ RELEVANCE_TOKENS = 10
 class SummarisePrompt(Prompt):
     """Merge chunks that leave the window into the earlier summary.
 
-    The reply is the new summary alone.
+    The reply is only the new summary.
     """
 
     previous: str
@@ -88,7 +88,7 @@ class ExtractPrompt(Prompt):
     user_template: str
     """With `{chunks}` and `{known}`."""
     quotes: tuple[str, ...] = ()
-    """Quotes that the first pass found, at a second one. They are for the offline reader alone,
+    """Quotes that the first pass found, at a second one. They are only for the offline reader,
     and are not sent.
     """
 
@@ -108,7 +108,7 @@ class ExtractPrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class NotesPrompt(Prompt):
-    """Write notes on what was said, or condense notes. The reply is the notes alone."""
+    """Write notes on what was said, or condense notes. The reply is only the notes."""
 
     before: str
     """What was said before, to understand it by; empty at the beginning."""

@@ -181,6 +181,7 @@ class MeteredModel(LanguageModel):
         try:
             with ledger.calling():
                 completion = await self._inner.complete(prompt, role=role, seed=seed)
+        # Both are errors of the world as well: they come first, because the endpoint did answer.
         except CutReplyError:
             ledger.note_end(role, "length")
             raise
@@ -196,7 +197,9 @@ class MeteredModel(LanguageModel):
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
 
         ledger.note_end(
-            role, "stop" if completion.cut and prompt.bounded else completion.finish_reason
+            # A protocol's low limit is meant to be reached: such a reply is whole.
+            role,
+            "stop" if completion.cut and prompt.bounded else completion.finish_reason,
         )
         ledger.mended.update(completion.notes)
 

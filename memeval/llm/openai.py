@@ -19,6 +19,7 @@ from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
 from memeval.redaction import without_known
 
+# OpenAI's thinking models: they take `max_completion_tokens`, and no temperature.
 _REASONING = re.compile(r"^(o\d|gpt-5)")
 THINKING_TOKENS = 4096
 """Tokens that a model whose thinking counts against the limit gets beside those of the reply."""
@@ -50,8 +51,7 @@ class OpenAIModel(LanguageModel):
     def __init__(
         self, endpoint: Endpoint, sampling: Sampling, cache: ReplyCache, origin: str
     ) -> None:
-        """`origin` names the run: replies that this very run paid for earlier, before a crash,
-        still count as billed to it."""
+        """`origin` names the run; replies that it paid for before a crash are billed to it."""
         self.name = sampling.model
         self._endpoint, self._sampling = endpoint, sampling
         self._provider = provider_of(endpoint.settings.base_url)
@@ -117,6 +117,7 @@ class OpenAIModel(LanguageModel):
         if isinstance(prompt, ChatPrompt):
             body |= prompt.options
 
+        # Last, so that the user's own parameters win.
         return body | dict(sampling.extra_body)
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +130,8 @@ class OpenAIModel(LanguageModel):
 
         chat = reply.value
         return {
+            # A model may repeat a key that it was shown, and the cache is a file that people
+            # share.
             "text": without_known(chat.text),
             "raw": without_known(chat.raw) if chat.raw is not None else None,
             "finish_reason": chat.finish_reason,

@@ -45,6 +45,7 @@ class Backoff:
         It is never shorter than the endpoint asks for, and never longer than what is left.
         """
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
+        # From 0 on, so that callers that failed together don't come back together.
         drawn = self._jitter.uniform(0, span)
         left_s = max(0.0, left_s)
         if retry_after_s is None:
@@ -52,6 +53,7 @@ class Backoff:
 
         asked = retry_after_s if retry_after_s <= left_s else min(retry_after_s, LONGEST_WAIT_S)
 
+        # A little more than asked for, so that the callers don't all come at that moment.
         return min(asked + 0.1 * drawn, left_s)
 
     def unsound_s(self, tries: int, left_s: float) -> float:
@@ -167,6 +169,7 @@ class Outage:
     def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
         """Notes a failure that may pass, and shuts the gate where that is due."""
         now = self._clock()
+        # The patience counts from here, over all callers together.
         if self.since is None:
             self.since = now
 

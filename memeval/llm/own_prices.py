@@ -1,4 +1,4 @@
-"""Prices of one's own models, from a file: per million tokens, with the date on which they held."""
+"""Prices of one's own models, from a file: per million tokens, with the date of the prices."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ def _parse(content: bytes, path: Path) -> OwnPrices:
 
 
 def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
-    """A model's three prices. The number 0 alone says that it costs nothing."""
+    """A model's three prices. The number 0 in place of them says that it costs nothing."""
     where = f"prices: {path}: {one_line(model, 80)}"
+    # In Python, false equals 0.
     if given == 0 and not isinstance(given, bool):
         return 0.0, 0.0, 0.0
 

@@ -62,6 +62,8 @@ class _Pages:
         ):
             return
 
+        # A log begins with 32 bytes, and each page in it with 24. The magic numbers above differ
+        # in the byte order of the log's checksums, which are not checked here.
         salt, pending = self._log[16:24], {}
         for start in range(32, len(self._log) - 24 - self.size + 1, 24 + self.size):
             number, committed = struct.unpack(">II", self._log[start : start + 8])
@@ -107,6 +109,7 @@ def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
         return
 
     page_type = page[head]
+    # A node's header holds a pointer more.
     first = head + (12 if page_type == 0x02 else 8)
 
     for cell in range(int.from_bytes(page[head + 3 : head + 5], "big")):
@@ -165,6 +168,7 @@ def _record(payload: bytes) -> Row:
     values: Row = []
     for kind in types:
         size = _FIXED[kind] if kind in _FIXED else (kind - 12) // 2
+        # The file format reserves the types 10 and 11, so no row has them.
         if kind in (10, 11) or at + size > len(payload):
             raise NoRowError
 
@@ -176,6 +180,7 @@ def _record(payload: bytes) -> Row:
 
 def _value(kind: int, data: bytes) -> Any:
     if kind >= 12:
+        # From 12 on, odd types are texts and even ones are blobs.
         return data.decode() if kind % 2 else data
     if kind == 7:
         return struct.unpack(">d", data)[0]
@@ -194,4 +199,5 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + count + 1
 
+    # A ninth byte gives all of its eight bits.
     return value << 8 | data[at + 8], at + 9

@@ -38,7 +38,7 @@ def cost_usd(usage: Usage) -> float | None:
 
     None where the model's price or the tokens are unknown.
 
-    Models behind an unknown address are looked up by name alone.
+    Models behind an unknown address are looked up only by name.
     """
     if usage.provider == "offline":
         return 0.0

@@ -23,6 +23,7 @@ def retry_after(
     None where it does not ask, or not in a readable form.
     """
     now = time.time() if now is None else now
+    # The finest form comes first: some endpoints send several.
     forms = (
         ("retry-after-ms", 0.001),
         ("retry-after", 1.0),

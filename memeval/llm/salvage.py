@@ -37,6 +37,7 @@ def put_aside(path: Path) -> None:
     if path.exists():
         path.rename(target)
     else:
+        # `finish` ignores a note without a file: such a repair has not begun, or is done.
         target.touch()
 
     _move_companions(path, target)
@@ -111,6 +112,8 @@ def _move_companions(path: Path, target: Path) -> None:
 def _build(damaged: Path, fresh: Path) -> int:
     """Writes the sound entries into a new file; returns their number."""
     with closing(sqlite3.connect(fresh, isolation_level=None)) as target:
+        # Without a journal, because the file gets its name only when it is complete: a repair that
+        # is killed begins again.
         target.execute("PRAGMA journal_mode=OFF")
         target.execute("PRAGMA synchronous=OFF")
         make_tables(target)

@@ -67,6 +67,7 @@ class SharedPlaces:
 
     def __init__(self, locks: Locks) -> None:
         self._locks = locks
+        # Reentrant, because the methods that take it call each other.
         self._guard = threading.RLock()
         self._held: list[int] = []
         self._queue: deque[_Waiter] = deque()
@@ -117,6 +118,7 @@ class SharedPlaces:
 
     async def acquire(self) -> None:
         with self._guard:
+            # A new caller does not overtake those that wait.
             if not self._queue and self._take():
                 return
 
@@ -132,6 +134,7 @@ class SharedPlaces:
             await waiter.future
         except asyncio.CancelledError:
             with self._guard:
+                # It was handed a place in the same moment: the place goes to the next one.
                 if waiter.granted:
                     self.release()
                 else:
@@ -214,6 +217,7 @@ class SharedPlaces:
         return self._heard(_STARVING) or (len(self._held) > self._share() and self._heard(_HUNGRY))
 
     def _share(self) -> int:
+        # Rounded up: with more processes than places, each may still have one.
         return -(-self._limit // (self._others + 1))
 
     def _look(self, *, at_once: bool = False) -> None:
@@ -243,7 +247,7 @@ class SharedPlaces:
         if end - start == 1:
             return [start]
 
-        # A free range is one system call, whatever its size: halving finds few among many.
+        # A free range is one system call for any size: halving finds few among many.
         middle = (start + end) // 2
 
         return self._occupied(start, middle) + self._occupied(middle, end)

@@ -1,8 +1,8 @@
 """Reads a reply to a question whose choices are numbered 0 to 9.
 
 How a reply is read decides the score more than the model does: read one way, the same replies are
-right three times as often as read another. So the rule is short and closed. What it does not cover
-is unparsed: neither right nor wrong. In this order:
+right three times as often as read another. So the rule is short and closed. A reply that
+it does not cover is unparsed: neither right nor wrong. In this order:
 
 1. The first line is an index and nothing else, or an index and the text of the choice that it
    names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
@@ -89,8 +89,8 @@ class _Choices:
         return len(text) <= self.longest and position in self._alike.get(_plain(text), ())
 
     def by_text(self, text: str) -> int | None:
-        """The choice of this very text; of choices that read alike but for letter case, the one
-        written so.
+        """The choice with this text; of choices that differ only in letter case, the one that is
+        written in the same way.
         """
         plain = _plain(text) if len(text) <= self.longest else ""
         alike = self._alike.get(plain, []) if plain else []
@@ -111,29 +111,30 @@ def read_index(reply: str, choices: Sequence[str]) -> int | None:
     """The position of the choice that a reply names, by the rule above; None where it names none,
     or more than one.
     """
+    # Full-width digits and brackets count as plain ones.
     text, known = unicodedata.normalize("NFKC", reply).strip(), _Choices(choices)
-    found = _named(text, 0, known)
-    if found is None:
-        found = known.by_text(text)
+    index = _named(text, 0, known)
+    if index is None:
+        index = known.by_text(text)
 
     marks = deque((match.end() for match in _MARK.finditer(text)), maxlen=_MARKS)
-    while found is None and marks:
-        found = _after_mark(text, marks.pop(), known)
+    while index is None and marks:
+        index = _after_mark(text, marks.pop(), known)
 
-    return _leading(text, known) if found is None else found
+    return _leading(text, known) if index is None else index
 
 
 def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
-    found = _named(text, mark, choices)
-    if found is None:
+    index = _named(text, mark, choices)
+    if index is None:
         texts = (choices.by_text(line) for line in _texts(text, mark, choices.longest))
-        found = next((position for position in texts if position is not None), None)
+        index = next((position for position in texts if position is not None), None)
 
-    return _index(text, mark, choices) if found is None else found
+    return _index(text, mark, choices) if index is None else index
 
 
 def _named(text: str, start: int, choices: _Choices) -> int | None:
-    """The index that a line holds alone or with its own choice."""
+    """The index that a line holds by itself or with its own choice."""
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None
@@ -167,6 +168,7 @@ def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
 
 def _leading(text: str, choices: _Choices) -> int | None:
     index = _index(text, 0, choices)
+    # A list that begins with this number and goes on with the next one is no choice.
     numbered = index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text)
     return None if numbered else index
 

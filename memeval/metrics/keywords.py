@@ -1,9 +1,10 @@
-"""CogCanvas' keyword score (arXiv 2601.00821): a cheap judge, and a forgiving one."""
+"""CogCanvas' keyword score (arXiv 2601.00821): a cheap judge, and a lenient one."""
 
 from __future__ import annotations
 
 import re
 
+# The list of the published code.
 _STOP_WORDS = """
 a an and are as at be but by for from had has have he how in is it its of on that the they this
 to was what when where which who why will
@@ -27,8 +28,8 @@ def keyword_overlap(answer: str, gold: str) -> float:
     """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 where the
     gold has none.
     """
-    expected, found = keywords(gold), set(keywords(answer))
-    return sum(word in found for word in expected) / len(expected) if expected else 0.0
+    expected, answered = keywords(gold), set(keywords(answer))
+    return sum(word in answered for word in expected) / len(expected) if expected else 0.0
 
 
 def contains_gold(answer: str, gold: str) -> bool:

@@ -56,7 +56,7 @@ _FURTHER = re.compile(
 """Another label behind the text beside a label."""
 _MARKS = 50
 _UNREADABLE = "AA"
-"""Stands for a list of which a part can't be read: like a run that holds a label twice, it names
+"""Replaces a list of which a part can't be read: like a run that holds a label twice, it names
 nothing.
 """
 
@@ -125,7 +125,7 @@ def _labels_of_list(text: str) -> list[str]:
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions on a line of labels alone, at least one of them with the text of its choice."""
+    """Positions on a line of nothing but labels, at least one with the text of its choice."""
     line = " ".join(text.partition("\n")[0].casefold().split())
     texts = [_plain(choice) for choice in choices]
     if len(line) > 2 * sum(map(len, texts)) + 20 * len(texts) + 100:
@@ -164,7 +164,7 @@ def _items(line: str, texts: Sequence[str]) -> Iterator[tuple[int, bool] | None]
 def _labels_of_lines(text: str) -> list[str]:
     """The labels of two or more lines that all begin with one in the same form.
 
-    The forms are a label alone, and one before punctuation.
+    The forms are a bare label, and a label before punctuation.
     """
     lines = [_LINE.match(line) for line in text.splitlines() if line.strip()]
     labels = [match[1] for match in lines if match]
@@ -174,13 +174,13 @@ def _labels_of_lines(text: str) -> list[str]:
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
     """Positions of the labels; None where one is out of range, or a run holds one twice, or there
-    is none.
+    are no labels.
     """
     if not runs or any(len(set(run)) < len(run) for run in runs):
         return None
 
-    found = {ord(label) - ord("A") for label in "".join(runs).upper()}
-    return tuple(sorted(found)) if max(found) < count else None
+    positions = {ord(label) - ord("A") for label in "".join(runs).upper()}
+    return tuple(sorted(positions)) if max(positions) < count else None
 
 
 def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int, ...] | None:
@@ -199,9 +199,9 @@ def _by_text(text: str, choices: Sequence[str], multi_select: bool) -> tuple[int
         ),
     ]
     for division in divisions:
-        found = [known.get(_plain(part), set()) for part in division if _plain(part)]
-        if found and all(len(positions) == 1 for positions in found):
-            return tuple(sorted(set().union(*found)))
+        matches = [known.get(_plain(part), set()) for part in division if _plain(part)]
+        if matches and all(len(positions) == 1 for positions in matches):
+            return tuple(sorted(set().union(*matches)))
 
     return None
 

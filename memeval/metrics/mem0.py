@@ -16,6 +16,7 @@ def mem0_f1(prediction: str, gold: str) -> float:
     """F1 over the *sets* of words, in [0, 1]: lower-cased, `. , ! ?` become spaces; no stemming.
     0.0 for empty texts.
     """
+    # Sets and no stemming: unlike the official F1, repeats don't count, and articles do.
     predicted, expected = (
         set(prediction.lower().translate(MARKS).split()),
         set(gold.lower().translate(MARKS).split()),
@@ -33,6 +34,7 @@ def bleu1(prediction: str, gold: str) -> float:
     """
     predicted, expected = words(prediction), words(gold)
     matches = (Counter(predicted) & Counter(expected)).total()
+    # NLTK returns 0 here before it smooths, so the smoothing never shows in BLEU-1.
     if matches == 0:
         return 0.0
 

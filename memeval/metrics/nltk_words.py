@@ -1,11 +1,11 @@
 """The words of a text as NLTK's `word_tokenize` made them in versions 3.9 to 3.9.2.
 
 The rules are written out here, so that a score does not move with what is installed: from 3.9.3 on
-NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash is another.
+NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash changes.
 They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
 MacIntyre's script for the Penn Treebank) with its optional parts left out. The order of the rules
-matters. Version 3.8 differs where a clitic stands before a line break, which no recorded value
-turns on.
+matters. Version 3.8 differs where a clitic comes before a line break, which changes no recorded
+value.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ _CONTRACTIONS: Rules = (
     (re.compile(r"(?i) ('t)(was)\b"), r" \1 \2 "),
 )
 _SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
-"""What may stand behind the last full stop of a sentence, in NLTK's two rules for it."""
+"""What may follow the last full stop of a sentence, in NLTK's two rules for it."""
 
 
 def words(text: str) -> list[str]:
     """Words of the text, which is to be in lower case: sentences by Punkt, then their words."""
     read: dict[str, list[str]] = {}  # a text that repeats itself is read once
-    found: list[str] = []
+    all_words: list[str] = []
 
     for sentence in sentences(text):
         if sentence not in read:
             read[sentence] = sentence_words(sentence)
 
-        found += read[sentence]
+        all_words += read[sentence]
 
-    return found
+    return all_words
 
 
 def sentence_words(sentence: str) -> list[str]:

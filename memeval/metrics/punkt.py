@@ -1,8 +1,8 @@
 """Divides lower-cased text into sentences as NLTK's Punkt tokenizer does (Kiss & Strunk, 2006).
 
 Written out for the same reason as the rules of words (see `memeval.metrics.nltk_words`). Of the
-classic English model only the abbreviations are here: its other parts rest on capitals, which
-lower-cased text lacks, but for a few dozen collocations.
+classic English model only the abbreviations are here: its other parts depend on capitals, which
+lower-cased text lacks, except for a few dozen collocations.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     for border in _BORDER.finditer(text):
         before = text[word.stop : border.start()]
         space = _last_space(before)
-        # A blank at the very start of `before` counts as none: so does NLTK.
+        # A blank at the start of `before` is not counted, as in NLTK.
         current = slice(word.stop + space + 1 if space > 0 else word.start, border.start())
         if previous and word.stop <= current.start:
             yield previous, text[word] + previous[0] + previous["after"]

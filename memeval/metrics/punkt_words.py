@@ -1,7 +1,7 @@
 """The abbreviations of the classic English Punkt model (Kiss & Strunk, 2006).
 
-They stand here so that BLEU-1 does not depend on which model NLTK finds installed. The model's
-other parts rest on capitals, which lower-cased text lacks, but for a few dozen collocations.
+They are here so that BLEU-1 does not depend on which model NLTK finds installed. The model's
+other parts depend on capitals, which lower-cased text lacks, except for a few dozen collocations.
 """
 
 _ABBREVIATIONS = """

@@ -1,9 +1,9 @@
 """Tells refusals from answers.
 
-An answer refuses where it says, as a whole, that what was asked isn't known. A phrase alone does
-not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did not
-know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule goes by
-the place of a refusal within the answer:
+An answer refuses where it says, as a whole, that what was asked isn't known. A phrase by itself
+does not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did
+not know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule goes
+by the place of a refusal within the answer:
 
 1. What follows the last `Answer:` at the start of a line is the answer, what comes before it
    reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
@@ -13,7 +13,7 @@ the place of a refusal within the answer:
    whole (`… so it cannot be determined`), and where all before only says what the source mentions.
 
 Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
-sentence the first and last 200, of the sentences the first and last six; of those that tell
+sentence the first and last 200, of the sentences the first and last six; of those that say
 something the first and the last two count.
 """
 
@@ -71,7 +71,7 @@ class _Kind(Enum):
 
     CONTENT = auto()
     OTHER_MATTERS = auto()
-    """It tells what the source mentions beside what was asked."""
+    """It says what the source mentions other than what was asked."""
     REFUSES = auto()
     DECIDES = auto()
     """It refuses, and speaks of the answer as a whole."""
@@ -266,6 +266,7 @@ def _shorten(text: str) -> str:
     if len(text) > 2 * _HALF:
         text = f"{text[:_HALF]}\n{text[-_HALF:]}"
 
+    # Cut once more, because one character may become up to 18 under NFKC.
     plain = unicodedata.normalize("NFKC", text).lower().translate(_APOSTROPHES)[: 4 * _HALF]
     plain = _MARKUP.sub("", plain)
     for pattern, written_out in _WRITTEN_OUT:

@@ -13,7 +13,7 @@ Ranks = Sequence[int | None]
 
 CUTOFFS = (1, 5, 10, 20)
 DEPRECATED = {"recall_all": "all"}
-"""Names of 0.1 by today's, logged as well until the release after 0.2."""
+"""Names of version 0.1 by today's names; they are logged as well until the release after 0.2."""
 
 
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
@@ -88,6 +88,8 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     if not ranks:
         return None
 
+    # The textbook's discount. LongMemEval's own weighs ranks 1 and 2 the same, and has another
+    # name.
     gain = sum(1 / log2(rank + 1) for rank in ranks if rank is not None and rank <= k)
     ideal = sum(1 / log2(rank + 1) for rank in range(1, min(len(ranks), k) + 1))
     return min(gain / ideal, 1.0)

@@ -11,10 +11,11 @@ from collections import Counter
 
 from memeval.metrics.porter import stem
 
+# With "and", as in the official scorer.
 ARTICLES = re.compile(r"\b(a|an|the|and)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-"""A character of a word, but for Japanese, Chinese and Korean: they are written without spaces
+"""A character of a word, except for Japanese, Chinese and Korean, which are written without spaces
 between words, or with endings joined to them.
 """
 
@@ -24,6 +25,8 @@ def normalise(text: str) -> str:
 
     Runs of white space become one space.
     """
+    # Deleted and not replaced by a space, as officially: `self-care` and `self care` share no
+    # word.
     bare = text.lower().translate(PUNCTUATION)
     return " ".join(ARTICLES.sub(" ", bare).split())
 

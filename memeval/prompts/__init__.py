@@ -34,7 +34,7 @@ class PromptTemplate:
 
 
 def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
-    """A template of ours, such as `answer_short`: the file `<name>.txt` of a package.
+    """A built-in template, such as `answer_short`: the file `<name>.txt` of a package.
 
     Raises `UserError` with the nearest names for an unknown one.
     """
@@ -63,16 +63,18 @@ def sections_from_file(
     Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the
     `needed` fields.
     """
-    _, *found = _SECTION.split(_read(Path(path)))
-    texts = dict(zip(found[::2], found[1::2], strict=True))
+    # What is above the first section is ignored.
+    _, *sections = _SECTION.split(_read(Path(path)))
+    texts = dict(zip(sections[::2], sections[1::2], strict=True))
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
         hints = [f"begin it by a line:  === {kind} ===" for kind in missing]
         raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
 
-    if len(texts) < len(found) / 2 or len(texts) > len(kinds):
+    if len(texts) < len(sections) / 2 or len(texts) > len(kinds):
         odd = next(
-            (kind for kind in found[::2] if kind not in kinds or found[::2].count(kind) > 1), ""
+            (kind for kind in sections[::2] if kind not in kinds or sections[::2].count(kind) > 1),
+            "",
         )
         raise UserError(
             f"the prompt template {path} has a section '{odd}' that it must not have",
@@ -127,5 +129,7 @@ def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> Prom
         name=name,
         system=system.strip(),
         user=user.strip(),
+        # Of the file as it is, before anything is stripped: it enters the keys of what was made
+        # with it.
         sha256=hashlib.sha256(text.encode()).hexdigest(),
     )

@@ -2,9 +2,9 @@
 
 rank-bm25 builds the index and the idf. (No faster package reproduces its floor for terms in more
 than half of the documents.) Its own scoring visits every document for every query term. Here each
-term's contributions are computed once, when a query first has the term, with the same operations in
-the same order. So scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few
-short arrays. Most terms of a long history are never asked for.
+term's contributions are computed once, when a query first contains the term, with the same
+operations in the same order. So scores and ranks are those of `BM25Okapi.get_scores`, and a query
+adds up a few short arrays. Most terms of a long history are never asked for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Bm25Index:
         self.size = len(corpus)
         self._columns: dict[str, Column | None] = {}
         self._counts: list[dict[str, int]] = []
-        if any(corpus):  # BM25Okapi divides by the number of terms
+        # BM25Okapi divides by the number of terms.
+        if any(corpus):
             self._fill(corpus)
 
     def _fill(self, corpus: list[list[str]]) -> None:
@@ -80,6 +81,8 @@ class Bm25Index:
         return self._columns[term]
 
     def _weigh(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
+        # Written as rank-bm25 writes it: another order of the operations would change the last
+        # digits, and with them the order of near ties.
         return rows, (self._idf.get(term) or 0) * (
             frequency * (self._k1 + 1) / (frequency + self._length[rows])
         )

@@ -78,10 +78,10 @@ def _names(tokens: list[str]) -> Iterator[list[str]]:
 
 
 def _phrases(tokens: list[str]) -> Iterator[list[str]]:
-    for place, token in enumerate(tokens[:-1]):
+    for position, token in enumerate(tokens[:-1]):
         if token.lower() in _OPENERS or token.endswith(("'s", "’s")):
             run: list[str] = []
-            for word in tokens[place + 1 : place + 1 + _PHRASE]:
+            for word in tokens[position + 1 : position + 1 + _PHRASE]:
                 if not _is_content(word) or word[0].isupper():
                     break
 

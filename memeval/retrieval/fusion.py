@@ -68,6 +68,7 @@ class FusedIndex:
         places = max(depth, CANDIDATES)
         near = [position for position, _ in await self._dense.search(query, places)]
         order, scores = self._words.ranking(query)
+        # Negative scores count: rank-bm25's floor for the idf of common terms may lie below 0.
         worded = [position for position, score in zip(order, scores, strict=True) if score != 0]
         return reciprocal_rank_fusion([near, worded[:places]], k)[:depth]
 

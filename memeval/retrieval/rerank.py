@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memeval.llm.network import Network
 
 DEFAULT = "default"
-"""The name that takes what the system itself is set to."""
+"""The name that uses the system's own setting."""
 NONE = "none"
 """The name that leaves the first ranking as it is."""
 ENDPOINT = "endpoint"
@@ -68,7 +68,7 @@ def named(name: str) -> RerankerConfig:
 
 
 def check_name(option: str, name: str) -> None:
-    """Raises `UserError` for a name of no reranker; `option` is the setting that holds it."""
+    """Raises `UserError` where no reranker has the name; `option` is the setting that holds it."""
     names = set(available(OPTIONS)) - {DEFAULT}
     if name not in names:
         raise unknown(f"value of {option}" if "." in option else option, name, names)

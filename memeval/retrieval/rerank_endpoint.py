@@ -59,6 +59,8 @@ class EndpointReranker(Reranker):
 
         address = str(settings.base_url)
         check_address("reranker.base_url", address, BY_KEY)
+        # With or without the path, it is the same endpoint, under the same limit and the same keys
+        # of the cache.
         address = address.rstrip("/").removesuffix(PATH)
         reach = EndpointSettings(
             base_url=address,

@@ -61,6 +61,8 @@ async def ask(
     # A deterministic model would only repeat itself.
     for _ in range(1 if model.deterministic else TRIES):
         completion = await _complete(model, prompt, seed)
+        # The engine counts a chunk as lost for each reply that the ledger has as cut. A reply that
+        # is asked for again with more room, or that holds enough, must not count.
         if _is_cut(completion, holds_enough) and prompt.room < ROOM:
             current_ledger().drop_cut(Role.INGEST)
             prompt = replace(prompt, room=ROOM)
@@ -77,6 +79,8 @@ async def ask(
         if value is not None:
             return Asked(value, cut)
 
+        # A useless reply must leave the cache, or the second request, and the next run, would be
+        # answered by it.
         model.forget(completion)
         # The same request would be cut again.
         if cut:

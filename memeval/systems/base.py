@@ -37,7 +37,7 @@ were made again; a program wrote lines that are not replies.
 """
 
 IMAGINED = "imagined"
-"""What `SystemContext.extra` holds for an estimate."""
+"""Key of `SystemContext.extra` that is true for an estimate."""
 
 DumpItem = Mapping[str, Any]
 """One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
@@ -132,7 +132,7 @@ class MemorySystem(ABC):
     in_thread: ClassVar[bool] = True
     """False for systems whose plain methods are quick and hold no lock."""
     wants_evidence: ClassVar[bool] = False
-    """True for the `oracle` control alone: it gets an `OracleQuery`."""
+    """True only for the `oracle` control: it gets an `OracleQuery`."""
     ranks_part: ClassVar[bool] = False
     """True for a system whose ranking leaves out a part of its memory that it shows all the same.
     Its recall is not that of one that ranks everything, and every table says so.
@@ -145,6 +145,7 @@ class MemorySystem(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Lets a class written for 0.1 keep the names that its methods had there."""
         super().__init_subclass__(**options)
+        # `vars` and not `getattr`: the base class defines the new names, so every class has them.
         for old, new in RENAMED_METHODS.items():
             if old in vars(cls) and new not in vars(cls):
                 setattr(cls, new, vars(cls)[old])
@@ -250,7 +251,7 @@ class MemorySystem(ABC):
 
         Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` where
         they are known. Called after `consolidate` or `load`, with the same result. None, the
-        default, means that the system keeps the chunks alone.
+        default, means that the system keeps only the chunks.
         """
         return None
 

@@ -46,6 +46,8 @@ def choose_reranker(
     elif chosen.name == DEFAULT:
         resolved = replace(chosen, name=named(own).name, class_=named(own).class_)
 
+    # Else the figures of a sweep over rerankers would say that a reranker makes no difference
+    # here.
     if resolved.name != NONE and not reranks:
         raise UserError(
             f"reranker={resolved.name} has no effect: system={system} does not rerank",

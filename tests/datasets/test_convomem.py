@@ -121,7 +121,7 @@ def test_sizes_and_numbers_of_messages_choose(tmp_path: Path) -> None:
     assert ids(n_evidence=1) == ["c1", "c2"]
     with pytest.raises(UserError, match=r"holds no case with dataset.context_size=300"):
         ids(context_size=300)
-    with pytest.raises(UserError, match=r"dataset.n_evidence=6: .* has files of \[1, 2\] alone"):
+    with pytest.raises(UserError, match=r"dataset.n_evidence=6: .* only has files of \[1, 2\]"):
         ids(n_evidence=6)
     with pytest.raises(UserError, match=r"dataset\.context_size must be at least 1, not 0"):
         ids(context_size=0)

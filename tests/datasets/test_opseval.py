@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from opseval_samples import five_g, log, opseval, oracle, wired, write
 from sample_records import record, verdict
 
+from memeval.datasets.opseval.groups import groups
+from memeval.datasets.opseval.items import Item
 from memeval.datasets.opseval.letters import gold_letters, split_choices, without_answer
 from memeval.datasets.opseval.memory import without_letters
 from memeval.errors import UserError
@@ -396,3 +399,40 @@ def test_measures() -> None:
         "unparsed_rate": 0.2,
     }
     assert set(opseval(Path("/nowhere")).measures([]).values()) == {None}
+
+
+def test_of_two_equally_near_items_the_first_is_the_twin() -> None:
+    """A sum over a set of strings would decide otherwise in some processes."""
+    words = [f"port{number}" for number in range(60)]
+    shuffled = random.Random(3)
+    english, chinese = [], []
+    for number in range(40):
+        choices = tuple("abcdefghijkl"[: 2 + number // 4])
+        own = shuffled.sample(words, 20)
+        english.append(_item(f"en{number}", " ".join(own), choices, number % 4))
+        for copy in ("first", "second"):
+            shuffled.shuffle(own)
+            question = f"{'哪个端口' * 10} {' '.join(own)} {'？' * len(copy)}"
+            chinese.append(_item(f"zh{number}-{copy}", question, choices, number % 4))
+
+    items = [*english, *chinese]
+    twins = [
+        items[position].row_id
+        for group in groups(items)
+        for position in group
+        if len(group) > 1 and position >= len(english)
+    ]
+    assert twins == [f"zh{number}-first" for number in range(40)]
+
+
+def _item(row_id: str, question: str, choices: tuple[str, ...], right: int) -> Item:
+    return Item(
+        row_id=row_id,
+        domain="wired_network",
+        question=question,
+        choices=choices,
+        right=(right,),
+        multi_select=False,
+        gold=(),
+        solution=f"solution of {row_id}",
+    )

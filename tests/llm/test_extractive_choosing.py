@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -135,3 +138,34 @@ def test_any_prompt_gets_one_of_its_labels(question: str, choices: list[str], co
         label = chosen(question, tuple(choices), chunks)
         assert label in {str(place) for place in range(len(choices))}
         assert chosen(question, tuple(choices), chunks) == label
+
+
+_SCORES = """
+from memeval.llm.extractive.choosing import scored
+context = tuple(
+    f"Ann: {line}" for line in (
+        "We drove along the northern coast with the old blue van and a borrowed tent.",
+        "My sister painted the kitchen green and hung three copper lamps above the table.",
+        "The museum showed clay lamps, copper coins and a painted wooden van from Norway.",
+    )
+)
+words = " ".join(context).split()
+choices = [" ".join(words[start : start + 12]) for start in range(30)]
+question = "What painted and wooden things did Ann see in the museum and on the northern coast?"
+print(scored(question, choices, context))
+"""
+
+
+def test_scores_are_the_same_in_every_process() -> None:
+    printed = set()
+    for seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", _SCORES],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        printed.add(run.stdout)
+
+    assert len(printed) == 1

@@ -41,7 +41,7 @@ class AlertStormSettings(DatasetSettings):
     duplicate_rate: float = at(PREPARE, 0.2)
     """Share of the lines that repeat an earlier alert."""
     flap_rate: float = at(PREPARE, 0.1)
-    """Share of the lines that tell of flapping links."""
+    """Share of the lines that report flapping links."""
     topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
     n_devices: int = at(PREPARE, 40)
     n_cases: int = at(PREPARE, 3)
@@ -71,7 +71,7 @@ class AlertStormSettings(DatasetSettings):
     def _check_log(self) -> None:
         for field in fields(self):
             if (
-                field.name in {*(one.name for one in fields(Shape)), "n_cases"}
+                field.name in {*(option.name for option in fields(Shape)), "n_cases"}
                 and getattr(self, field.name) != field.default
             ):
                 raise UserError(

@@ -19,7 +19,7 @@ from memeval.datasets.alert_storm.topology import (
 from memeval.datasets.netops.chance import draw, pick
 
 VERSION = 1
-"""Another one says that the same settings give another storm."""
+"""Raised when the same settings give another storm than before."""
 
 ROOT_KINDS: Mapping[str, str] = {
     "power_failure": "the power supply gave out",
@@ -40,6 +40,7 @@ SYMPTOMS: Mapping[str, tuple[str, str]] = {
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
+# From 3,000 alerts on; below that, a storm lasts ten minutes, and from 144,000 on eight hours.
 RATE = 5.0
 """Alerts a second in a long storm."""
 SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
@@ -109,7 +110,7 @@ class Shape:
 
     @property
     def firsts(self) -> int:
-        """Lines that tell of a root cause or a symptom for the first time."""
+        """Lines that report a root cause or a symptom for the first time."""
         return self.n_alerts - self.duplicates - self.flaps
 
 
@@ -150,7 +151,12 @@ def generate(shape: Shape, rng: Random) -> Storm:
         *firsts,
         *_repeats(firsts, shape.duplicates, rng),
         *_flaps(
-            devices=sorted(set(net.devices) - silent), count=shape.flaps, length=length, rng=rng
+            # Sorted, because the order of a set of strings changes with each process, and the
+            # draws with it.
+            devices=sorted(set(net.devices) - silent),
+            count=shape.flaps,
+            length=length,
+            rng=rng,
         ),
     ]
     start = datetime(2024, 1, 1) + timedelta(
@@ -228,7 +234,7 @@ def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Ra
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
-    """Links that go down and up by turns: one per device, on as many devices as get at least two
+    """Links that go down and up in turn: one per device, on as many devices as get at least two
     lines each, at most a fifth of all.
     """
     flapping = draw(rng, devices, max(1, min(len(devices) // 5, count // 2)))

@@ -1,4 +1,4 @@
-"""What is registered of the alert storms."""
+"""Registry entry of the alert storms."""
 
 from __future__ import annotations
 

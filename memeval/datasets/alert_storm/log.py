@@ -36,7 +36,7 @@ def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
     if not alerts:
         raise UserError(f"{path} holds no alert: every line has the label '{NO_ALERT}'.")
 
-    return tuple(sorted(alerts, key=lambda one: one.time)), len(rows)
+    return tuple(sorted(alerts, key=lambda alert: alert.time)), len(rows)
 
 
 def _alert(row: Fields) -> Alert:

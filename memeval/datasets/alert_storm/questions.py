@@ -166,6 +166,7 @@ def before(seen: Seen) -> Iterator[Draft]:
         if next_line.turn_id in firsts and line.alert.device != next_line.alert.device
     ]
     for line, next_line in draw(seen.rng, pairs, OFFERED):
+        # Lines of a log may share a millisecond: which came first is then not to be seen.
         if seen.times[moment(line.alert)] == seen.times[moment(next_line.alert)] == 1:
             text = (
                 f"Which device had the alert right before the first {name_alert(next_line.alert)}?"
@@ -225,7 +226,7 @@ def severity(seen: Seen) -> Iterator[Draft]:
 
 
 def silent_device(seen: Seen) -> Iterator[Draft]:
-    """Devices that are linked, and raised nothing."""
+    """Devices that are linked, but raised nothing."""
     for device in seen.some(sorted(seen.storm.silent)):
         yield seen.ask("ABS", "silent_device", f"Which alert did device {device} have first?", ())
 
@@ -243,7 +244,7 @@ def unknown_device(seen: Seen) -> Iterator[Draft]:
 
 
 def unknown_kind(seen: Seen) -> Iterator[Draft]:
-    """A device and a kind that are both known, and never came together."""
+    """A device and a kind that are both known, but never came together."""
     met = {(line.alert.device, line.alert.kind) for line in seen.shown}
     pairs = [
         (device, kind)

@@ -59,6 +59,7 @@ class Seen:
     @property
     def now(self) -> datetime:
         """When everything is asked: as the minute after the last alert begins."""
+        # Questions that name the latest state must be asked after it.
         return self.shown[-1].alert.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
     def some(self, items: Iterable[K]) -> list[K]:

@@ -42,7 +42,7 @@ def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
         )
 
     for _, group in groupby(
-        storm.alerts, key=lambda one: _window(one.time, by_minute=storm.network is not None)
+        storm.alerts, key=lambda alert: _window(alert.time, by_minute=storm.network is not None)
     ):
         name, alerts = f"s{len(sessions) + 1}", list(group)
         turns = tuple(

@@ -41,14 +41,16 @@ class BeamSettings(DatasetSettings):
     """Settings of the data sets in BEAM's schema."""
 
     tier: Literal["100k", "500k", "1m", "10m"] = at(PREPARE, "100k")
-    """Tokens of the chats, about."""
+    """Length of the chats, in tokens, roughly."""
+    # Two corpora go by one name: in 100K the runner's files have 5,094 messages, and the full
+    # chats 5,732.
     corpus: Literal["runner", "full"] = at(PREPARE, "runner")
     """`runner` is what the official runner reads: a chat's truncated file where it has one. `full`
     is the whole chats.
     """
     cut_markers: bool = at(PREPARE, True)
-    """Whether the marks are cut that tell where in the chat's plan a question of a user comes
-    from. The official code leaves them in.
+    """Whether to cut the marks that say where in the chat's plan a user's question comes from. The
+    official code leaves them in.
     """
 
 
@@ -112,6 +114,7 @@ class Beam(Dataset):
 
     def expected_counts(self) -> Mapping[str, int]:
         cases = sum(file.name.endswith(QUESTIONS) for file in self.files_read())
+        # Two questions for each of ten abilities.
         return {"cases": cases, "questions": 20 * cases} if cases else self.info.counts
 
     def open(self) -> LoadedDataset:
@@ -214,6 +217,8 @@ class Beam(Dataset):
 
     def _check_form(self) -> None:
         """Raises `UserError` where there is no folder of the tier, with what is there instead."""
+        # The export holds the full chats only, with the questions as Python literals in one
+        # string.
         if self.path.suffix == ".parquet" or any(self.path.glob("**/*.parquet")):
             raise UserError(
                 f"data set '{self.info.name}': {self.path} is an export of Hugging Face (Parquet); "
@@ -259,7 +264,7 @@ class Beam(Dataset):
         name = f"{self._folder.name}/{files.number}"
         questions = read_questions(files.questions, name, chat)
         self._odd["questions"] += len(questions)
-        self._items.update({one.question_id: len(one.rubric) for one in questions})
+        self._items.update({question.question_id: len(question.rubric) for question in questions})
         return EvalCase(
             case_id=name,
             sessions=tuple(chat.sessions),

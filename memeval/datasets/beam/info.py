@@ -1,4 +1,4 @@
-"""What is registered of BEAM."""
+"""Registry entry of BEAM."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
 
+# Of 11 November 2025. Later commits change the scorer, and state another licence.
 COMMIT = "b2a3ee8ba12d68f83143dda191097dc3e028ddd3"
 _ADDRESS = f"https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/{COMMIT}/"
 _UNKNOWN = "-"

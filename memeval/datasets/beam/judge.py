@@ -64,6 +64,7 @@ class BeamJudge(ModelJudge):
                 "use:  judge=llm",
             )
 
+        # A call for each item, as in the official scorer: 6,046 for all tiers.
         scores: list[float] = []
         for item in question.rubric:
             verdict = await self._judge_item(question, item, answer, tried)
@@ -73,6 +74,8 @@ class BeamJudge(ModelJudge):
             scores.append(verdict.score)
 
         if question.category == EVENT_ORDERING:
+            # The official scorer judges the items of event ordering, too: it stores that score,
+            # and reports `tau_norm`.
             return await self._judge_order(question, answer, scores, tried)
 
         score = rubric_score(scores, self._settings.scoring)
@@ -109,6 +112,8 @@ class BeamJudge(ModelJudge):
         """The verdict on the order of events. Each line takes the first event that no line before
         it took, and that the model calls the same.
         """
+        # As published, headers and blank lines are lines of the answer, and cost it a part of the
+        # score.
         lines = [line.strip() for line in answer.split("\n")]
         matches: list[int | None] = []
         for line in lines:
@@ -135,7 +140,7 @@ class BeamJudge(ModelJudge):
     async def _judge_event(
         self, question: EvalQuestion, event: str, line: str, tried: int
     ) -> Verdict:
-        """Whether a line is an event: a score of 1 or 0."""
+        """Whether a line names an event: a score of 1 or 0."""
         template = self._template.parts[EVENT]
         prompt = self._prompt(replace(question, gold=(event,)), line, template, EVENT_TOKENS)
 

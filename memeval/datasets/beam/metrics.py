@@ -21,8 +21,10 @@ VERSIONS = ("v1", "v2")
 def rubric_score(scores: Sequence[float], version: str) -> float:
     """Mean score of the items of a rubric, each 0, 0.5 or 1.
 
-    `v1` cuts each score to a whole number, so that half credit is none. `v2` keeps it.
+    `v1` cuts each score to a whole number, so that half credit counts nothing. `v2` keeps it.
     """
+    # The published table was most likely made with v1: all 84 figures of abstention and
+    # contradiction resolution are whole multiples of 1 / items. v2 is of 30 August 2026.
     counted = [float(int(score)) for score in scores] if version == "v1" else scores
     return sum(counted) / len(counted)
 
@@ -62,9 +64,11 @@ def tau_norm(events: Sequence[int], items: int) -> float:
     """
     union = [*range(items), *sorted({event for event in events if event >= items})]
     missing = len(union) + 1
-    told = {event: place for place, event in enumerate(events, start=1)}
-    first = [place if event < items else missing for place, event in enumerate(union, start=1)]
-    second = [told.get(event, missing) for event in union]
+    ranks = {event: position for position, event in enumerate(events, start=1)}
+    first = [
+        position if event < items else missing for position, event in enumerate(union, start=1)
+    ]
+    second = [ranks.get(event, missing) for event in union]
 
     tau = tau_b(first, second)
     return 1.0 if tau is None else (tau + 1) / 2
@@ -95,11 +99,11 @@ def _sign(difference: float) -> int:
 def order_f1(events: Sequence[int], items: int) -> float:
     """F1 of the share of lines that are items, and of the share of items that have a line."""
     lines_right = sum(event < items for event in events)
-    found = len({event for event in events if event < items})
+    items_named = len({event for event in events if event < items})
     if not lines_right:
         return 0.0
 
-    precision, recall = lines_right / len(events), found / items
+    precision, recall = lines_right / len(events), items_named / items
     return 2 * precision * recall / (precision + recall)
 
 
@@ -138,6 +142,8 @@ def official_measures(
         measures["event_ordering_tau"] = mean(_tau(record, floors) for record in ordering)
 
     if floors:
+        # Beside the score, because tau_norm rewards silence: all 48 published figures of event
+        # ordering lie below what an empty answer gets.
         measures["event_ordering_floor"] = mean(floors.values())
 
     return measures
@@ -156,6 +162,7 @@ def _mean_of_abilities(
 
         by_ability.setdefault(str(record.category), []).append(score)
 
+    # Each ability weighs the same: so do all 48 columns of the paper's table.
     return mean(mean(scores) for scores in by_ability.values())
 
 

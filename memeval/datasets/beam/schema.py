@@ -1,6 +1,6 @@
 """BEAM's files: a chat of batches of turns of messages, and its questions by ability.
 
-Messages get ids by their place in the chat: the file's own ids are not unique everywhere.
+Messages get ids by their position in the chat, because the file's own ids are not always unique.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ REFERENCE = {
 
 ROLES = ("user", "assistant")
 PLAN = re.compile(r"plan-[0-9]{1,3}")
+# Up to the end of the line and no further: a message of 1M has text behind its mark. Assistants
+# repeat the mark as well, 41 times in chat 5 of 100K.
 MARKER = re.compile(r"\s*->->[^\n]*")
-"""Where in the chat's plan a user's question comes from, up to the end of its line."""
+"""The mark that says where in the chat's plan a user's question comes from."""
 DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
 
 ChatPosition = int
@@ -92,6 +94,7 @@ def _batches(path: Path) -> Iterator[tuple[str, Fields]]:
             yield record, item
             continue
 
+        # In 10M, a record is one plan of the chat. An export has all ten keys, nine of them null.
         filled = [name for name, batches in item.values.items() if batches is not None]
         if len(filled) != 1 or not PLAN.fullmatch(filled[0]):
             raise UserError(f"{path}: record {index} is neither a batch nor one plan of batches.")
@@ -107,6 +110,8 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
         for number, turn in enumerate(batch.items("turns"))
         for message in _messages(batch, f"{record} turn {number}", turn)
     ]
+    # Only the first message of a batch has a date (the batch's own field is always null): it dates
+    # them all.
     started_at = _date(messages[0]) if messages else None
     turns = []
     for message in messages:
@@ -114,10 +119,12 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
         if role not in ROLES:
             raise message.wrong("role", f"is {quoted(role)}, not user or assistant")
 
+        # A mark, with pieces of the chat's plan behind some, says what is still to come.
         if cut_markers and "->->" in text:
             text = MARKER.sub("", text)
             chat.odd["markers"] += 1
 
+        # Ids of the file may repeat: batch 10 of chat 5 in 1M begins again at 0.
         chat.places.setdefault(message.integer("id"), []).append(chat.count)
         turns.append(Turn(turn_id=turn_id(chat.count), speaker=role, text=text, time=started_at))
         chat.count += 1
@@ -127,7 +134,7 @@ def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Se
 
 
 def turn_id(position: ChatPosition) -> str:
-    """The id of the message at a place of its chat, from 0."""
+    """The id of the message at a position in its chat, from 0."""
     return f"m{position}"
 
 
@@ -189,6 +196,8 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
 
 def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQuestion:
     text = item.text("question")
+    # The rubric decides, and not the reference: in some temporal questions they contradict each
+    # other.
     rubric = tuple(item.texts("rubric"))
     if not text.strip():
         raise item.wrong("question", "is empty")
@@ -219,9 +228,12 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
 
 def _evidence(item: Fields, ability: str, chat: Chat) -> tuple[str, ...]:
     """Ids of the turns whose ids the question cites: all whole numbers in `source_chat_ids`."""
+    # A list, an object of two lists, or lists in a list, by the ability; one leaf of 10M is "--".
     cited = _leaves(item.values.get("source_chat_ids"))
     ids = sorted({leaf for leaf in cited if is_id(leaf)})
     chat.odd["leaves"] += sum(not is_id(leaf) for leaf in cited)
+    # In 100K, 253 of the 1,094 cited messages are the assistant's: a memory of the user's messages
+    # can't find them.
     chat.odd["uncited"] += int(not ids and ability != ABSTENTION)
 
     positions = []

@@ -96,7 +96,7 @@ class ConvoMem(Dataset):
         chosen = [file for file in files if wanted in (None, file.evidence)]
         if not chosen:
             known = sorted({file.evidence for file in files})
-            raise UserError(f"dataset.n_evidence={wanted}: {self.path} has files of {known} alone.")
+            raise UserError(f"dataset.n_evidence={wanted}: {self.path} only has files of {known}.")
 
         return chosen
 
@@ -106,6 +106,7 @@ class ConvoMem(Dataset):
         count = 0
         for file in self._files:
             for index, value in enumerate(stream_list(file.path)):
+                # Before the filter, so that a case has the same id under all settings.
                 count += 1
                 fields = Fields.of(file.path, f"record {index}", value)
                 read = read_case(fields, f"c{count}", file)

@@ -1,4 +1,4 @@
-"""What is registered of ConvoMem."""
+"""Registry entry of ConvoMem."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ _FOLDER = re.compile(r"([1-9][0-9]?)_evidence")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file, and what its folders say of it."""
+    """One file, and what the names of its folders say about it."""
 
     path: Path
     category: str
     evidence: int
-    """Messages that hold the answer, of each question."""
+    """How many messages hold the answer to each question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,16 @@ class Read:
 
 def find_files(folder: Path) -> list[File]:
     """The files `<category>/<n>_evidence/<name>.json` below a folder, by category and name."""
-    found = []
+    files = []
     for category in map(str, CATEGORIES):
         for path in sorted((folder / category).glob("*_evidence/*.json")):
             match = _FOLDER.fullmatch(path.parent.name)
             if match is None:
                 continue
 
-            found.append(File(path=path, category=category, evidence=int(match[1])))
+            files.append(File(path=path, category=category, evidence=int(match[1])))
 
-    return found
+    return files
 
 
 def read_case(fields: Fields, case_id: str, file: File) -> Read:
@@ -80,6 +80,7 @@ def read_case(fields: Fields, case_id: str, file: File) -> Read:
     if not items:
         raise fields.wrong("evidenceItems", "is empty")
 
+    # Evidence is cited by text: the files have no ids of messages.
     turns = _turns_by_text(sessions)
     questions = []
     unplaced = 0
@@ -125,7 +126,7 @@ def _question(
         text=item.answer("question"),
         category=file.category,
         gold=(answer,) if answerable else (),
-        # The messages of a question without an answer hold none.
+        # The messages that such a question cites do not hold the answer.
         evidence=evidence if answerable else (),
         answerable=answerable,
         whole_answer=file.category == PREFERENCE,
@@ -155,16 +156,16 @@ def _turns(sessions: Sequence[Session]) -> Iterator[Turn]:
 def _places(
     cited: Sequence[tuple[str, str]], turns: Mapping[tuple[str, str], Sequence[str]]
 ) -> tuple[str, ...]:
-    """The turns of all cited messages; none where one is not the text of exactly one turn, for
-    what is left would be measured as the whole.
+    """The turns of all cited messages; nothing where a message is not the text of exactly one turn,
+    because the others would be measured as if they were all.
     """
-    found = [turns.get(key, ()) for key in cited]
-    if any(len(places) != 1 for places in found):
+    places_of = [turns.get(key, ()) for key in cited]
+    if any(len(places) != 1 for places in places_of):
         return ()
 
-    return tuple(dict.fromkeys(places[0] for places in found))
+    return tuple(dict.fromkeys(places[0] for places in places_of))
 
 
 def _key(speaker: str, text: str) -> tuple[str, str]:
-    """A message as it is compared: without regard to case of the speaker and to white space."""
+    """A message as it is compared: the speaker's case and white space don't count."""
     return speaker.strip().lower(), " ".join(text.split())

@@ -1,4 +1,4 @@
-"""What is registered of the demonstration sets, each in the schema of a benchmark."""
+"""Registry entries of the demonstration sets, each in the schema of a benchmark."""
 
 from __future__ import annotations
 

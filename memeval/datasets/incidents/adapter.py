@@ -38,17 +38,17 @@ class IncidentSettings(DatasetSettings):
     asked about.
     """
     questions_per_case: int = at(ANSWER, 60)
-    """Questions about each system at most, chosen evenly over abilities and templates; root causes
-    aside.
+    """Most questions about each system, chosen evenly over abilities and templates, without those
+    for root causes.
     """
     root_causes_per_case: int = at(ANSWER, 20)
-    """Later incidents of each system at most whose root cause is asked for, besides."""
+    """Most later incidents of each system whose root cause is asked for, in addition."""
     runbooks: bool = at(PREPARE, False)
     """Whether memory also holds how incidents were handled, and runbooks that are revised. Their
     steps are invented.
     """
     handling_per_case: int = at(ANSWER, 20)
-    """Questions about handling and runbooks for each system at most, besides; with `runbooks`."""
+    """Most questions about handling and runbooks for each system, in addition; with `runbooks`."""
     seed: int = at(PREPARE, 0)
     """Chooses words and questions, never facts."""
 
@@ -103,6 +103,7 @@ class Incidents(NetOps):
         incidents = [incident for table in tables for incident in table.incidents]
         written = write_normalized(file, incidents)
 
+        # DejaVu's incidents may have several root causes.
         if written < len(incidents):
             notes.append(
                 f"incidents: {len(incidents) - written} of {len(incidents)} have several root "
@@ -150,12 +151,12 @@ class Incidents(NetOps):
             systems.setdefault(incident.system, []).append(incident)
 
         return {
-            name: self._split(sorted(rows, key=lambda one: one.time))
+            name: self._split(sorted(rows, key=lambda row: row.time))
             for name, rows in systems.items()
         }
 
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
-        """Incidents of one second are never parted: they belong to the past."""
+        """Incidents of the same second stay together, in the past."""
         last = rows[max(1, int(len(rows) * self.settings.history_share)) - 1].time
         return [row for row in rows if row.time <= last], [row for row in rows if row.time > last]
 
@@ -193,8 +194,9 @@ class Incidents(NetOps):
         return choose(rng, offered, self.settings.handling_per_case)
 
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+        # For questions without an answer: names that exist, but that this system never had.
         others = [row for row in self._table[0].incidents if row.system != name]
-        return frozenset(one for row in others for one in row.components), frozenset(
+        return frozenset(name for row in others for name in row.components), frozenset(
             row.fault for row in others if row.fault
         )
 

@@ -137,8 +137,8 @@ def similar_incident(history: History) -> Iterator[Draft]:
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asked where every root cause failed before, as no memory can name another, and time and
-    symptom are those of one incident.
+    """Asks only where every root cause has failed before, because no memory can name another, and
+    where a single incident has this time and symptom.
     """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:
@@ -158,6 +158,8 @@ def root_causes(history: History) -> Iterator[Draft]:
             "root_cause",
             text,
             names_of(later),
+            # Incidents of the same fault are the better evidence; without any, all incidents of
+            # the component are.
             *(like or before),
             at=later.time,
             form=UP_TO_FIVE,

@@ -1,4 +1,4 @@
-"""Questions about how incidents were handled, and about runbooks, of which the newest holds."""
+"""Questions about how incidents were handled, and about runbooks, of which the newest counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HANDLING_CATEGORIES: Mapping[CategoryId, str] = {
     HANDLING: "handling",
     RUNBOOK_UPDATE: "runbook_update",
 }
-"""Categories that there are with `dataset.runbooks=true` alone."""
+"""Categories that exist only with `dataset.runbooks=true`."""
 
 BOTH_STEPS = "Name both steps."
 
@@ -41,7 +41,7 @@ def handled(history: History) -> Iterator[Draft]:
 
 
 def handled_last(history: History) -> Iterator[Draft]:
-    """Where the fault was handled before, by whatever runbook there was."""
+    """Where the fault was handled before, by any runbook."""
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"

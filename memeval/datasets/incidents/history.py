@@ -52,7 +52,7 @@ class History:
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
-        """Records that say different things of the same components and minute: nobody can tell
+        """Records that say different things about the same components and minute: nobody can tell
         whether they count once or twice.
         """
         with_fault = [past for past in self.past if past.incident.fault]
@@ -88,6 +88,7 @@ class History:
         at: datetime | None = None,
         form: str = "",
     ) -> Draft:
+        # By the session's number, because as text s10 comes before s2.
         ids = tuple(
             dict.fromkeys(
                 past.turn_id
@@ -111,7 +112,7 @@ def names_of(incident: Incident) -> tuple[str, ...]:
 
 
 def minute_of(past: Past) -> datetime:
-    """When an incident began, as the narratives tell it."""
+    """When an incident began, as precisely as the narratives say it."""
     return past.incident.time.replace(second=0)
 
 

@@ -1,4 +1,4 @@
-"""What is registered of the incidents."""
+"""Registry entry of the incidents."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     """The candidates that an answer names, in the order of their first mention.
 
     Case does not count, and any characters may replace a name's `_`. Where one name is the
-    beginning of another, the longer one is read.
+    beginning of another, the longer one counts.
     """
     patterns = {
         re.sub("_+", r"[\\W_]+", name.lower()): name
@@ -26,8 +26,9 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
 
     groups = "|".join(f"({pattern})" for pattern in patterns)
     names = list(patterns.values())
-    found = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())
-    return list(dict.fromkeys(names[(match.lastindex or 1) - 1] for match in found))
+    # Like `\b`, but `_` separates words: names use it in place of a space.
+    mentions = re.finditer(rf"(?<![^\W_])(?:{groups})(?![^\W_])", answer.lower())
+    return list(dict.fromkeys(names[(match.lastindex or 1) - 1] for match in mentions))
 
 
 def a_at_k(truths: Sequence[Collection[str]], rankings: Sequence[Sequence[str]], k: int) -> float:

@@ -42,6 +42,7 @@ STEPS = (
 """Steps without a word in common, so that no judge takes one procedure for another."""
 
 STEPS_EACH = 2
+# 12: after that, a step would be used again.
 MOST_REVISIONS = len(STEPS) // STEPS_EACH
 
 

@@ -76,8 +76,8 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
 
 
 def check_names(path: Path, incidents: list[Incident]) -> None:
-    """Components, and faults, of one system that are shown alike must be alike: judges don't tell
-    capital letters apart either.
+    """Raises `UserError` where two names of one system would be shown alike.
+    Judges don't distinguish capital letters either.
     """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:

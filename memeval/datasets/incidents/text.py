@@ -1,4 +1,4 @@
-"""Incidents as dated narratives: one session each, the words varied by seed, the facts never."""
+"""Incidents as dated narratives, one session each. The seed varies the words, never the facts."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Past:
 
     incident: Incident
     turn_id: str
-    """Tells when, what, where and which fault."""
+    """Says when, what, where and which fault."""
     over_id: str | None
-    """Tells how long it lasted; None where the table does not."""
+    """Says how long it lasted; None where the table does not."""
     handling: Handling | None = None
     """None without runbooks, and where the table names no fault."""
     handled_id: str | None = None
-    """Tells how it was handled."""
+    """Says how it was handled."""
     revised_id: str | None = None
     """The revision of the fault's runbook that was written after it."""
 

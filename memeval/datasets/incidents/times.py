@@ -137,7 +137,7 @@ def latest_time(history: History) -> Iterator[Draft]:
 
 
 def contradiction(history: History) -> Iterator[Draft]:
-    """Where two records of a component and minute differ: the one entered last holds."""
+    """Where two records of a component and minute differ: the one that was entered last counts."""
     for records in history.disputed.values():
         text = (
             f"The records contradict each other on the fault of {named(records[-1].incident)} at "

@@ -30,7 +30,7 @@ CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 UNNAMED = "general"
 """The category of a question that names none."""
 NOBODY = "Record"
-"""Who says a chunk that names nobody."""
+"""The speaker of a chunk that names nobody."""
 MOST_CHOICES = 26
 """As many as there are letters."""
 
@@ -40,7 +40,7 @@ class Chunk:
     """One chunk of a case."""
 
     turn_id: str
-    """Our own, by position: the ids of the file may tell which chunk is asked for."""
+    """Our own, by position: the file's ids may give away which chunk is asked for."""
     text: str = ""
     name: str | None = None
     """Its id in the file."""
@@ -109,6 +109,7 @@ class QuestionReader:
     def _evidence(self, entry: Entry) -> tuple[str, ...]:
         """Turn ids of the chunks that hold the answer, named by id or by index from 0."""
         by_name = {chunk.name: chunk.turn_id for chunk in self.chunks if chunk.name is not None}
+        # A dict: each id once, in the order of the file.
         turn_ids: dict[str, None] = {}
         for value in entry.items("evidence") or []:
             if isinstance(value, str) and value in by_name:
@@ -189,7 +190,7 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
     if not golds:
         entry.wrong("answer", "is empty; a question with choices has a right one")
     if len(set(golds)) > 1 and entry.values.get("multi_select") is not True:
-        # How many may be chosen is shown to the system, so it can't follow from the answer.
+        # The system is shown whether several may be chosen: that must not follow from the answer.
         entry.wrong("answer", 'holds several choices, which needs "multi_select": true')
 
     return tuple(place for place, choice in enumerate(choices) if choice in golds)
@@ -202,7 +203,7 @@ def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes
 
 
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
-    """What a report must say of a file of one's own."""
+    """What a report must say about a user's own file."""
     if without_evidence:
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer name none; "

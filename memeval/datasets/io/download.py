@@ -22,8 +22,8 @@ HARMLESS = ("User-agent", "Accept-encoding", "Range")
 
 
 class SafeRedirects(HTTPRedirectHandler):
-    """Follows redirects, but from https to nothing else, and to another host without whatever might
-    be a secret.
+    """Follows redirects, but never from https to another scheme, and to another host only without
+    headers that might hold a secret.
     """
 
     def redirect_request(  # noqa: PLR0917 - as urllib calls it
@@ -62,6 +62,7 @@ def open_url(url: str, done: int) -> HTTPResponse:
 
     Raises what `urlopen` raises, `WorldError` for an unsafe redirect.
     """
+    # `identity`, because a range counts the bytes as they are sent.
     headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"} | (
         {"Range": f"bytes={done}-"} if done else {}
     )
@@ -72,9 +73,9 @@ def open_url(url: str, done: int) -> HTTPResponse:
 
 
 def unreachable(url: str, error: Exception) -> str:
-    """What kept an address from being reached, in a sentence.
+    """Why an address can't be reached, in a sentence.
 
-    None of it passes by itself: nothing is tried again.
+    No such reason passes by itself, so nothing is tried again.
     """
     reason = (
         error.reason

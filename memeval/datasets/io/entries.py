@@ -136,6 +136,8 @@ class Entry:
 
         try:
             time = datetime.fromisoformat(text.strip())
+            # A time near the year 1 or 9999 may have no equivalent in UTC, which is found out
+            # here.
             time.astimezone(UTC)
         except (ValueError, OverflowError):
             self.wrong(name, f"is {quoted(text)}, not a time like 2024-05-08T13:56")
@@ -187,7 +189,7 @@ class Entry:
 
 
 def _unknown_field(name: str, known: Sequence[str]) -> str:
-    """What is said of a field that the schema does not know."""
+    """The mistake of a field that the schema does not know."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
     return f"field {quoted(name)} is not one of the schema; {hint}"

@@ -1,5 +1,5 @@
-"""Reads JSON files and the fields of their records, so that whatever is wrong is named by file,
-record and field.
+"""Reads JSON files and the fields of their records, so that each mistake is named by file, record
+and field.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def parse_json(content: bytes, path: Path) -> Any:
     Raises `UserError` naming the position where it is not UTF-8 or not JSON.
     """
     try:
+        # Some editors begin a file with a byte-order mark.
         return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(
@@ -128,6 +129,7 @@ class Fields:
             raise self.wrong(name, "is missing")
 
         value = self.values[name]
+        # In Python, a boolean is an integer.
         if not isinstance(value, KINDS[kind]) or isinstance(value, bool):
             raise self.wrong(name, f"is {kind_of(value)}, not {kind}")
 

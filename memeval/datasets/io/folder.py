@@ -34,10 +34,11 @@ def read_folder(
     registered: Mapping[str, FileInfo] = {file.name: file for file in info.files}
     files, whole, pinned = {}, sha256(), True
     for name in names:
-        one = part_info(info, registered[name]) if name in registered else info
-        files[name] = read_file(one, folder / name)
+        part = part_info(info, registered[name]) if name in registered else info
+        files[name] = read_file(part, folder / name)
         digest = digest_of(files[name])
         whole.update(f"{name}\0{digest}\n".encode())
-        pinned = check_pin(one, folder / name, digest, allow_unpinned=allow_unpinned) and pinned
+        # The check comes first, because it raises for a file that is not allowed.
+        pinned = check_pin(part, folder / name, digest, allow_unpinned=allow_unpinned) and pinned
 
     return FolderContent(files=files, sha256=whole.hexdigest(), pinned=pinned)

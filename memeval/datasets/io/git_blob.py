@@ -1,4 +1,4 @@
-"""git's hash of a file: it pins the files of a repository that tells no other."""
+"""git's hash of a file: it pins the files of a repository that states no other hash."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ BLOCK = 1 << 18
 
 def blob_hash(size: int) -> _Hash:
     """The hash of a blob of `size` bytes, before its content."""
+    # Not for security: a git hash only says that a file is the one of the commit.
     return sha1(f"blob {size}\0".encode(), usedforsecurity=False)
 
 

@@ -25,6 +25,7 @@ def stream_list(path: Path) -> Iterator[Any]:
     count = 0
     try:
         with path.open("rb") as file:
+            # ijson yields nothing for a file that is not a list, as if it were an empty one.
             _check_list(file, path)
             for item in ijson.items(file, "item", buf_size=BLOCK, use_float=True):
                 yield item

@@ -12,7 +12,7 @@ from memeval.datasets.io.json_stream import MARK
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
     """Each line's value with its place, `line 3`. Blank lines are passed over."""
-    # A line ends at \n alone: str.splitlines would cut a text at U+2028, which JSON may hold.
+    # A line ends only at \n: str.splitlines would cut a text at U+2028, which JSON may hold.
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -26,7 +26,7 @@ def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str
 
 
 def first_value(lines: Iterable[bytes]) -> Any:
-    """The value of the first line that is not blank; None where it is none by itself."""
+    """The value of the first line that is not blank; None where that line by itself is not JSON."""
     first = next((line for line in lines if line.removeprefix(MARK).strip()), b"")
     try:
         return json.loads(first.decode("utf-8-sig"))

@@ -1,5 +1,5 @@
-"""The beginning of a download on disk: a file that is ours alone, whoever else writes to the
-folder.
+"""The beginning of a download on disk: a file that only this download uses, whoever else writes to
+the folder.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def part_file(target: Path) -> Iterator[Part]:
     """A part of `target`: one that an earlier download left and that nobody is writing, else a new
     one under its own name.
 
-    Links are never followed and files of others never taken, so that a prepared folder can't turn a
-    download against another file. What is not discarded stays where the download breaks off, for
-    the next one to continue.
+    Links are never followed and other users' files never taken, so that a prepared folder can't
+    make a download overwrite another file. What is not discarded stays where the download breaks
+    off, for the next one to continue.
     """
     part = next(_left(target), None) or _new(target)
     try:
@@ -115,15 +115,15 @@ def _left(target: Path) -> Iterator[Part]:
 def _is_ours(file: int, path: Path) -> bool:
     """Whether this is a plain file of this user, under one name, that no other download holds."""
     # Through a second name, or as the owner, somebody else could change the file after the check.
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.geteuid():
         return False
 
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Meanwhile the file may have become the target, and the name another file's.
         named = path.stat(follow_symlinks=False)
-        return (named.st_dev, named.st_ino) == (found.st_dev, found.st_ino)
+        return (named.st_dev, named.st_ino) == (status.st_dev, status.st_ino)
 
     return False
 
@@ -148,5 +148,5 @@ def _size(path: Path) -> int:
 
 
 def _escape(name: str) -> str:
-    """A name as a pattern of `glob` that means this very name."""
+    """A name as a pattern of `glob` that matches only this name."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in name)

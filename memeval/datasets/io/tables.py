@@ -1,6 +1,4 @@
-"""Reads tables of comma-separated values, so that whatever is wrong is named by file, line and
-column.
-"""
+"""Reads tables of comma-separated values. Each mistake is named by file, line and column."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ def header(content: bytes, path: Path) -> tuple[str, ...]:
 
 def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Fields]:
     """The rows by column name, each under the line on which it ends, `line 12`; rows without a
-    single cell are passed over.
+    single cell are skipped.
 
     Raises `UserError` if the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
     of `columns` or any row, or where a row has more or fewer cells than the header.

@@ -92,7 +92,7 @@ def _path(conversation: Fields, mapping: Mapping[str, Any]) -> list[str]:
 
 
 def _text(content: Any) -> str:
-    """The text of a message; what is no text, such as a picture, is left out."""
+    """The text of a message; other parts, such as pictures, are left out."""
     if not isinstance(content, dict) or content.get("content_type") not in (
         "text",
         "multimodal_text",

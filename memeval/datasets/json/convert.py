@@ -60,6 +60,7 @@ def from_chatgpt(sources: Sequence[Path]) -> Converted:
     converted = Converted()
     for path in sources:
         content = _read(path)
+        # An export is a list; anything else must be a table of questions.
         if not content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             _add_table(converted, path, content, only_questions=True)
             continue
@@ -72,7 +73,7 @@ def from_chatgpt(sources: Sequence[Path]) -> Converted:
 
 
 def from_csv(sources: Sequence[Path]) -> Converted:
-    """Tables of turns and of questions, told apart by their columns.
+    """Tables of turns and of questions, recognised by their columns.
 
     Raises `UserError` for a file that is neither.
     """

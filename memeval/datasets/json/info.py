@@ -1,4 +1,4 @@
-"""What is registered of `json`: a file of one's own."""
+"""Registry entry of `json`: a user's own file."""
 
 from __future__ import annotations
 

@@ -96,6 +96,7 @@ class OwnReader:
         with _opened(self.path) as file:
             first = first_value(file)
             file.seek(0)
+            # A first line that is an object by itself shows JSON Lines, unless it holds all cases.
             if isinstance(first, dict) and "cases" not in first:
                 yield from self._lines(file)
                 return
@@ -222,8 +223,8 @@ class _Read:
         return [self.time, *(chunk.time for chunk in self.chunks)]
 
     def as_session(self) -> Session:
-        """The session as systems see it: ids by position, as those of the file may tell which
-        turns are asked for.
+        """The session as systems see it: with ids by position, because the file's ids may give away
+        which turns are asked for.
         """
         turns = tuple(
             Turn(

@@ -1,4 +1,4 @@
-"""LoCoMo (Maharana et al., ACL 2024), and whatever comes in its schema: the demonstration set, a
+"""LoCoMo (Maharana et al., ACL 2024), and other files in its schema: the demonstration set, a
 user's own conversations.
 """
 
@@ -51,8 +51,8 @@ class LocomoSettings(DatasetSettings):
 class Locomo(Dataset):
     """Reads a file in LoCoMo's schema.
 
-    A question's id is `{sample_id}/q{index}`, its place in the file's own list: texts recur, and
-    filters must not renumber.
+    A question's id is `{sample_id}/q{index}`, its position in the file's own list: 12 questions
+    occur twice within their conversation, and filters must not renumber the others.
     """
 
     settings_type = LocomoSettings
@@ -102,6 +102,7 @@ class Locomo(Dataset):
 
             shown = [chunk.turn_ids for chunk in record.retrieved]
             gold = cited[record.question_id]
+            # By the strings as the file writes them: the official code repairs none.
             recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
 
         return {OFFICIAL_RECALL: mean(recalls)}
@@ -150,6 +151,7 @@ class Locomo(Dataset):
             read_case(sample, captions=self.settings.images == "caption")
             for sample in self._samples
         ]
+        # The ids of questions begin with it.
         for case_id, count in Counter(case.case_id for case in cases).items():
             if count > 1:
                 raise UserError(
@@ -165,6 +167,8 @@ class Locomo(Dataset):
             return {}
 
         digest, _, _ = self._content
+        # The audit names questions by their position, which an edited copy may shift. At least a
+        # dozen edited copies circulate.
         if digest != LOCOMO.sha256:
             raise UserError(
                 f"dataset.labels={self.settings.labels}: the audit goes by the registered "
@@ -202,6 +206,7 @@ class Locomo(Dataset):
             case.questions[position].question_id
             for index, case in enumerate(self._whole)
             for position, correction in self._corrections.get(index, {}).items()
+            # The other corrections only cite wrong turns: their questions stay.
             if correction.corrupts_score
         )
 
@@ -223,6 +228,8 @@ class Locomo(Dataset):
             yield f"evidence: {without} of {len(cited)} questions name no evidence"
 
         adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
+        # 2 of 446, both in conv-26; all have an `adversarial_answer`, which is what the question
+        # pretends.
         ignored = sum("answer" in qa.values for qa in adversarial)
         if ignored:
             yield (
@@ -276,6 +283,7 @@ def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
         questions[position] = replace(
             question,
             gold=(correction.answer,) if correction.corrupts_score else question.gold,
+            # In 57 of the 156 corrections only the evidence is wrong.
             evidence=repair_evidence(list(correction.evidence), turns),
         )
 

@@ -20,7 +20,7 @@ QUESTION_ID = re.compile(r"locomo_([0-9]{1,6})_qa([0-9]{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What the audit says of one question."""
+    """What the audit says about one question."""
 
     corrupts_score: bool
     """False if only the evidence is wrong."""

@@ -1,4 +1,4 @@
-"""What is registered of LoCoMo."""
+"""Registry entry of LoCoMo."""
 
 from __future__ import annotations
 

@@ -19,13 +19,14 @@ from memeval.metrics.answer import answer_metrics
 from memeval.metrics.tokens import f1, stems, token_f1
 from memeval.records import EvalQuestion
 
+# The official scorer knows these two phrases only: "I don't know" counts as an answer.
 REFUSALS = ("no information available", "not mentioned")
 
 
 def locomo_metrics(answer: str, question: EvalQuestion) -> dict[str, float | None]:
     """The answer metrics, of which `token_f1` is the official score of the question's category.
 
-    A question without an answer has that score alone: 1 where the answer refuses.
+    A question without an answer has only that score: 1 where the answer refuses.
     """
     if question.answerable or question.choices:
         return answer_metrics(
@@ -51,6 +52,7 @@ def locomo_f1(prediction: str, gold: str, category: int) -> float:
     if category == MULTI_HOP:
         return parts_f1(prediction, gold)
     if category == OPEN_DOMAIN:
+        # Behind the `;`, golds of category 3 explain themselves: `Yes; because she likes it`.
         return token_f1(prediction, gold.partition(";")[0])
     if category in (TEMPORAL, SINGLE_HOP):
         return token_f1(prediction, gold)
@@ -89,10 +91,12 @@ def official_evidence_recall(
     twice counts twice. A question that cites nothing counts 1. With `sessions`, a string is found
     where a turn of the same session was retrieved.
     """
+    # Four questions of category 3 cite nothing.
     if not cited:
         return 1.0
 
     seen = {turn_id for chunk in retrieved for turn_id in chunk}
+    # Twice the same string counts twice, as officially, so no set is made of `cited`.
     if not sessions:
         return sum(text in seen for text in cited) / len(cited)
 

@@ -16,7 +16,10 @@ from memeval.shown import one_line
 CATEGORIES = (1, 2, 3, 4, 5)
 
 SESSION = re.compile(r"session_([0-9]{1,6})")
+# 9 of the file's 2,815 strings are not turn ids: `D8:6; D9:17`, `D:11:26`, `D30:05` and others. 6
+# can be repaired.
 EVIDENCE = re.compile(r"D:?([0-9]+):([0-9]+)")
+# By hand and not by `strptime`, whose names of months depend on the locale.
 DATE = re.compile(
     r"\s*([0-9]{1,2}):([0-9]{2}) ([ap]m) on ([0-9]{1,2}) ([a-z]+),? ([0-9]{4})\s*", re.IGNORECASE
 )
@@ -53,6 +56,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
     sessions = tuple(_sessions(talk, case_id, captions))
     turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
     for turn_id, count in turn_ids.items():
+        # Evidence names turns by these ids.
         if count > 1:
             raise talk.wrong(
                 "dia_id",
@@ -73,16 +77,16 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
 
 
 def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str, ...]:
-    """Turn ids named in the strings, however they are written there; those that exist, each once,
-    in order.
+    """The turn ids that the strings name in any spelling, as far as the turns exist, each once, in
+    order.
     """
-    found = (
+    turn_ids = (
         f"D{int(session)}:{int(turn)}"
         for text in strings
         for session, turn in EVIDENCE.findall(text)
         if len(session + turn) < 20
     )
-    return tuple(dict.fromkeys(turn_id for turn_id in found if turn_id in turns))
+    return tuple(dict.fromkeys(turn_id for turn_id in turn_ids if turn_id in turns))
 
 
 def parse_date(text: str) -> datetime | None:
@@ -108,11 +112,14 @@ def parse_date(text: str) -> datetime | None:
 
 
 def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
-    """The sessions that exist, by number; a date without a session is nothing."""
+    """The sessions that exist, by number; a date without a session is ignored."""
+    # From the sessions and not from their dates: conv-26 has `session_20_date_time` to
+    # `session_35_date_time` without sessions.
     keys = {key: int(match[1]) for key in talk.values if (match := SESSION.fullmatch(key))}
     if not keys:
         raise UserError(f"{talk.path}: {talk.record} holds no session.")
 
+    # By number, because as text session_10 comes before session_2.
     for key, number in sorted(keys.items(), key=lambda item: item[1]):
         if key != f"session_{number}":
             raise talk.wrong(key, f"is not written session_{number}")
@@ -136,6 +143,8 @@ def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:
         speaker=turn.text("speaker"),
         text=turn.text("text"),
         time=time,
+        # 1,226 turns share an image. The words of its search (`query`) are not shown, although
+        # some golds are nowhere else.
         caption=(caption or None) if captions else None,
     )
 
@@ -150,6 +159,7 @@ def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuest
         question_id=question_id,
         text=qa.text("question"),
         category=category,
+        # Six golds are numbers. In category 5 the answer is missing, except for two questions.
         gold=(qa.answer("answer"),) if answerable else (),
         evidence=repair_evidence(qa.texts("evidence"), turns),
         answerable=answerable,

@@ -81,6 +81,8 @@ class LocomoMc10(OriginalFile):
         )
         joined = self._joinable
         digest = (
+            # With evidence the cases are others than without it, so the data set's hash must be
+            # another one.
             digest_of(f"{self._digest} evidence={joined[0]}".encode()) if joined else self._digest
         )
         part = excerpt_of(self.info, self._digest) is not None
@@ -170,6 +172,7 @@ class LocomoMc10(OriginalFile):
 
     def _count(self, case: EvalCase) -> None:
         self._questions += len(case.questions)
+        # conv-26_q49, for example, lists 2021 at two places.
         self._twice += sum(
             max(Counter(question.choices).values()) > 1 for question in case.questions
         )
@@ -214,8 +217,8 @@ class LocomoMc10(OriginalFile):
 
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """What the first row of a file says of its derivation; None if it says nothing, or can't
-        be read: `read` then tells.
+        """What the first row of a file says about its derivation; None if it says nothing, or can't
+        be read: `read` then raises.
         """
         try:
             first = next(read_lines(self.path), None)

@@ -1,8 +1,8 @@
 """Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong
 choices drawn from other questions' answers.
 
-They stand in for the published file where that is not available. Its wrong choices were written for
-each question; ours were not, so that the figures of the two do not compare.
+They replace the published file where it is not available. Its wrong choices were written for each
+question, and ours were not, so the figures of the two can't be compared.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     Raises `UserError` if a conversation does not parse.
 
     Wrong choices are other answers of the same category: first those of the same conversation, then
-    those of others, then answers of other categories, each group in a random order. None says the
-    same as the right one or as another, has words that are all among theirs, or says that there is
-    no answer. For category 5 they are what its questions pretend (`adversarial_answer`), the
-    question's own first.
+    those of others, then answers of other categories, each group in a random order. No wrong choice
+    says the same as the right one or as another, has only words that are among theirs, or says that
+    there is no answer. For category 5 they are what its questions pretend (`adversarial_answer`),
+    the question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
     answers = {
@@ -57,6 +57,8 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
         for index, (question, answer) in enumerate(
             zip(case.questions, answers[case.case_id], strict=True)
         ):
+            # A generator for each question, so that its choices do not depend on the questions
+            # before it.
             drawn = random.Random(f"{seed} {question.question_id}")
             own = [answer] if question.category == ADVERSARIAL and answer else []
             right = NOT_ANSWERABLE if question.category == ADVERSARIAL else answer
@@ -119,7 +121,7 @@ def _talk(session: Session, roles: Mapping[str, str]) -> list[dict[str, str]]:
 def _candidates(
     pool: Pool, category: CategoryId, conversation: str, drawn: random.Random
 ) -> Iterator[str]:
-    """Answers that may be wrong choices, the likeliest first."""
+    """Answers that may be wrong choices, the nearest first."""
     near = pool[category].get(conversation, ())
     same = [
         answer

@@ -1,4 +1,4 @@
-"""Evidence for LoCoMo-MC10, which carries none: from LoCoMo's own file, by the place of each
+"""Evidence for LoCoMo-MC10, which has none: from LoCoMo's own file, by the position of each
 question in its conversation.
 """
 
@@ -13,7 +13,7 @@ from memeval.records import EvalCase, EvalQuestion, Session
 
 @dataclass(frozen=True)
 class Evidence:
-    """Joins evidence to cases, and counts where that could not be done."""
+    """Joins evidence to cases, and counts where that is not possible."""
 
     source: Mapping[str, EvalCase]
     """LoCoMo's conversations by id."""
@@ -46,6 +46,7 @@ class Evidence:
             self.counts["moved"] += 1
             return question
 
+        # The rows are in LoCoMo's order. By text they could not be joined: 12 texts occur twice.
         index = int(question.question_id.rpartition("_q")[2])
         if index >= len(origin.questions) or _plain(origin.questions[index].text) != _plain(
             question.text

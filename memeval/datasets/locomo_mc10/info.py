@@ -1,4 +1,4 @@
-"""What is registered of LoCoMo-MC10."""
+"""Registry entry of LoCoMo-MC10."""
 
 from __future__ import annotations
 

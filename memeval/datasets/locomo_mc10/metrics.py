@@ -1,4 +1,4 @@
-"""Measures of choosing among numbered choices, by position: does a system take a choice for what it
+"""Measures of choosing among numbered choices, by position: does a system pick a choice for what it
 says, or for its position?
 """
 
@@ -22,7 +22,7 @@ POSITION_MEASURES = (
     "random_accuracy",
     "accuracy_at_position/",
 )
-"""Names of `position_measures`; the last stands for one per position."""
+"""Names of `position_measures`; the last is the beginning of one name per position."""
 
 
 def position_measures(records: Sequence[Record]) -> dict[str, float | None]:

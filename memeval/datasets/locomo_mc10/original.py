@@ -32,8 +32,8 @@ class LocomoMc10Settings(DatasetSettings):
     """Settings of LoCoMo-MC10."""
 
     choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
-    """`shuffled` puts the choices of each question in a random order, which depends on
-    `choice_seed` and the question's id alone.
+    """`shuffled` puts the choices of each question in a random order, which depends only on
+    `choice_seed` and the question's id.
     """
     choice_seed: int = at(ANSWER, 0)
     derive: bool = at(PREPARE, False)

@@ -31,6 +31,7 @@ namings.
 MOST_CHOICES = 10
 """A reply names a choice by one digit."""
 
+# The file's summaries of sessions are not among them: nothing here reads them.
 HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
 ROLES = ("user", "assistant")
 
@@ -85,13 +86,14 @@ def _object(path: Path, number: int, line: bytes) -> Any:
 
 
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
-    """A case a conversation, as soon as its lines end; one haystack is held at a time.
+    """One case per conversation, as soon as its lines end; one haystack is held at a time.
 
-    Raises `UserError` for a line that does not parse, for a question that is there twice, for a
-    conversation whose lines do not stand together, and for one whose lines carry different
+    Raises `UserError` for a line that does not parse, for a question that occurs twice, for a
+    conversation whose lines are not next to each other, and for one whose lines have different
     haystacks.
     """
     ended: set[str] = set()
+    # 1,986 rows, but ten conversations: each is ingested once.
     for conversation, group in groupby(map(read_row, objects), key=lambda row: row.conversation):
         rows = iter(group)
         first = next(rows)
@@ -180,7 +182,9 @@ def _sessions(row: Fields) -> Iterator[Session]:
             session_id=f"s{number}",
             started_at=time,
             turns=tuple(
-                _turn(turn, f"D{number}:{place}", time) for place, turn in enumerate(said, start=1)
+                # LoCoMo's own ids, so that its evidence can be joined.
+                _turn(turn, f"D{number}:{place}", time)
+                for place, turn in enumerate(said, start=1)
             ),
         )
 
@@ -267,10 +271,12 @@ def _question(row: Row) -> EvalQuestion:
 
 
 def shuffle_choices(question: EvalQuestion, seed: int) -> EvalQuestion:
-    """The question with its choices in an order that depends on the seed and on its id alone."""
+    """The question with its choices in an order that depends only on the seed and on its id."""
     order = list(range(len(question.choices)))
     random.Random(f"{seed} {question.question_id}").shuffle(order)
-    right = tuple(sorted(order.index(place) for place in question.right_choices))
+    right = tuple(sorted(order.index(position) for position in question.right_choices))
     return replace(
-        question, choices=tuple(question.choices[place] for place in order), right_choices=right
+        question,
+        choices=tuple(question.choices[position] for position in order),
+        right_choices=right,
     )

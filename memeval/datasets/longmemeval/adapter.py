@@ -64,7 +64,8 @@ class LongMemEval(Dataset):
     ) -> None:
         super().__init__(path, info, settings)
         self._odd: Counter[str] = Counter()
-        if self.settings.roles == "user":  # a round is closed by the assistant's reply
+        # A round ends with the assistant's reply.
+        if self.settings.roles == "user":
             self.granularities = tuple(name for name in GRANULARITIES if name != "round")
 
     @property
@@ -104,6 +105,7 @@ class LongMemEval(Dataset):
     def read(self) -> Iterator[EvalCase]:
         self._odd = Counter()
         seen: set[str] = set()
+        # One item at a time: M is about ten times the 277 MB of S.
         for index, value in enumerate(stream_list(self.path)):
             item = read_item(
                 Fields.of(self.path, f"record {index}", value), index, self.settings.roles
@@ -133,7 +135,7 @@ class LongMemEval(Dataset):
 
     def notes(self) -> tuple[str, ...]:
         odd, total = self._odd, self._odd["questions"]
-        found = {
+        lines = {
             "without": (
                 f"evidence: {odd['without']} of {total} questions flag no turn that is "
                 "remembered, and enter no retrieval metric"
@@ -150,7 +152,7 @@ class LongMemEval(Dataset):
                 f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}"
             ),
         }
-        return tuple(line for name, line in found.items() if odd[name])
+        return tuple(line for name, line in lines.items() if odd[name])
 
     def ranking_metrics(
         self,
@@ -158,9 +160,11 @@ class LongMemEval(Dataset):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """The official retrieval metrics of a question that they count; they are defined where user
-        turns alone are indexed.
+        """The official retrieval metrics of a question that they count; they are only defined where
+        nothing but user turns is indexed.
         """
+        # As in the official code, which leaves out questions without an answer, and those whose
+        # evidence no user turn holds.
         if self.settings.roles != "user" or not question.answerable or not question.evidence:
             return {}
 

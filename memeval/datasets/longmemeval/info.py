@@ -1,4 +1,4 @@
-"""What is registered of LongMemEval."""
+"""Registry entry of LongMemEval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LongMemEval's judge: a prompt for each kind of question, a reply of one word."""
+"""LongMemEval's judge: a prompt for each kind of question, and a reply of one word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KIND_OF = {
     "single-session-preference": "preference",
 }
 """Kind of prompt template by question type. `abstention` judges the questions without an answer,
-whatever their type.
+of all types.
 """
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
 
@@ -63,8 +63,8 @@ class YesNoJudge(ModelJudge):
 
 
 class LongMemEvalJudge(YesNoJudge):
-    """Right iff the model says yes, under the words for the question's type. Source: Wu et al.,
-    ICLR 2025.
+    """Right if and only if the model says yes, under the prompt for the question's type. Source: Wu
+    et al., ICLR 2025.
 
     The protocol's judge is gpt-4o-2024-08-06 at temperature 0, with 10 tokens for its reply.
     """
@@ -99,6 +99,7 @@ def kind_of(question: EvalQuestion) -> str:
 
     Raises `UserError` for a question type that the protocol does not have.
     """
+    # By the id's `_abs`, as published, and before the type: such questions have a type as well.
     if not question.answerable:
         return ABSTENTION
 

@@ -22,6 +22,8 @@ def official_dcg(ranks: Iterable[int]) -> float:
     """Gain of relevant documents at 1-based ranks: 1 at the first, then 1 / log2(rank), so that the
     first two weigh the same.
     """
+    # The textbook's gain is 1 / log2(rank + 1). The published code divides by log2(rank) from the
+    # second rank on.
     return sum(1.0 if rank == 1 else 1 / log2(rank) for rank in ranks)
 
 
@@ -100,6 +102,7 @@ def sessions_of_turns(
     ranks = [rank for rank, turn in enumerate(ranked, start=1) if turn in relevant]
     depths = list(_new_at([(session_of[turn], turn in relevant) for turn in ranked]))
     sought = {session_of[turn] for turn in relevant}
+    # A ranking that holds every turn has no further session to offer.
     whole = len(ranked) == len(session_of)
     metrics: dict[str, float | None] = {}
 
@@ -112,13 +115,13 @@ def sessions_of_turns(
             metrics |= _named("session", k, None)
             continue
 
-        found = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
+        sessions = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
         metrics |= _named(
             "session",
             k,
             (
-                float(bool(found)),
-                float(found == sought),
+                float(bool(sessions)),
+                float(sessions == sought),
                 official_ndcg(ranks, len(relevant), depth),
             ),
         )
@@ -129,10 +132,10 @@ def sessions_of_turns(
 def _new_at(groups: Sequence[tuple[str, bool]]) -> Iterable[int]:
     """The 1-based places at which a group appears for the first time."""
     seen: set[tuple[str, bool]] = set()
-    for place, group in enumerate(groups, start=1):
+    for position, group in enumerate(groups, start=1):
         if group not in seen:
             seen.add(group)
-            yield place
+            yield position
 
 
 def _named(name: str, k: int, values: tuple[float, float, float] | None) -> dict[str, float | None]:
@@ -156,7 +159,5 @@ def official_means(records: Sequence[Record]) -> dict[str, float | None]:
 
 
 def share_right(records: Iterable[Record]) -> float | None:
-    """Share of right answers among the scored ones, whatever made them right; None if none is
-    scored.
-    """
+    """Share of right answers among the scored ones, by any judge; None if no answer is scored."""
     return mean(record.score for record in records)

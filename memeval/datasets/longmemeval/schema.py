@@ -1,7 +1,6 @@
 """LongMemEval's JSON schema: one item of the file becomes one case with one question.
 
-What systems see tells nothing about evidence: the official ids of sessions contain the word
-"answer" and those of questions "_abs", so that cases, sessions and turns get ids by place alone.
+What systems see says nothing about evidence: cases, sessions and turns get ids by position.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ABILITIES = {
     "knowledge-update": "KU",
 }
 """Ability by question type; a question that the history does not answer counts as ABS instead,
-whatever its type.
+of any type.
 """
 
 Roles = Literal["all", "user"]
@@ -66,29 +65,35 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
         raise item.wrong("question_id", "is empty")
 
     item = Fields(path=item.path, record=f"record {index} ({question_id})", values=item.values)
+    # As in the published code: no field says so. 30 of the 500 questions are such.
     answerable = ABSTENTION not in question_id
     dated = _sessions(item, roles)
     if not dated and answerable:
         raise item.wrong("haystack_sessions", "is empty, though the question has an answer in it")
 
-    ordered = sorted(dated, key=lambda one: one.started_at)
-    sessions = tuple(_session(number, one) for number, one in enumerate(ordered, start=1))
+    # The file is sorted by day, but not always within a day.
+    ordered = sorted(dated, key=lambda session: session.started_at)
+    sessions = tuple(_session(number, session) for number, session in enumerate(ordered, start=1))
     question = _question(
         item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
     )
     ids = item.texts("haystack_session_ids")
     return Item(
         case=EvalCase(
+            # By position: the official ids of evidence sessions contain the word "answer", and
+            # those of questions without an answer "_abs".
             case_id=f"h{index}",
             sessions=sessions,
             questions=(question,),
             speakers=("user", "assistant"),
         ),
+        # One item of the published file does so; ids by position keep its sessions apart.
         repeats_session=len(set(ids)) < len(ids),
         asked_early=any(
-            question.asked_at is not None and one.started_at > question.asked_at for one in dated
+            question.asked_at is not None and session.started_at > question.asked_at
+            for session in dated
         ),
-        silent_sessions=sum(not one.turns for one in dated),
+        silent_sessions=sum(not session.turns for session in dated),
     )
 
 
@@ -114,6 +119,7 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
         if len(values) != len(haystack):
             raise item.wrong(name, f"holds {len(values)} entries for {len(haystack)} sessions")
 
+    # Only checked: the evidence is the turns' own flags, which are finer than sessions.
     item.texts("answer_session_ids")
     return [
         _dated(item=item, number=number, turns=turns, date=date, roles=roles)
@@ -142,7 +148,11 @@ def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) ->
     return _Dated(
         started_at,
         tuple(
-            (place, turn) for place, turn in read if roles == "all" or turn.text("role") == roles
+            # After counting: the official turn ids count all turns, also where only the user's are
+            # indexed.
+            (place, turn)
+            for place, turn in read
+            if roles == "all" or turn.text("role") == roles
         ),
     )
 
@@ -190,6 +200,8 @@ def _question(
         text=item.text("question"),
         category=kind,
         whole_answer=kind == PREFERENCE,
+        # Some golds are integers. For a question without an answer it is an explanation, which the
+        # judge is shown.
         gold=(item.answer("answer"),),
         evidence=evidence,
         asked_at=_asked_at(item),

@@ -51,9 +51,10 @@ class MemoryAgentBenchSettings(DatasetSettings):
         "test_time_learning",
         "long_range_understanding",
     ] = at(PREPARE, "conflict_resolution")  # type: ignore[assignment]
-    """Which file of the folder is read; a `path` that is a file is read whatever the split."""
+    """Which file of the folder is read; a `path` that is a file is read for either split."""
     subset: str | None = at(RUN)
     """A sub-data set, or the beginning of the names of several; None asks all."""
+    # The two sizes of the protocol.
     chunk_tokens: Literal[512, 4096] = at(PREPARE, 512)
     """Tokens that a piece of the context holds at most."""
     instruction: bool = at(ANSWER, True)
@@ -206,7 +207,7 @@ class MemoryAgentBench(Dataset):
                 )
 
     def _question_ids(self, row: Row) -> tuple[str, ...]:
-        """The file's own ids, where nothing else in it has the same; else row and place."""
+        """The file's own ids, where nothing else in it has the same; else row and position."""
         unique = self._outline.unique_ids
         return tuple(
             name if name in unique and name else f"r{row.index}/q{place}"
@@ -218,9 +219,7 @@ class MemoryAgentBench(Dataset):
         return (*RULES, *CONFLICTS, "summary_score")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The protocol's metrics, whatever judge the run has; only of the sub-data sets that were
-        asked.
-        """
+        """The protocol's metrics, under any judge; only of the sub-data sets that were asked."""
         by_metric: dict[str | None, list[Record]] = {}
         for record in records:
             by_metric.setdefault(metric_of(str(record.category)), []).append(record)
@@ -229,6 +228,7 @@ class MemoryAgentBench(Dataset):
             metric: _scored(metric, by_metric[metric]) for metric in RULES if metric in by_metric
         }
 
+        # By name, because the split is the file's name, which a user's own file need not have.
         conflicts = [
             record for record in records if str(record.category).startswith("factconsolidation")
         ]

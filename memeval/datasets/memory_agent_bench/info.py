@@ -1,4 +1,4 @@
-"""What is registered of MemoryAgentBench."""
+"""Registry entry of MemoryAgentBench."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
 class MemoryAgentBenchJudge(YesNoJudge):
     """Right by the sub-data set's metric; its value is the score.
 
-    A model is asked for summaries and for questions about chats alone.
+    Only summaries and questions about chats need a model.
 
     Substring and exact match are right at 1; of recommendations all wanted titles must be among the
     first five, and recall is the score. Questions about chats are judged by LongMemEval's rules. A
     summary's score is 0 where it is not fluent, else the F1 of the key points that it conveys and
-    of its sentences that the reference bears out; it is right from `PASS_MARK` on. Source: Hu et
+    of its sentences that the reference supports; it is right from `PASS_MARK` on. Source: Hu et
     al., 2025.
     """
 

@@ -59,14 +59,15 @@ def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
 
     A gold of which nothing is left occurs nowhere.
     """
-    found = normalise(prediction)
-    return float(any(gold and gold in found for gold in map(normalise, golds)))
+    normalised = normalise(prediction)
+    # An empty string would occur in every prediction.
+    return float(any(gold and gold in normalised for gold in map(normalise, golds)))
 
 
 def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
     """1.0 where the normalised parsed prediction equals a normalised gold, else 0.0."""
-    found = normalise(parsed(prediction))
-    return float(any(gold == found for gold in map(normalise, golds)))
+    normalised = normalise(parsed(prediction))
+    return float(any(gold == normalised for gold in map(normalise, golds)))
 
 
 def parsed(prediction: str) -> str:
@@ -91,9 +92,9 @@ def recall_at_5_items(prediction: str, golds: Sequence[str]) -> float:
 
     All golds are wanted: they are not alternatives.
     """
-    found = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
+    named = {normalise(_without_year(item)) for item in items(prediction)[:RECALLED]}
     wanted = {normalise(_without_year(gold)) for gold in golds}
-    return len(found & wanted) / len(wanted) if wanted else 0.0
+    return len(named & wanted) / len(wanted) if wanted else 0.0
 
 
 def items(prediction: str) -> list[str]:

@@ -22,7 +22,7 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn
 
 SPEAKER = "Context"
 TITLES = "entity2id.json"
-"""Beside a split: the numbers that stand for titles in golds of recommendations."""
+"""A file beside a split, with the titles of the numbers that the golds of recommendations hold."""
 SIZE = re.compile(r"(?:^|_)(\d+k)(?:_|$)", re.IGNORECASE)
 HOPS = re.compile(r"factconsolidation_(sh|mh)(?:_|$)")
 INSTRUCTIONS: Mapping[str, str] = {
@@ -37,7 +37,7 @@ INSTRUCTIONS: Mapping[str, str] = {
     "recsys": "Recommend five titles, best first, a numbered line each.",
     "infbench": "Write the whole summary.",
 }
-"""What the task asks for, by how a sub-data set's name begins; the questions alone do not say."""
+"""What the task asks for, by how a sub-data set's name begins; the questions do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def read_case(
 ) -> EvalCase:
     """The case of a row.
 
-    `titles` are those of the numbers that stand for them in golds of recommendations.
+    `titles` are those of the numbers that the golds of recommendations hold.
     """
     parts = list(chunks(row.fields.text("context"), chunk_tokens))
     if not parts:
@@ -174,6 +174,8 @@ def _questions(
         abstains = (
             row.metric == CHAT and ABSTENTION in f"{official[place] or ''} {row.ids[place] or ''}"
         )
+        # Without evidence: the rows name none, and to look for a fact by its gold would be a
+        # guess.
         yield EvalQuestion(
             question_id=question_ids[place],
             text=text,
@@ -214,6 +216,7 @@ def _golds(row: Row, place: int, titles: Mapping[str, str]) -> tuple[str, ...]:
     )
     written = [listed.answer(name).strip() for name in listed.values]
     texts = tuple(titles.get(text, text) for text in written)
+    # A number would never match a title, and every answer would be wrong.
     if row.metric == ITEMS and any(text.isdigit() for text in texts):
         raise row.fields.wrong(
             field, f"holds the number of a title that no {TITLES} beside the file explains"

@@ -12,7 +12,7 @@ from memeval.llm.tokens import count_tokens
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """Where a sentence ends within a line: behind its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
-"""The beginning of a line with a serial number, which is one sentence whatever marks are in it."""
+"""The beginning of a line with a serial number, which is one sentence with any marks in it."""
 WORD = re.compile(r"\s*\S+")
 PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
 

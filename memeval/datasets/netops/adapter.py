@@ -1,4 +1,4 @@
-"""Cases of one's own in the generic schema of network operations."""
+"""A user's own cases in the generic schema of network operations."""
 
 from __future__ import annotations
 

@@ -56,12 +56,12 @@ class Draft:
     evidence: tuple[str, ...]
     asked_at: datetime
     instruction: str = ""
-    """In which form the answer is wanted."""
+    """The form in which the answer is wanted."""
 
 
 def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
-    """At most `count` drafts: by turns one of each ability, and within an ability one of each task,
-    as long as there are any.
+    """At most `count` drafts: one of each ability in turn, and within an ability one of each task
+    in turn, as long as there are any.
 
     A text occurs once.
     """
@@ -74,7 +74,7 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
 
 
 def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts of one ability in random order, by turns one of each task."""
+    """Drafts of one ability in random order, one of each task in turn."""
     by_task: dict[str, list[Draft]] = {}
     for draft in drafts:
         by_task.setdefault(draft.task, []).append(draft)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def seeded(*parts: object) -> Random:
-    """A generator of random numbers from whatever its seed is made of.
+    """A generator of random numbers; the parts are its seed.
 
     Only its `random()` is used, whose sequence is the same in every version of Python and on every
     machine.

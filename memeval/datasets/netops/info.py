@@ -1,4 +1,4 @@
-"""What is registered of `netops`: a file of one's own in the generic schema."""
+"""Registry entry of `netops`: a file of one's own in the generic schema."""
 
 from __future__ import annotations
 

@@ -7,10 +7,11 @@ from datetime import datetime
 
 WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
 HIDDEN = frozenset({1, 10})
-"""Numbers whose words stand within common others ("none", "often"), where a judge that looks for
+"""Numbers whose words are parts of common words ("none", "often"), where a judge that looks for
 the gold in the answer would find them.
 """
 
+# As words, because to a judge of keywords a digit is no keyword, and many dates hold it.
 IN_WORDS = "Write a number up to twelve as a word, a greater one in digits without commas."
 """Instruction for counts."""
 ALL_OF_THEM = "Name all of them."
@@ -20,8 +21,8 @@ def one_word(name: str) -> str:
     """A name of a component or a fault as the data sets show it: each run of other characters than
     letters and digits is one `_`.
 
-    Judges that compare words would else take `node-4` for `node-6`: single characters are no words
-    to them, and parts of names count each.
+    Judges that compare words would otherwise confuse `node-4` with `node-6`: they ignore single
+    characters, and count each part of a name as a word.
     """
     return re.sub(r"[\W_]+", "_", name).strip("_")
 
@@ -33,8 +34,8 @@ def amount(count: int, noun: str) -> str:
 
 
 def counted(count: int, noun: str) -> tuple[str, ...]:
-    """Golds for a count: the number with and without what is counted; the first alone where the
-    bare word is part of common others.
+    """Golds for a count: the number with and without what is counted; only the first where the
+    bare word is part of common words.
     """
     phrase = amount(count, noun)
     return (phrase,) if count in HIDDEN else (phrase, phrase.partition(" ")[0])

@@ -1,5 +1,5 @@
 """OpsEval (Liu et al., 2024): questions of network and database operation, asked closed-book or
-over what they and others of them explain.
+with the explanations of other questions in memory.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ class OpsEvalSettings(DatasetSettings):
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
     folds: int = at(PREPARE, 5)
-    """Parts that the items fall into unless nothing is remembered: each is a case.
+    """Number of parts into which the items are divided where something is remembered; each is a
+    case.
 
     Under `knowledge` a part is asked with the solutions of the other parts in memory.
     """
     fold_seed: int = at(PREPARE, 0)
-    """Deals the items to the parts."""
+    """Decides which items each part has."""
 
     def __post_init__(self) -> None:
         DatasetSettings.__post_init__(self)
@@ -149,14 +150,14 @@ class OpsEval(Dataset):
             own=with_own,
         )
         for number, part in enumerate(asked_together, start=1):
-            told = sessions(part.remembered, mask=with_own)
-            places = turns_by_text(told) if with_own else {}
+            remembered = sessions(part.remembered, mask=with_own)
+            places = turns_by_text(remembered) if with_own else {}
             # An item without a solution has no runbook that could be found.
             asked = [item for item in part.asked if item.solution or not with_own]
             if asked:
                 yield EvalCase(
                     case_id=f"c{number}",
-                    sessions=told,
+                    sessions=remembered,
                     questions=tuple(self._question(item, places) for item in asked),
                 )
 
@@ -251,6 +252,7 @@ class OpsEval(Dataset):
         those that could be read.
         """
         replies = [record for record in records if record.choices and record.verdict]
+        # A reply that can't be read is not a wrong choice: it has a rate of its own.
         read = [record for record in replies if _label(record) is not Label.UNSCORED]
         several = [record for record in read if record.facets["kind"] == "multiple"]
         return {

@@ -106,7 +106,9 @@ def _cosine(one: frozenset[str], other: frozenset[str], weights: dict[str, float
     """Cosine of two sets of words, of those that occur among the Chinese items."""
 
     def weight(words: frozenset[str]) -> float:
-        return sum(weights.get(word, 0.0) for word in words)
+        # `fsum`, because a plain sum depends on the order of the set, which changes with each
+        # process: of two items that are equally near, now the one and now the other would be it.
+        return math.fsum(weights.get(word, 0.0) for word in words)
 
     common = weight(one & other)
     return common / math.sqrt(weight(one) * weight(other)) if common else 0.0

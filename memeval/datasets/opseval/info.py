@@ -1,4 +1,4 @@
-"""What is registered of OpsEval."""
+"""Registry entry of OpsEval."""
 
 from __future__ import annotations
 

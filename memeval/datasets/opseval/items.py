@@ -1,4 +1,4 @@
-"""What a row of OpsEval becomes: an item, and a repair for whatever was dirty in it."""
+"""What a row of OpsEval becomes: an item, and a repair for each thing that was dirty in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHINESE_SHARE = 0.01
 """Share of Chinese characters among the letters from which on a row is Chinese."""
 REPAIRS: Mapping[str, str] = {
     "gold": "the gold's letters are written with blanks, marks, in lower case, or as a number",
-    "range": "the gold names a choice that there is not, which is dropped",
+    "range": "the gold names a choice that does not exist, which is dropped",
     "statement": "a statement without choices is given 正确 (A) and 错误 (B)",
     "labels": "a choice's label inside the question is misplaced or misspelt",
     "told": "the question gives the answer away, which is cut off",

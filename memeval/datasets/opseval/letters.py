@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LEAST_CHOICES = 2
+# Golds come as `A`, `ABCD`, `C,D,F`, `A, ` and in other forms.
 CLEAN_LETTERS = re.compile(r"[A-Z]+|[A-Z](,[A-Z])+")
 LETTERS = re.compile(r"[A-Za-z](?:[\s,;、/]*[A-Za-z])*")
 NUMBER = re.compile(r"[1-9]")
+# 15 rows of the test split give their answer away, here or by `MARKED`.
 TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
 """The answer that some translated questions end with."""
 MARKED = re.compile(r"\s*[(（]正确答案[)）]")
@@ -46,7 +48,8 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
         return None
 
     letters = re.findall("[A-Z]", plain.upper())
-    if len(set(letters)) < len(letters):  # a word, and not a list of letters
+    # A word, and not a list of letters.
+    if len(set(letters)) < len(letters):
         return None
 
     return (
@@ -121,6 +124,8 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
         return match.start(), match.end(), f"{letter} without a mark"
 
+    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: it is read where
+    # the next one follows.
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):
         return match.start(), match.end(), f"{letter} written {match.group().strip()[0]}"

@@ -17,6 +17,8 @@ NAMELESS = "Knowledge"
 
 MASK = "…"
 """What replaces the letter of a choice."""
+# 30 of the 1,553 solutions name choices by letter. Only letters beside `option`, `answer` and the
+# like can be told from words: four solutions keep a bare letter.
 _LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
 _NAMED = re.compile(
     rf"(\b(?:[Oo]ptions?|[Aa]nswers?|[Cc]hoices?)(?:\s+(?:is|are))?:?\s+[(\"“]?)({_LIST})(?![\w'’-])"
@@ -28,7 +30,7 @@ _AT_LINE = re.compile(r"(^[\s*(\-]*)([A-H])(?=[*]*[.:)：、]\s)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Items that are asked together, and those whose solutions are in memory then."""
+    """Items that are asked together, and the items whose solutions are then in memory."""
 
     asked: tuple[Item, ...]
     remembered: tuple[Item, ...]
@@ -40,19 +42,23 @@ def parts(
     """The items of a domain, language and fold, with the solutions of the other folds in memory;
     with `own`, those of the asked items too.
 
-    Memory and questions of a part are of one language, so that no item is helped by a twin.
+    Memory and questions of a part are in one language, so that no item is helped by its twin.
     """
     fold_of = _folds(items, folds, seed)
     for domain in domains:
         for language in ("en", "zh"):
-            places = [
-                place
-                for place, item in enumerate(items)
+            positions = [
+                position
+                for position, item in enumerate(items)
                 if (item.domain, item.language) == (domain, language)
             ]
             for fold in range(folds):
-                asked = tuple(items[place] for place in places if fold_of[place] == fold)
-                others = tuple(items[place] for place in places if own or fold_of[place] != fold)
+                asked = tuple(
+                    items[position] for position in positions if fold_of[position] == fold
+                )
+                others = tuple(
+                    items[position] for position in positions if own or fold_of[position] != fold
+                )
                 if asked:
                     yield Part(asked=asked, remembered=others)
 
@@ -108,8 +114,8 @@ def remembered_text(item: Item, *, mask: bool) -> str:
 def without_letters(solution: str) -> str:
     """A solution in which choices are not named by letter: `Option … is incorrect`.
 
-    The letters are those of the very question that is asked. They would be its answer, and no
-    knowledge.
+    The letters are those of the question that is asked: they would give its answer away without
+    any knowledge.
     """
     for pattern in (_NAMED, _NAMED_ZH, _ZH_AFTER, _AT_LINE):
         solution = pattern.sub(rf"\g<1>{MASK}", solution)

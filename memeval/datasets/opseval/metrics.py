@@ -26,4 +26,5 @@ def spaced(text: str) -> str:
     at each side of a Chinese character.
     """
     plain = PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text))
-    return " ".join(IDEOGRAPH.split(plain))  # the pattern's group keeps each character as a part
+    # The pattern has a group, so `split` keeps each character as a part.
+    return " ".join(IDEOGRAPH.split(plain))

@@ -1,5 +1,5 @@
-"""OpsEval's four schemas: a row of one of its files becomes an item, and whatever was dirty in it a
-repair by name.
+"""OpsEval's four schemas: a row of one of its files becomes an item, and each thing that was dirty
+in it becomes a named repair.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     """Choices inside the question's text where there are some and the answer is letters; else an
     answer in words.
     """
-    found = split_choices(row.text("question"))
-    if found and gold_letters(row.answer("answer"), len(found.choices)):
+    lettered = split_choices(row.text("question"))
+    # Also in lower case: the golds of two of these questions are `b` and `ac`.
+    if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
         return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
 
     question = _told(row.text("question"), row_id, rows)
@@ -144,13 +145,13 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
 
     The schema does not say how many are right, so that several may always be chosen.
     """
-    found = split_choices(row.text("question"))
-    if not found:
+    lettered = split_choices(row.text("question"))
+    if not lettered:
         rows.repair(row_id, "left_out", "no choices can be found in the question")
         return None
 
-    if found.odd:
-        rows.repair(row_id, "labels", f"labels of choices: {', '.join(found.odd)}")
+    if lettered.odd:
+        rows.repair(row_id, "labels", f"labels of choices: {', '.join(lettered.odd)}")
 
     solution = row.text("solution").strip() if "solution" in row.values else ""
     return _choosing(
@@ -159,9 +160,10 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         Item(
             row_id=row_id,
             domain=domain,
-            question=found.question,
-            choices=found.choices,
+            question=lettered.question,
+            choices=lettered.choices,
             right=(),
+            # Never from the gold: it would say how many choices are right.
             multi_select=True,
             gold=(),
             topics=(),

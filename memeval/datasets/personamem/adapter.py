@@ -33,7 +33,7 @@ class PersonaMemSettings(DatasetSettings):
     """Settings of the data sets in PersonaMem's schema."""
 
     size: Literal["32k", "128k", "1m"] = at(PREPARE, "32k")
-    """Which pair of files is read: tokens of a conversation, about."""
+    """Which pair of files is read, by the approximate length of a conversation in tokens."""
     persona: bool = at(PREPARE, True)
     """Whether the system messages, which describe the user, are remembered."""
     instruction: bool = at(ANSWER, True)
@@ -58,7 +58,7 @@ class PersonaMem(Dataset):
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
-        # The types were named differently from one version of the files to the next.
+        # The file says which there are: versions of it name the types differently.
         return {}
 
     @property
@@ -100,6 +100,8 @@ class PersonaMem(Dataset):
 
     def read(self) -> Iterator[EvalCase]:
         self._beyond = self._questions = 0
+        # By place as well: each place remembers another part of the conversation, as in the
+        # official protocol.
         asked: dict[tuple[str, int], list[Row]] = {}
         for row in self._rows:
             self._check_context(row)
@@ -108,6 +110,7 @@ class PersonaMem(Dataset):
         for number, ((context_id, end), rows) in enumerate(asked.items(), start=1):
             messages = self._contexts[context_id]
             self._questions += len(rows)
+            # A slice that ends too late is the whole conversation, as it is officially.
             self._beyond += len(rows) * (end > len(messages))
             yield EvalCase(
                 case_id=f"c{number}",

@@ -1,4 +1,4 @@
-"""What is registered of PersonaMem."""
+"""Registry entry of PersonaMem."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from memeval.statistics.means import mean
 
 
 def official_accuracy(records: Sequence[Record]) -> float | None:
-    """Share of the replies that choose the right option, a reply without a readable choice among
-    the wrong ones; None without a reply.
+    """Share of the replies that choose the right option; a reply without a readable choice counts
+    as wrong. None without a reply.
 
     Source: Jiang et al., COLM 2025, inference_standalone_openai.py.
     """

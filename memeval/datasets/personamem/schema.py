@@ -47,7 +47,7 @@ class Row:
     question: EvalQuestion
     context_id: str
     end: int
-    """The question is asked after so many messages of the conversation."""
+    """How many messages of the conversation come before the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ def _row(fields: Fields, *, instruction: bool) -> Row:
         question_id=fields.answer("question_id").strip(),
         text=fields.answer("user_question_or_message"),
         category=fields.answer("question_type").strip(),
+        # Without evidence: the rows say how far back the reference is, but not which message it
+        # is.
         gold=(choices[right],),
         choices=choices,
         right_choices=(right,),
@@ -121,7 +123,7 @@ def _listed(fields: Fields) -> Sequence[object]:
     text = fields.answer("all_options")
     try:
         with warnings.catch_warnings():
-            # A backslash in an option is no matter of ours.
+            # Python warns of a backslash in an option that escapes nothing.
             warnings.simplefilter("ignore")
             value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -159,7 +161,7 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
     Raises `UserError` naming the line and the message that is not as it should be.
     """
     contexts: dict[str, tuple[Message, ...]] = {}
-    # A line ends at \n alone: splitlines would cut a text at U+2028, which JSON may hold.
+    # A line ends only at \n: splitlines would cut a text at U+2028, which JSON may hold.
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -203,6 +205,7 @@ def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Sessio
     """
     blocks: list[list[Message]] = []
     for message in messages:
+        # Such a message describes the user. The official runner sends it to the model, too.
         if message.role == "system" or not blocks:
             blocks.append([])
 

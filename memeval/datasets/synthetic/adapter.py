@@ -20,8 +20,8 @@ from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
 GENERATOR = 1
-"""Version of what is generated: another one for every change of the words, the templates or the
-order of draws.
+"""Version of what is generated: raised with every change of the words, the templates or the order
+of draws.
 """
 
 FEWEST_TOKENS, MOST_TOKENS, MOST_QUESTIONS, MOST_DISTRACTORS = 10, 10_000_000, 200, 0.5
@@ -40,7 +40,7 @@ class SyntheticSettings(DatasetSettings):
     """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
     turns_per_session: int = at(PREPARE, 20)
     distractors: float = at(PREPARE, 0.1)
-    """Share of the chat's turns that tell the like of the planted facts of other people, or name
+    """Share of the chat's turns that say something like a planted fact about other people, or name
     what is asked about; 0 to 0.5.
     """
     seed: int = at(PREPARE, 0)
@@ -73,13 +73,13 @@ _SHARED = {field.name for field in fields(DatasetSettings)}
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
 }
-"""What is generated unless something else is asked for."""
+"""The default of each setting that decides what is generated."""
 
 
 class Synthetic(Dataset):
     """Generates its cases from a seed, or reads a file that `data make synthetic` wrote.
 
-    A case is generated when it is its turn, and depends on the settings and its number alone.
+    A case is generated when it is its turn, and depends only on the settings and its number.
     """
 
     settings_type = SyntheticSettings
@@ -92,8 +92,8 @@ class Synthetic(Dataset):
         "llm",
         "mem0",
     )
-    """Golds are exact, and half of them are dates and figures, with which overlap of words is
-    forgiving.
+    """Golds are exact, and half of them are dates and figures, for which a judge by shared words
+    would be too lenient.
     """
 
     def __init__(

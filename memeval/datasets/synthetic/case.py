@@ -1,5 +1,5 @@
 """Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with
-talk, and settles the golds.
+talk, and computes the golds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DAYS_BETWEEN, LONGEST_YEARS = 2.5, 3
 have their sessions closer.
 """
 TOKENS_A_TURN = 24
-"""Tokens of an average turn, for the calendar alone."""
+"""Tokens of an average turn, only for the calendar."""
 
 BUCKETS = 5
 """Parts of the haystack by which depths are distinguished."""
@@ -120,11 +120,12 @@ class Haystack:
     _said: dict[Place, Said] = field(default_factory=dict)
 
     def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
-        """Fills the sessions, and tells where each statement came to stand.
+        """Fills the sessions, and returns where each statement is.
 
         A statement is made at its depth, or sooner where what is left to say would not fit
         otherwise; the talk is cut to the size.
         """
+        # Descending, because the next statement is popped from the end.
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
         self._owed = sum(
             tokens_of_statement(self.speakers, statement) for statement, _ in self._waiting
@@ -178,7 +179,7 @@ class Haystack:
         return speaker, text
 
     def _clock(self) -> Iterator[datetime]:
-        """When each session starts, ever later."""
+        """When each session starts, in ascending order."""
         expected = max(1.0, self.size.tokens / TOKENS_A_TURN / self.size.turns_per_session)
         minutes = min(DAYS_BETWEEN, LONGEST_YEARS * 365 / expected) * 24 * 60
         time = datetime(2023, 1, 1, 9) + timedelta(minutes=int(self.rng.random() * 100 * 24 * 60))
@@ -198,6 +199,7 @@ def complete_question(
         (turn.time - timedelta(days=statement.days_ago)).date()
         for turn, statement in zip(said, plant.statements, strict=True)
     ]
+    # Which of the two came first is only known here: the days depend on the sessions' dates.
     if plant.rivals and days[0] != days[1]:
         gold = plant.rivals[days.index(min(days))]
     elif plant.rivals:

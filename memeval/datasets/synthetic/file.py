@@ -1,7 +1,7 @@
 """Synthetic cases as a file in LoCoMo's schema, and back.
 
-Besides LoCoMo's own fields each question carries `ability` and `answers`, which readers of LoCoMo
-pass over: they see the category ids of `LOCOMO_IDS` and the first of the golds.
+Besides LoCoMo's own fields each question has `ability` and `answers`, which readers of LoCoMo
+ignore: they see the category ids of `LOCOMO_IDS` and the first of the golds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 from memeval.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
-"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop twice more,
+"""LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop two more times,
 adversarial.
 """
 

@@ -1,4 +1,4 @@
-"""What is registered of the generated conversations."""
+"""Registry entry of the generated conversations."""
 
 from __future__ import annotations
 

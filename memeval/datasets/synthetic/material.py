@@ -41,7 +41,7 @@ class Material:
                 return who, what
 
     def event(self, depth: float) -> tuple[Statement, str, tuple[str, str]]:
-        """A thing that happened: the turn that tells it, the question when it did, and who did
+        """A thing that happened: the turn that says so, the question when it happened, and who did
         what.
         """
         events = {deed: verb for verb, deed in words.EVENTS}
@@ -70,7 +70,7 @@ class Material:
         *,
         speaker: int | None = None,
     ) -> Statement:
-        """The turn that tells an attribute."""
+        """The turn that states an attribute."""
         speaker = self.speaker_of(owner) if speaker is None else speaker
         return Statement(
             depth=depth,
@@ -100,7 +100,7 @@ class Material:
         return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
 
     def speaker_of(self, who: str) -> int:
-        """Who tells of a person: the speakers tell of themselves."""
+        """Who speaks about a person: the speakers speak about themselves."""
         return self.speakers.index(who) if who in self.speakers else self.rng.randrange(2)
 
     def whose(self, owner: str, speaker: int) -> str:

@@ -28,15 +28,16 @@ class Planner(Material):
     """Makes the plants of one case. Nothing is said twice, and only plants say what is asked."""
 
     number: int
-    """The case's: what kind of an ability a depth has is another one in the next case."""
+    """Of the case: it shifts which kind of an ability is planted at which depth."""
 
     def plants(self, count: int, budget: int, cost: Callable[[Statement], int]) -> list[Plant]:
-        """At most `count` plants whose statements cost at most half of `budget` tokens, the first
-        one aside, in random order.
+        """At most `count` plants in random order. Except for the first one, their statements cost
+        at most half of `budget` tokens.
 
         A sixth of them has no answer. The evidence of the others is due at evenly spread depths,
         the abilities in turn.
         """
+        # So a system that always refuses has a sixth of the score.
         due = count - count // 6
         slots = [(ANSWERED[slot % 5], (slot + 0.5) / due, slot // 5) for slot in range(due)]
         # The first plant is the shortest, so that the smallest haystack has a question.
@@ -72,9 +73,7 @@ class Planner(Material):
         return kinds[ability][(self.number + turn) % len(kinds[ability])](depth)
 
     def plain_fact(self, depth: float) -> Plant:
-        """The shortest fact there is, at most 10 tokens with its speaker: something of the
-        speaker's own.
-        """
+        """The shortest fact, at most 10 tokens with its speaker: something that the speaker has."""
         speaker = self.rng.randrange(2)
         owner, (attribute, kind) = (
             self.speakers[speaker],
@@ -250,7 +249,7 @@ class Planner(Material):
         )
 
     def unanswerable(self, depth: float) -> Plant:
-        """Something of a person that nobody tells, though they tell it of others."""
+        """Something about a person that nobody says, though the same is said about others."""
         return Plant(ABS, question_about(*self.attribute(self.people)))
 
     def undated(self, depth: float) -> Plant:

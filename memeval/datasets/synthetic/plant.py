@@ -9,12 +9,12 @@ IE, MR, TR, KU, CR, ABS = ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 ANSWERED = ABILITIES[:5]
 
 Key = tuple[str, str, str]
-"""Of what a fact tells: its kind, whom it is about, and what of them."""
+"""What a fact is about: its kind, the person, and what about that person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One turn that tells something."""
+    """One turn that states something."""
 
     depth: float
     """Where in the haystack it is due, as a share of the tokens, in [0, 1)."""
@@ -37,6 +37,6 @@ class Plant:
     evidence: tuple[int, ...] = ()
     """Which statements hold the answer."""
     rivals: tuple[tuple[str, ...], ...] = ()
-    """The golds of either answer to a question which of two statements tells of the earlier day."""
+    """The golds of both possible answers to the question which of two things happened first."""
     else_asked: str = ""
-    """The question when the last thing happened, taken where both happened on one day."""
+    """The question that is asked instead where both happened on one day: when the last one did."""

@@ -14,15 +14,15 @@ Part = str | tuple[str, ...]
 """Fixed text, or the values of which one is picked."""
 
 PLAIN = 0.6
-"""Share of the attributes of others that are phrased like facts; the rest like updates and
-disputed ones are.
+"""Share of the attributes of others that are phrased like facts; the rest are phrased like updates
+and disputed facts.
 """
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
 class Talk:
-    """Makes turns that tell nothing of what is asked about."""
+    """Makes turns that say nothing about what is asked."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Talk:
     ) -> None:
         """Says nothing about the planner's keys (`taken`), and uses none of its `values`.
 
-        `distractors` is the share of turns that tell the like of the planted facts of other
+        `distractors` is the share of turns that say something like a planted fact about other
         people, or name what is asked about.
         """
         self._rng, self._people, self._taken, self._values, self._share = (
@@ -83,11 +83,11 @@ class Talk:
         )
 
     def _mention(self) -> str:
-        """A question's words without its answer; what is asked about not excepted."""
+        """A question's words without its answer, also for what is asked about."""
         return self._fill(self._mentions)
 
     def _attribute(self) -> str:
-        """Something of a person that is not asked about."""
+        """Something about a person that is not asked."""
         while True:
             owner, (attribute, kind) = (
                 self._rng.choice(self._people),
@@ -109,7 +109,7 @@ class Talk:
         return f"{who} {what} {self._rng.choice(words.AGO)[1]}."
 
     def _deed(self) -> str:
-        """A piece bought, crowns spent or miles run by somebody of whom that is not asked."""
+        """A piece bought, crowns spent or miles run by somebody whom no such question is about."""
         rng = self._rng
         kind = rng.randrange(3)
         if kind == 0:
@@ -131,7 +131,7 @@ class Talk:
 
 
 def parts(template: str, slots: dict[str, tuple[str, ...]]) -> tuple[Part, ...]:
-    """A template as its fixed and its picked parts: filling it so is several times quicker than
+    """A template as its fixed and its picked parts: joining them is several times quicker than
     formatting.
     """
     pieces = _SLOT.split(template)

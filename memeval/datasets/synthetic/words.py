@@ -86,7 +86,7 @@ ATTRIBUTES: tuple[tuple[str, str], ...] = (
     ("raffle ticket", NUMBER),
     ("bus line", NUMBER),
 )
-"""What a person has, and what kind of value it takes."""
+"""What a person has, and the kind of its value."""
 
 EVENTS: tuple[tuple[str, str], ...] = (
     ("repair", "repaired the greenhouse roof"),
@@ -243,7 +243,7 @@ TALK = (
     "I swapped my {object} for a {object}, a fair deal.",
     "It is funny how {hobby} and {sky} go together.",
 )
-"""Chat that tells no fact which is asked about."""
+"""Chat without any fact that is asked about."""
 
 MENTIONS = (
     "I still have to ask {name} about the {attribute}.",

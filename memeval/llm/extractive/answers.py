@@ -1,5 +1,5 @@
-"""From a question and a context to an answer: the kind of the question decides how it is read off
-the best sentences.
+"""From a question and a context to an answer: the kind of question decides how the answer is read
+off the best sentences.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from memeval.llm.extractive.scoring import Candidates, candidates, scores
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.words import NUMBERS, stem
 
+# The official scorer of LoCoMo looks for these words in answers to category 5.
 NO_ANSWER = "No information available"
-"""What the reader says where the context does not tell."""
+"""What the reader says where the context holds no answer."""
 
 DEPTH = 6
 """Sentences whose spans are weighed."""
@@ -35,13 +36,13 @@ tenfold of turns, as chance overlap does.
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""More of it is asked for where the question names nobody who speaks, and still more where the
-context never tells of whom it names.
+"""Added to that share where the question names nobody who speaks: the second one where the context
+never mentions whom it names.
 """
 
 SWAPPED = 0.2
-"""Where turns of others hold so much more of the question than those of the people it names, it
-speaks of the wrong person.
+"""Where the turns of others hold more of the question, by more than this share, than those of the
+people that it names, it asks about the wrong person.
 """
 
 FAR_BEHIND = 0.6
@@ -89,7 +90,7 @@ def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) 
 
 
 def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
-    """Whether the context tells anything of what is asked."""
+    """Whether the context says anything about what is asked."""
     if not ranking.best:
         return False
 
@@ -130,21 +131,23 @@ def _moment(question: Question, context: Index, number: int, ranking: Ranking) -
     """
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
-    if found := moments(sentence.text, said):
+    if named := moments(sentence.text, said):
         asked = [
             start
             for (start, _), term in zip(sentence.spans, sentence.stems, strict=True)
             if term in ranking.weights
         ]
-        known = [moment for moment in found if moment.text not in question.dates] or found
+        known = [moment for moment in named if moment.text not in question.dates] or named
         return min(
-            known, key=lambda moment: min((abs(moment.start - place) for place in asked), default=0)
+            known,
+            key=lambda moment: min((abs(moment.start - start) for start in asked), default=0),
         )
 
     turn = np.flatnonzero(context.turns == context.turns[number])
 
     return next(
-        (moment for place in turn for moment in moments(context.sentences[place].text, said)), None
+        (moment for position in turn for moment in moments(context.sentences[position].text, said)),
+        None,
     )
 
 
@@ -175,8 +178,8 @@ def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _count(question: Question, context: Index, ranking: Ranking) -> Reading:
-    found = _quantity(count, question, context, ranking)
-    return found or (
+    quantity = _quantity(count, question, context, ranking)
+    return quantity or (
         _span(question, context, ranking)
         if asks_length(question.text)
         else _tally(context, ranking)
@@ -194,14 +197,14 @@ def _quantity(
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
-        if found := find(context.sentences[number].text, question.text):
-            return Reading(found, context.sentences[number])
+        if quantity := find(context.sentences[number].text, question.text):
+            return Reading(quantity, context.sentences[number])
 
     return None
 
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
-    """How many turns mention it: a lower bound in place of a number that nobody said."""
+    """How many turns mention it: a lower bound where nobody said a number."""
     near = [
         number
         for number, score in zip(ranking.best, ranking.scores, strict=True)
@@ -236,7 +239,7 @@ def _items(
     chosen: list[int] = []
     turns: set[int] = set()
 
-    for number in (int(place) for place in np.argsort(-scored, kind="stable")):
+    for number in (int(position) for position in np.argsort(-scored, kind="stable")):
         if len(chosen) == LIST_ITEMS or scored[number] < np.max(scored) - LIST_MARGIN:
             break
 

@@ -1,5 +1,5 @@
-"""Extraction without a model: each sentence that tells something becomes an artifact, its type read
-off its words.
+"""Extraction without a model: each sentence that says something becomes an artifact, whose type
+follows from its words.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def extract(prompt: ExtractPrompt) -> str:
     The first pass takes the sentences whose words show a type, the second one all other sentences
     with content.
     """
-    found = []
+    items = []
     asked = ""
     is_second = bool(prompt.quotes)
 
@@ -86,11 +86,11 @@ def extract(prompt: ExtractPrompt) -> str:
                 # content. At the second pass it is the sentence itself, because contents that
                 # share most words count as one.
                 question = "" if is_second else asked
-                found.append(_item(sentence, kind, number, question))
+                items.append(_item(sentence, kind, number, question))
 
         asked = next((sentence.text for sentence in reversed(sentences) if sentence.asks), "")
 
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(items, ensure_ascii=False, separators=(",", ":"))
 
 
 def _report(sentences: tuple[Sentence, ...], *, second: bool) -> Iterator[tuple[Sentence, str]]:

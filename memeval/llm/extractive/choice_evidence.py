@@ -1,4 +1,4 @@
-"""What the sentences of a context tell of each choice, in words and in dates."""
+"""What the sentences of a context say about each choice, in words and in dates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEPTH = 15
 """Sentences whose words speak for a choice."""
 
 WEIGHTS = {"near": 1.0, "wide": 0.4, "named": 0.3, "read": 0.6, "dated": 1.5}
-"""Of each kind of evidence.
+"""The weight of each kind of evidence.
 
 near: the largest share of the choice's words (by idf) in one turn, times how well that turn bears
 on the question; wide: their share in all turns found together; named: in all that the people say
@@ -82,7 +82,7 @@ def features_for(
 def terms(text: str) -> frozenset[str]:
     """Stems of the content words, with numbers as digits.
 
-    A text of stop words alone (`No`, `All of them`) keeps all its words.
+    A choice that has only stop words (`No`, `All of them`) keeps all its words.
     """
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(
@@ -94,14 +94,14 @@ def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]
     """How each turn found bears on the question, against the best one, and the stems that it and
     the next turn hold.
     """
-    found: dict[int, float] = {}
+    bearings: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
-        found.setdefault(
+        bearings.setdefault(
             int(context.turns[number]),
             max(score, 0.0) / ranking.scores[0] if ranking.scores[0] > 0 else 0.0,
         )
 
-    return [(bearing, _held(context, turn)) for turn, bearing in found.items()]
+    return [(bearing, _held(context, turn)) for turn, bearing in bearings.items()]
 
 
 def _held(context: Index, turn: int) -> frozenset[str]:
@@ -112,7 +112,7 @@ def _held(context: Index, turn: int) -> frozenset[str]:
 
 
 def _words(context: Index, place: int) -> frozenset[str]:
-    """Short answers are stop words at times: `yes`, `no`, `always`."""
+    """Short answers are sometimes stop words: `yes`, `no`, `always`."""
     return frozenset(context.sentences[place].words) & STOP_WORDS
 
 
@@ -131,13 +131,16 @@ def _said_by(question: Question, context: Index) -> frozenset[str]:
 
 def _share(weights: dict[str, float], held: frozenset[str]) -> float:
     """The share of the weight that is held; a number counts as its word."""
-    total = sum(weights.values())
-    return (
-        sum(weight for term, weight in weights.items() if term in held or _SPELT.get(term) in held)
-        / total
-        if total
-        else 0.0
+    # `fsum`, because a plain sum depends on the order of its terms, and that of a set of strings
+    # changes from one process to the next.
+    total = math.fsum(weights.values())
+    if not total:
+        return 0.0
+
+    shared = (
+        weight for term, weight in weights.items() if term in held or _SPELT.get(term) in held
     )
+    return math.fsum(shared) / total
 
 
 def _f1(first: frozenset[str], second: frozenset[str]) -> float:
@@ -155,10 +158,10 @@ def _date(
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
 
-    found = list(_found_dates(context, ranking))
+    dates = list(_found_dates(context, ranking))
     evidence = []
     for own in written:
-        nearness = [bearing * _nearness(own, date) for bearing, date in found] if own else []
+        nearness = [bearing * _nearness(own, date) for bearing, date in dates] if own else []
         evidence.append(max(nearness, default=0.0))
 
     return evidence
@@ -177,7 +180,7 @@ def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
         said = sentence.time.date() if sentence.time else None
         named = [moment.text for moment in moments(sentence.text, said)]
         dates += [(bearing, text) for text in named]
-        # Without a date of its own, a sentence tells of the day on which it was said, most likely.
+        # A sentence without a date is most likely about the day on which it was said.
         if said and not named:
             dates.append((0.7 * bearing, day_text(said)))
 

@@ -1,11 +1,10 @@
-"""Chooses among given answers: each is scored by what of it the context tells, and where in the
-context.
+"""Chooses among given answers: each is scored by how much of it the context holds, and where.
 
-In English by the reader's own means (see `evidence_for`), in text without spaces between its words,
-such as Chinese, by pairs of characters (see `grams`). Without a context that bears on the question,
-a choice which says that there is no answer is taken, else the one that shares most with the
-question. Equal scores are told apart by a hash of the choice's text: no position is preferred, and
-the order of the choices plays no part.
+English is scored by the reader's own means (see `evidence_for`), and text without spaces between
+its words, such as Chinese, by pairs of characters (see `grams`). Without a context that bears on
+the question, a choice which says that there is no answer is taken, else the one that shares most
+with the question. Equal scores are ordered by a hash of the choice's text: no position is
+preferred, and the order of the choices does not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memeval.llm.extractive.grams import gram_scores, has_unspaced
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
 
 MARGIN = 0.8
-"""Where several may be chosen, all are that score at least this share of the best."""
+"""Where several may be chosen, those that score at least this share of the best are."""
 
 _NO_ANSWER = re.compile(
     r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|"
@@ -37,22 +36,24 @@ _NO_ANSWER = re.compile(
 def choose(prompt: ChoosePrompt) -> str:
     """The label of the best choice.
 
-    Where several may be chosen, those of all that come near it, ascending, joined by commas.
+    Where several may be chosen, the labels of all that come near it, ascending, joined by commas.
     """
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),
-        key=lambda place: (-scores[place], _hash(prompt.question, prompt.choices[place])),
+        key=lambda position: (-scores[position], _hash(prompt.question, prompt.choices[position])),
     )
     best = order[0]
     if not prompt.multi_select:
         return prompt.labels.label(best)
 
     near = [
-        place for place in order if scores[place] > 0 and scores[place] >= MARGIN * scores[best]
+        position
+        for position in order
+        if scores[position] > 0 and scores[position] >= MARGIN * scores[best]
     ]
 
-    return ",".join(prompt.labels.label(place) for place in sorted(near or [best]))
+    return ",".join(prompt.labels.label(position) for position in sorted(near or [best]))
 
 
 def scored(
@@ -61,25 +62,25 @@ def scored(
     context: tuple[str, ...],
     asked_at: datetime | None = None,
 ) -> list[float]:
-    """A score for each choice, higher for a likelier one, whatever its position."""
+    """A score for each choice, higher for a likelier one; its position does not count."""
     if has_unspaced(question + "".join(choices)):
         return gram_scores(question, choices, context)
 
     reading = read(question, context, asked_at)
     if reading.answer == NO_ANSWER:
-        none = [float(bool(_NO_ANSWER.match(choice))) for choice in choices]
-        if any(none):
-            return none
+        refusals = [float(bool(_NO_ANSWER.match(choice))) for choice in choices]
+        if any(refusals):
+            return refusals
 
-    found = (
+    evidence = (
         evidence_for(question, choices, context, reading.answer)
         if context
         else np.zeros(len(choices))
     )
 
     return (
-        [float(score) for score in found]
-        if found.any()
+        [float(score) for score in evidence]
+        if evidence.any()
         else [_count_shared(question, choice) for choice in choices]
     )
 

@@ -132,6 +132,8 @@ def _offset_day(days: int) -> Resolver:
     return resolve
 
 
+# LoCoMo's own golds are as vague as what was said: `The week before 9 June 2023` and its like are
+# 60 answers of category 2. A single day would not match them.
 def _ago(match: re.Match[str], said: date | None) -> Resolved:
     if said is None:
         return None

@@ -63,7 +63,7 @@ def entries(chunks: Iterable[str]) -> Iterator[Entry]:
 
 
 def _heads(chunk: str) -> Iterator[tuple[str, str]]:
-    """Date and speaker of each line; a date holds until the next one."""
+    """Date and speaker of each line; a date applies until the next one."""
     stamp = ""
     for line in chunk.split("\n"):
         head = _HEAD.match(line)
@@ -83,7 +83,7 @@ def block(chosen: Iterable[Entry]) -> str:
     lines: list[str] = []
     stamp, speaker = "", ""
 
-    for entry in sorted(chosen, key=lambda one: bool(one.stamp)):
+    for entry in sorted(chosen, key=lambda entry: bool(entry.stamp)):
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:

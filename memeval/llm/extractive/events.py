@@ -47,8 +47,8 @@ def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | N
 
 
 def event_day(event: str, context: Index) -> date | None:
-    """The day of what is best told of an event: the date that its sentence names, else the day on
-    which that was said.
+    """The day of an event: the date that the sentence nearest to it names, else the day on which
+    that sentence was said.
     """
     ranking = rank(analyse(event), context, depth=1)
     if not ranking.best:
@@ -62,8 +62,8 @@ def event_day(event: str, context: Index) -> date | None:
 
 
 def approximate_day(text: str) -> date | None:
-    """A day that stands for an answer of `dates`: the middle of a month, the Friday, the week
-    itself.
+    """A single day for an answer of `dates`: the middle of a month, the Friday, a day of the week
+    that is meant.
 
     None for a bare year.
     """

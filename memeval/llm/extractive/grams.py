@@ -28,18 +28,18 @@ def has_unspaced(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def grams(text: str) -> frozenset[str]:
-    """Pairs of neighbouring characters of each run of Chinese, one alone where there is no pair,
-    and lower-cased words in Latin script.
+    """Pairs of neighbouring characters of each run of Chinese, the character itself where it is the
+    only one, and lower-cased words in Latin script.
     """
-    found: set[str] = set()
+    parts: set[str] = set()
     for run in _RUN.findall(text.lower()):
-        found.update(
+        parts.update(
             [run]
             if len(run) == 1 or not _UNSPACED.match(run)
             else (first + second for first, second in pairwise(run))
         )
 
-    return frozenset(found)
+    return frozenset(parts)
 
 
 def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...]) -> list[float]:
@@ -54,12 +54,14 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
     def weight(parts: frozenset[str]) -> float:
         return sum(
             math.log(1 + (len(sentences) - frequency[gram] + 0.5) / (frequency[gram] + 0.5))
+            # Sorted, because a sum of floats depends on its order, and that of a set changes with
+            # each process.
             for gram in sorted(parts)
         )
 
     near = sorted(
         ((weight(asked & sentence), place) for place, sentence in enumerate(sentences)),
-        key=lambda one: (-one[0], one[1]),
+        key=lambda scored: (-scored[0], scored[1]),
     )
     best = [(score, sentences[place]) for score, place in near[:BEST_UNITS] if score > 0]
     if not best:

@@ -7,11 +7,11 @@ from memeval.llm.extractive.summaries import summarise
 from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt, SummarisePrompt
 
 SHARE = 3
-"""One in so many of the question's content words must be in a text that bears on it."""
+"""A text bears on a question if it holds at least one in this many of its content words."""
 
 
 def take_notes(prompt: NotesPrompt) -> str:
-    """The sentences that together tell the most of what was said, as in a summary of it."""
+    """The sentences that together say the most of what was said, as in a summary of it."""
     return summarise(
         SummarisePrompt(
             previous="",

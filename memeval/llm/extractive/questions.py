@@ -39,7 +39,7 @@ class Question:
     """Lower-cased."""
     kind: Kind
     terms: tuple[str, ...]
-    """Stems of its content words in order, each once; none of its names' words."""
+    """Stems of its content words in order, each once; the words of its names are left out."""
     pairs: frozenset[tuple[str, str]]
     """Stems of content words that follow each other."""
     names: frozenset[str]
@@ -59,7 +59,7 @@ class Question:
     plural: bool = False
     """True where more than one item is asked for."""
     dates: tuple[str, ...] = ()
-    """Days, months and years that it names, as `dates` writes them; their words are none of its
+    """Days, months and years that it names, as `dates` writes them; their words are not among its
     terms.
     """
     topic: tuple[str, ...] = ()

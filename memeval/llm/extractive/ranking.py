@@ -72,7 +72,9 @@ class Ranking:
     """What the ranking found for one question."""
 
     best: tuple[int, ...]
-    """Numbers of the best sentences, best first; none that shares nothing with the question."""
+    """Numbers of the best sentences, best first; sentences that share nothing with the question are
+    left out.
+    """
     scores: tuple[float, ...]
     evidence: tuple[tuple[float, ...], ...]
     """Per best sentence, the values of `EVIDENCE`."""

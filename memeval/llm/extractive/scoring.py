@@ -78,7 +78,7 @@ class Candidates:
 
     sentences: tuple[Sentence, ...]
     owner: NDArray[np.int64]
-    """Which of the sentences each candidate is of."""
+    """Which of the sentences each candidate belongs to."""
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     features: Matrix

@@ -17,6 +17,7 @@ _STAMP = re.compile(r"\s*\[([^\[\]]*\d[^\[\]]*)\]\s*")
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _CAPTION = re.compile(r"\[shares an image:\s*([^\]]*)\]")
 _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\s*\n\s*")
+# The first is the form in which memeval shows times; the others are those of other programs.
 _STAMP_FORMATS = (
     "%I:%M %p on %d %B %Y",
     "%d %B %Y",
@@ -59,8 +60,8 @@ SHORT = 640
 """Longest chunk whose sentences are kept in memory, in characters: many questions retrieve such
 chunks.
 
-Sentences take some forty times the memory of their text, so only those of a few long chunks
-are kept at a time.
+Sentences need about forty times the memory of their text, so only those of a few long chunks are
+kept at a time.
 """
 
 
@@ -87,6 +88,7 @@ def _read(text: str) -> tuple[Sentence, ...]:
         body = line
         if match := _STAMP.match(body):
             time = parse_stamp(match.group(1)) or time
+            # Other text in brackets is a part of what was said.
             body = body[match.end() :] if parse_stamp(match.group(1)) else body
 
         speaker = ""
@@ -141,6 +143,7 @@ def parse_stamp(text: str) -> datetime | None:
     if len(text) > _LONGEST_STAMP:
         return None
 
+    # LongMemEval's dates have the weekday in parentheses, and the time behind it.
     plain = re.sub(r"\s+", " ", re.sub(r"\([^)]*\)|,", " ", text)).strip()
     for candidate in (plain, plain.split(" ")[0]):
         for form in _STAMP_FORMATS:

@@ -1,4 +1,4 @@
-"""The candidate spans of a sentence, and what can be said of each without knowing the question.
+"""The candidate spans of a sentence, and their features that don't depend on the question.
 
 A candidate starts and ends with a content word (or starts with a preposition), holds at most
 `LONGEST` words, and crosses no sentence.

@@ -1,4 +1,4 @@
-"""The offline model's summary: the sentences that together tell the most, word for word, with their
+"""The offline model's summary: the sentences that together say the most, word for word, with their
 dates and speakers.
 """
 
@@ -16,11 +16,11 @@ from memeval.llm.tokens import count_tokens
 TELLING = 2.0
 """Added to the weight of a name or a number."""
 ASKED = 0.3
-"""Share of its worth that a question keeps: it tells what is spoken of, and little else."""
+"""Share of its worth that a question keeps: it says what the talk is about, and little else."""
 OVERHEAD = 6
 """Tokens added to each sentence's length, so that very short ones don't win by being short."""
 STAMP_TOKENS = 10
-"""What a date costs, about."""
+"""What a date costs, roughly."""
 
 _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 
@@ -57,11 +57,13 @@ def _choose(found: Sequence[Entry], budget: int) -> list[int]:
 
     def worth(number: int) -> float:
         entry = found[number]
-        gain = sum(weights[term] for term in entry.terms - covered)
+        # `fsum` does not depend on the order of the set, which changes with each process.
+        gain = math.fsum(weights[term] for term in entry.terms - covered)
         gain /= math.sqrt(1 + per_date[entry.stamp])
         return (ASKED if entry.asks else 1.0) * gain / (costs[number] + OVERHEAD)
 
     while left:
+        # Sorted, so that the earliest of equal sentences is taken.
         best = max(sorted(left), key=worth)
         left.discard(best)
         stamp = found[best].stamp

@@ -68,7 +68,7 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     """The form, updated from the chunks.
 
     Each sentence that is not a question goes to the field that matches most of its words, the first
-    one among equals; a sentence without such a word is left out. A field with an unknown name takes
+    of equal ones; a sentence without such a word is left out. A field with an unknown name takes
     the sentences with the words of its name. A field keeps the `PER_FIELD` sentences with the most
     such words, names, numbers and other content, in order of time. Among equals, newer ones win.
     """
@@ -78,7 +78,7 @@ def fill_form(prompt: WorkingMemoryPrompt) -> str:
     held = {name: list(entries(before.get(name, ()))) for name in names}
 
     for entry in entries(prompt.chunks):
-        name = max(names, key=lambda one: _spoken_for(entry, cues[one]), default=None)
+        name = max(names, key=lambda field: _spoken_for(entry, cues[field]), default=None)
         if name is not None and not entry.asks and _spoken_for(entry, cues[name]):
             held[name].append(entry)
 

@@ -2,8 +2,8 @@
 values.
 
 A reply that does not hold what was asked for raises `UnsoundReplyError`; it may be asked for again.
-Whatever is odd beside the text (a usage that is not a count, thinking, control characters) is
-mended by a stated rule, and named in `notes`.
+Anything odd beside the text (a usage that is not a count, thinking, control characters) is repaired
+by a fixed rule, and named in `notes`.
 """
 
 from __future__ import annotations

@@ -78,15 +78,15 @@ def _not_json(content: bytes, content_type: str) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """A count of tokens; None for whatever is not one (text, a negative, a boolean, a fraction, far
-    too much).
+    """A count of tokens; None for anything else (text, a negative, a boolean, a fraction, far too
+    much).
     """
     sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
     return value if sound and isinstance(value, int) else None
 
 
 def seconds_of(value: object) -> float | None:
-    """A duration; None for whatever is not one."""
+    """A duration; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
 

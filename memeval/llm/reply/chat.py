@@ -56,6 +56,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     whole, part_notes = _content(message)
     clean, odd_characters = without_controls(whole)
     text, thought = without_thinking(clean)
+    # The text before an error is no reply, however long it is.
     if finish == "error":
         raise UnsoundReplyError(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
@@ -64,6 +65,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
     if not text:
         raise _empty(finish, thought, choice, message)
 
+    # The whole reply is what is billed, with its thinking.
     usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
@@ -91,6 +93,7 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     elif content is not None and not isinstance(content, str):
         raise UnsoundReplyError("the reply's content is not text")
 
+    # OpenAI's models put a refusal into a field of its own. It is the reply.
     refusal = message.get("refusal")
 
     return (refusal, ()) if isinstance(refusal, str) else ("", ())
@@ -189,6 +192,7 @@ def usage_of(
         count_of(reported.get("completion_tokens")),
     )
     cached, sound = _cached_of(reported)
+    # A part can't be larger than the whole, so it is not known how many were cached.
     if prompt is not None and cached > prompt:
         cached, sound = 0, False
 

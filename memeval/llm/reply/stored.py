@@ -28,9 +28,8 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
     ):
         return None
 
-    clean, odd_characters = without_controls(
-        entry["text"]
-    )  # an earlier release kept replies as they came
+    # An earlier release kept replies as they came.
+    clean, odd_characters = without_controls(entry["text"])
     text, thought = without_thinking(clean)
     if not text:
         return None

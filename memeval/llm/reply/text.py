@@ -22,6 +22,7 @@ def without_controls(text: str) -> tuple[str, bool]:
 
     whole = text
     if _HALVES.search(text):
+        # UTF-16 joins two halves that belong together, as JSON escapes write them.
         whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         whole = _HALVES.sub("\ufffd", whole)
 
@@ -52,6 +53,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
     Three parts are removed: each marked block, the text before a closing mark without an opening
     one, and the text after an opening mark at the start of a line without a closing one.
     """
+    # gpt-oss thinks in channels of its own; the last `final` one is the answer.
     harmony = list(_HARMONY.finditer(text))
     if harmony:
         return _HARMONY_END.split(text[harmony[-1].end() :], maxsplit=1)[0].strip(), True

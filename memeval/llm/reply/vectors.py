@@ -59,6 +59,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
 
     tokens, notes = batch_tokens(reply.get("usage"), "prompt_tokens")
 
+    # Length 1, so that the cosine is a plain product, and the cache can check what it stored.
     return VectorsReply((numbers / lengths).astype(np.float32), tokens, notes)
 
 
@@ -74,6 +75,7 @@ def _numbers(embeddings: Sequence[object]) -> NDArray[np.float64]:
     except (ValueError, TypeError, OverflowError) as error:
         raise UnsoundReplyError("the vectors are not lists of numbers of one length") from error
 
+    # `np.array` also takes booleans and strings of digits, and rows of unequal length as objects.
     if numbers.dtype.kind not in "fiu" or numbers.ndim != 2:
         raise UnsoundReplyError("the vectors are not lists of numbers of one length")
 

@@ -38,7 +38,7 @@ class RecallSettings:
     message_range: int = field(default=2, metadata=ANSWER)
     """Neighbours that each hit brings on either side, from its own session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """What is searched: all sessions of the case, or the current one alone, which is empty because
+    """What is searched: all sessions of the case, or only the current one, which is empty because
     each question opens a new one.
     """
 
@@ -70,6 +70,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         self._last = last_messages
         self._recall = recall
         self._form = WorkingForm(working_memory, parts) if working_memory else None
+        # Last, because it calls `reset`, which also empties the form.
         super().__init__(settings, parts)
 
     @classmethod
@@ -119,10 +120,13 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         chosen = hits[: self._top_k()]
 
         form = [self._form.text] if self._form and self._form.text else []
+        # A set of positions: a hit, a neighbour and a last message may be the same chunk.
         positions = self._around(chosen) | self._newest()
         shown = [self.chunks[position].text for position in sorted(positions)]
         reply = await self.parts.reader.answer(query, [*form, *shown])
 
+        # Without recall nothing was searched, so there is no retrieval to score. An empty ranking
+        # would count as one that missed everything.
         retrieved = ranking = None
         if self._recall:
             retrieved = tuple(self.entry(position, score) for position, score in chosen)
@@ -139,6 +143,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
     def _top_k(self) -> int:
         own = self._recall.top_k if self._recall else None
+        # The cell's `top_k` is the same for all systems of a comparison, so it stays the limit.
         return min(own or self.parts.top_k, self.parts.top_k)
 
     def _newest(self) -> set[int]:

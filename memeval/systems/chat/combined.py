@@ -31,7 +31,7 @@ class Settings(SystemSettings):
 class Combined(ChatMemory):
     """Shows the form, the recalled chunks with their neighbours, and the last chunks.
 
-    Its retrieval is the hits alone.
+    Its retrieval is only the hits.
     """
 
     settings_type = Settings

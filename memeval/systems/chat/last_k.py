@@ -1,4 +1,4 @@
-"""Chat memory: the last chunks, whatever the question."""
+"""Chat memory: the last chunks, for every question."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memeval.systems.chat.window import check_positive
 class Settings(SystemSettings):
     """Settings of `last_k`."""
 
+    # As in Mastra's configuration of this kind. So are the defaults of the other chat memories.
     last_messages: int = field(default=50, metadata=ANSWER)
     """Newest chunks of all sessions that are shown; top_k does not limit them."""
 

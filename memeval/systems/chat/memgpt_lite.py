@@ -18,9 +18,9 @@ class MemGptLite(IndexedSystem[FusedIndex]):
     The core, `retained`, is the window. The archive, `chunks`, is what compressions dropped from
     it, found by reciprocal rank fusion (k = 60) of cosine and BM25.
 
-    What it retrieves, and its ranking, are the archive's alone: evidence that is still in the core
-    is shown to the reader, but was not retrieved. Before any compression the archive is empty, and
-    the answer shows no retrieval.
+    What it retrieves, and its ranking, come only from the archive: evidence that is still in the
+    core is shown to the reader, but was not retrieved. Before any compression the archive is
+    empty, and the answer shows no retrieval.
     """
 
     ranks_part: ClassVar[bool] = True

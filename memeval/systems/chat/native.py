@@ -50,6 +50,7 @@ class Native(MemorySystem):
         self._window.add(chunk)
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
+        # The chunks that leave are dropped on purpose: this is the agent without a memory.
         self._window.cut(retained)
 
     async def answer(self, query: Query) -> Answer:

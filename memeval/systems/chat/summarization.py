@@ -92,6 +92,8 @@ class Summarization(MemorySystem):
             prompt,
             seed=self.parts.seed,
             read=lambda completion: _read_summary(completion, budget),
+            # A reply that fills the budget would be cut here anyway, so no more of it is asked
+            # for.
             holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
         )
         if reply is None:
@@ -147,6 +149,7 @@ def _read_summary(completion: Completion, budget: int) -> str | None:
     if completion.cut and count_tokens(text) < budget:
         return None
 
+    # A reply whose first word is longer than the budget leaves nothing.
     return text if shorten(text, budget) else None
 
 
@@ -179,6 +182,9 @@ def shorten(text: str, tokens: int) -> str:
     # text's length.
     room = text[: start_of_token(text, tokens)]
     for end_of in (_SENTENCE_END, _WORD):
+        # One character more than fits, because both patterns look at what follows an end.
+        # Searching all of the text would accept ends that don't fit, and searching `room` would
+        # miss its last one.
         matches = end_of.finditer(text, 0, len(room) + 1)
         ends = [match.end() for match in matches if match.end() <= len(room)]
         if ends and (fitting := text[: ends[-1]].strip()):

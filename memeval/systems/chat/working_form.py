@@ -50,6 +50,7 @@ class WorkingMemorySettings:
                 "or a file:    system.working_memory.template=my_form.txt",
             )
 
+        # The memory's key holds the text, not the path: an edit of the file makes another memory.
         object.__setattr__(self, "template", template)
 
 
@@ -57,11 +58,13 @@ def _template_text(given: str) -> str:
     """The text of a form that is given as text or as the path of a file."""
     # Hydra keeps a `\n` of the command line as two characters.
     text = given if "\n" in given else given.replace("\\n", "\n")
+    # One line without a field can only be a path.
     if field_names(text) or "\n" in text:
         return text
 
     try:
         return Path(given).read_text(encoding="utf-8")
+    # Neither a form nor a file. The check of the fields then says what a form looks like.
     except FileNotFoundError:
         return text
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -108,6 +111,8 @@ class WorkingForm:
         """The fields that a reply fills in; None for no field, or a reply cut before the last."""
         filled = read_form(self._template, completion.text)
         names = field_names(self._template)
+        # Fields are asked for in the form's order, so a cut reply that has the last one has them
+        # all.
         whole = not completion.cut or names[-1] in filled
         return filled if filled and whole else None
 

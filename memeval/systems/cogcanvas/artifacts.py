@@ -81,6 +81,8 @@ class Artifact:
     @property
     def compact_text(self) -> str:
         """As the published system shows it: `[E] **7 May 2023**: <content>`."""
+        # The published context has neither the quote nor the session's date. An event's resolved
+        # time is the only date in it.
         initial = f"[{self.kind[0].upper()}]"
         if not self.dates:
             return f"{initial} {self.content}"
@@ -107,6 +109,7 @@ class Artifact:
     def row(self) -> dict[str, Any]:
         """As a dump shows it: what a reader sees, and its fields as JSON."""
         own = _fields(self)
+        # Bookkeeping of the extraction, which says nothing to a reader of the dump.
         del own["chunk_index"], own["start"], own["batch"]
         return {"kind": own.pop("kind"), "text": self.text, **own}
 

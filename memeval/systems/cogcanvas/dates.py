@@ -19,12 +19,16 @@ _MONTH = (
     r"sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)})"
+# Only digits count as numbers here, as published: "two days ago" has no rule there, nor have "last
+# night", "next Friday" and "in 2 weeks".
 _RELATIVE = re.compile(
     rf"\b(?:(?P<day>yesterday|today|tomorrow)|(?P<side>last|next) (?P<unit>week|month|year)|"
     rf"last (?P<weekday>{_WEEKDAY})|(?P<count>\d+) (?P<units>day|week|month|year)s? ago)\b",
     re.IGNORECASE,
 )
 """The relative expressions for which the published system has a rule."""
+# The published patterns, in their order. A comma after the month is allowed only where the month
+# comes first, so "8 May, 2023" gives no more than its year.
 _EXPRESSION = re.compile(
     rf"\bthe (?:{_WEEKDAY}|day|week|weekend|month) (?:before|after|of) \d{{1,2}} {_MONTH} \d{{4}}\b"
     rf"|\b\d{{1,2}} {_MONTH} \d{{4}}\b"

@@ -30,6 +30,7 @@ from memeval.systems.cogcanvas.reply import (
 )
 from memeval.systems.cogcanvas.time_events import events_of_times
 
+# As published.
 EARLIER_CHARACTERS = 100
 """Characters of an earlier artifact that the model is shown."""
 
@@ -101,6 +102,7 @@ class Extractor:
         if self.rules.temporal_fallback:
             artifacts += events_of_times(cut, artifacts, self._dates)
 
+        # Second readings and events of times come last in the list, but not in the conversation.
         return sorted(artifacts, key=lambda artifact: (artifact.chunk_index, artifact.start))
 
     async def _one_by_one(self, cut: Sequence[Batch]) -> list[Artifact]:
@@ -172,6 +174,8 @@ class Extractor:
 
         self.counts["cut"] += 1
         last = max(named_chunk(item) for item in reply.items)
+        # From the first chunk on, the request would be the whole batch again, and would be cut
+        # again: that case is halved below.
         if 2 <= last <= len(batch):
             if asked.cut:
                 current_ledger().drop_cut(Role.INGEST)
@@ -225,6 +229,8 @@ class Extractor:
         if reply is None:
             return None
 
+        # Later requests of a batch may rightly find nothing new. A first one whose quotes are all
+        # invented is useless, so the model is asked again.
         is_beginning = not reading.first and not reading.artifacts
         before = self.counts["dropped"]
         for item in reply.items:
@@ -235,12 +241,15 @@ class Extractor:
 
     def _keep_item(self, item: Any, batch: Batch, reading: Reading) -> None:
         """Adds an item of a reply to the artifacts of the reading, if its quote can be found."""
+        # The published system never checks a quote. Here a quote that nobody said drops its
+        # artifact.
         located = self._locate(item, batch) if isinstance(item, Mapping) else None
         if located is None:
             self.counts["dropped"] += 1
             return
 
         kind = kind_of(item)
+        # As published: an unknown type is skipped, a missing one counts as a key fact (`kind_of`).
         if kind is None:
             self.counts["unknown_type"] += 1
             return

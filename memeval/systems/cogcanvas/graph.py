@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     Positions = NDArray[np.intp]
     Scores = NDArray[np.float64]
 
+# As published, the switch leaves the dates of artifacts as they are: it only removes two rules.
+# The chain is memeval's own and goes with them.
 TEMPORAL_RULES = frozenset({"constraint", "event", "chain"})
 """The rules that `temporal_edges` switches."""
+# As published.
 DECAY = 0.8
 """What is left of a score one hop further out."""
 
@@ -34,6 +37,7 @@ class Canvas:
     """
 
     def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, rules: GraphRules) -> None:
+        # Imported where it is needed: only runs of this system load the library.
         import networkx as nx  # type: ignore[import-untyped]
 
         self.graph: Any = nx.MultiDiGraph()
@@ -62,6 +66,7 @@ class Canvas:
 
         Returns where each comes from, the distinct ends, and where the edges of each end start.
         """
+        # A set: two rules may link the same pair.
         edges = {(source, target) for source, target, _ in self._edges(temporal)}
         both_ways = edges | {(target, source) for source, target in edges}
         ways = np.array(sorted(both_ways), dtype=np.intp).reshape(-1, 2)
@@ -115,6 +120,8 @@ class Canvas:
         """By node: what it refers to, what refers to it, what it caused, what caused it."""
         sides: dict[int, tuple[list[int], ...]] = defaultdict(lambda: ([], [], [], []))
         for source, target, kind in self._edges(temporal):
+            # The published graph stores each `caused_by` edge a second time, turned round, as
+            # `leads_to`, and visits that list first.
             forward, backward = (0, 1) if kind == REFERENCES else (3, 2)
             sides[source][forward].append(target)
             sides[target][backward].append(source)
@@ -138,6 +145,8 @@ def _spread(
         for parent in border:
             for node in neighbours.get(parent, ()):
                 if node not in reached:
+                    # The published loop multiplies a score that has decayed already: three hops
+                    # leave 0.8, 0.8^3 and 0.8^6 of it.
                     reached[node] = reached[parent] * DECAY**hop
                     following.append(node)
 

@@ -54,6 +54,8 @@ class CanvasIndex:
             counts=counts,
             vectors=vectors,
             embedder=embedder,
+            # As published: punctuation is deleted, so "self-care" is one word, and the rest is cut
+            # at spaces.
             keywords=Bm25Index([plain_words(text) for text in texts], tokens="space"),
             canvas=Canvas(artifacts, vectors, rules),
         )
@@ -82,6 +84,7 @@ class CanvasIndex:
                 list(candidates.items()), hops, temporal=temporal
             )
 
+        # 0 is "not reached": candidates have scores above 0.
         seeded = np.zeros(len(self.artifacts))
         seeded[list(candidates)] = list(candidates.values())
         reached = self.canvas.expand(seeded, hops, temporal=temporal)

@@ -29,12 +29,15 @@ REFERENCES = "references"
 CAUSED_BY = "caused_by"
 COMMON = 0.02
 """Terms that more than this share of the artifacts hold link no events of the chain."""
+# "has", "from" and "not" are left out as in the published code, so they do make two artifacts
+# overlap.
 FUNCTION_WORDS = frozenset(
     "the and for are was were but with that this these those you your she her hers him his they "
     "them their our ours its who whom whose which what when where why how will would can could "
     "shall should may might must into onto than then".split()
 )
 """Words that do not make two artifacts overlap."""
+# Letters only, as published: a year or a number in both does not make two artifacts overlap.
 _WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -81,20 +84,25 @@ class Links:
     def by_rule(self) -> Iterable[tuple[str, str, list[tuple[int, int]]]]:
         """The kind, the name and the pairs of each rule, in the published order."""
         rules, earlier = self.rules, self.distance > 0
+        # Any artifact refers to every earlier one that is near enough: this rule has no window and
+        # no limit.
         yield REFERENCES, "reference", _pairs(earlier & self._is_alike(rules.reference))
 
+        # A todo has one cause, an insight has all that are near enough.
         todo = self._between("todo", ("decision",), rules.todo_window)
         yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(rules.causal))
 
         insight = self._between("insight", ("key_fact", "decision"), rules.insight_window)
         yield CAUSED_BY, "insight", _pairs(insight & self._is_alike(rules.causal))
 
+        # No cosine here, nor for events below: a common word is enough, even at a negative cosine.
         constraint = self._between("decision", ("key_fact", "reminder"), rules.constraint_window)
         if rules.constraint_overlap:
             constraint &= self.overlap
 
         yield CAUSED_BY, "constraint", self._latest(constraint)
 
+        # Unlike rule 1, a common word needs no least cosine.
         about_person = self.overlap | (self.alike >= rules.reference)
         for kind in ("event", "relationship"):
             person = self._between(kind, ("person_attribute",), None)
@@ -154,6 +162,7 @@ def _common_words(artifacts: Sequence[Artifact]) -> Mask:
     columns = {word: np.array(numbers) for word, numbers in holders.items()}
     common = np.zeros((len(artifacts), len(artifacts)), dtype=bool)
     for number, artifact in enumerate(artifacts):
+        # The quote counts only for the newer artifact: that is how the published rule compares.
         for word in content_words(f"{artifact.content} {artifact.quote}"):
             if word in columns:
                 common[number, columns[word]] = True
@@ -172,6 +181,7 @@ def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
     for held in words:
         frequency.update(held)
 
+    # At least 2, or a short conversation would have no rare term: a link needs two holders.
     most = max(2, COMMON * len(artifacts))
     rare = {word for word, count in frequency.items() if 1 < count <= most}
 
@@ -186,6 +196,7 @@ def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
     # A dict, because two events may share several things and are linked once, in this order.
     pairs: dict[tuple[int, int], None] = {}
     for number in order:
+        # The speakers are in nearly every event, so they link nothing.
         people = {*artifacts[number].people} - speakers
         for shared in sorted((words[number] & rare) | people):
             if shared in last:

@@ -16,7 +16,8 @@ used in place of the quote.
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
 _SENTENCE = re.compile(rf"\S(?:[^.!?…]++|{_MARKS}(?!{_CLOSING}\s))*+(?:{_MARKS}{_CLOSING})?")
-"""Possessive, so no part is tried twice: a text of full stops alone takes linear time, too."""
+"""Possessive, so no part is tried twice: a string of nothing but full stops takes linear time, too.
+"""
 _LONGEST_LOOSE = 2_000
 """A longer quote is not searched for under other punctuation: utterances are shorter."""
 
@@ -49,6 +50,8 @@ def lines(chunk: MemoryChunk) -> Iterator[Line]:
     is_apart = len(parts) == len(chunk.turn_ids)
     start = 0
     for number, part in enumerate(parts if is_apart else [chunk.content]):
+        # Where several speak in lines that don't match the turns, no line can be given to one of
+        # them.
         speaker = ""
         if is_apart or len(chunk.speakers) == 1:
             named = (name for name in chunk.speakers if part.startswith(f"{name}: "))
@@ -85,6 +88,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
     if not wanted:
         return None
 
+    # `terms` leaves only letters and digits, so nothing has to be escaped.
     words = r"[^a-z0-9]+".join(wanted) if len(quote) <= _LONGEST_LOOSE else None
     loose = re.compile(rf"\b{words}\b", re.IGNORECASE) if words else None
     asked = set(wanted)
@@ -96,6 +100,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
             held = set(terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
+            # The least overlap itself is enough once; of equal sentences, the first one stays.
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
                 best = (
                     overlap,

@@ -30,6 +30,7 @@ def read_reply(text: str) -> Reply | None:
     """
     decoder = json.JSONDecoder()
     items: list[Any] = []
+    # Whatever a model writes before the list is skipped; without a list, `find` leaves 0.
     at = text.find("[") + 1
     while at > 0:
         # The pattern also matches nothing, so there is always a match.
@@ -40,7 +41,7 @@ def read_reply(text: str) -> Reply | None:
         try:
             item, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            # A reply of brackets alone is nested as deep as it is long.
+            # A reply of nothing but brackets is nested as deep as it is long.
             break
 
         items.append(item)
@@ -67,6 +68,7 @@ def text_of(value: Any) -> str:
 def named_chunk(item: Any) -> int:
     """The number of the chunk that an item names, from 1; 0 where it does not name one."""
     number = item.get("chunk") if isinstance(item, Mapping) else None
+    # `int()` refuses strings of thousands of digits, which a model that runs on may write.
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():
         return int(number)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DENSE_SHARE = 0.7
 """The rest is BM25's."""
+# Both numbers as published. At the default `top_k` of 15 they have no effect, there or here.
 TIME_TOP_K = 12
 """Artifacts at least for a question about time."""
 REASON_TOP_K = 15
@@ -23,6 +24,7 @@ HEAD_TOKENS = 5
 ITEM_TOKENS = 10
 CHARACTERS_PER_TOKEN = 4
 """How the published system estimates the tokens of its context."""
+# Whole words. The published code looks for substrings, so "Chicago" counts as "ago".
 _TIME_WORDS = re.compile(
     r"\b(?:when|date|day|week|month|year|time|ago|since|recently|last|next)\b", re.IGNORECASE
 )
@@ -33,6 +35,7 @@ _REASON_WORDS = re.compile(
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:
     """0.7 * dense + 0.3 * BM25, which is in shares of its best score for this query."""
+    # As published, only BM25 is divided by its best score: the cosine counts as it is.
     return DENSE_SHARE * dense + (1 - DENSE_SHARE) * shares(keyword)
 
 
@@ -70,6 +73,7 @@ def within_budget(texts: Iterable[str], budget: int) -> int:
     for text in texts:
         cost += len(text) // CHARACTERS_PER_TOKEN + ITEM_TOKENS
         if cost > budget:
+            # As published: a shorter one behind it is not tried.
             break
 
         count += 1

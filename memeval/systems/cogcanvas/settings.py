@@ -38,7 +38,7 @@ class Settings(RerankedSettings):
     batch_units: int = field(default=10, metadata=INGEST)
     """Most chunks that one call reads."""
     batch_tokens: int = field(default=1000, metadata=INGEST)
-    """Tokens of a call's chunks at most; a longer chunk is read alone."""
+    """Tokens of a call's chunks at most; a longer chunk gets a call of its own."""
     earlier: int = field(default=0, metadata=INGEST)
     """Latest artifacts of earlier calls that a call is shown. Calls then wait for each other."""
     gleaning: bool = field(default=True, metadata=INGEST)
@@ -58,8 +58,10 @@ class Settings(RerankedSettings):
     graph_hops: int = field(default=3, metadata=ANSWER)
     """How far out neighbours are found; each hop leaves 0.8 of the score."""
     graph_expansion: Literal["best_path", "published"] = field(default="best_path", metadata=ANSWER)
-    """How scores spread: by the best path, or in the published order, where the first one counts.
+    """How scores spread: by the best path, or in the published order, where the first path counts.
     """
+    # The graph is built again whenever a memory is loaded, so its rules are settings of the
+    # answer: a sweep over them extracts nothing twice.
     reference_threshold: float = field(default=0.5, metadata=ANSWER)
     """Least cosine of two artifacts without a common word of which one refers to the other."""
     overlap_threshold: float = field(default=0.3, metadata=ANSWER)
@@ -100,6 +102,8 @@ class Settings(RerankedSettings):
     """Whether the agent's window is shown as well, once a compression has cut it."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else briefly."""
+    # The default of the last published version. The published runs give each variant a number of
+    # its own, so it is not the cell's.
     top_k: int | None = field(default=15, metadata=ANSWER)
     """Artifacts that are shown at most, whatever the cell's `top_k`; None takes the cell's."""
     adaptive_k: bool = field(default=True, metadata=ANSWER)

@@ -77,6 +77,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             artifacts, counts = read_artifacts(saved)
 
         texts = [self._search_text(artifact) for artifact in artifacts]
+        # The fit is not saved: the same texts give the same fit.
         embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
         if saved is None:
             vectors = await embedder.embed(texts)
@@ -102,6 +103,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         if self.settings.index_text == "full":
             return [artifact.full_text for artifact in artifacts]
 
+        # The published form of a document for the reranker.
         return [f"{artifact.content} | {artifact.quote}" for artifact in artifacts]
 
     async def _extract(self) -> tuple[list[Artifact], dict[str, int]]:
@@ -149,7 +151,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     async def rank(self, index: CanvasIndex, query: Query, depth: int) -> Ranked:
         """The full ranking: the retrieved artifacts, best first, then all others without a score.
 
-        The others are there for the retrieval metrics.
+        The retrieval metrics need the others.
         """
         if not index.artifacts:
             return []
@@ -183,6 +185,9 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
                 as_published=settings.graph_expansion == "published",
             )
 
+        # Without a reranker the published code neither sorts nor cuts what it reached, so its
+        # ablation shows the reader a larger context. Here every variant is sorted, and cut at
+        # `top_k`.
         return sorted(reached.items(), key=lambda pair: (-pair[1], pair[0]))
 
     async def _rerank(
@@ -192,6 +197,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             return candidates
 
         count = len(candidates)
+        # As published, everything that was reached is reranked, not only the candidates.
         if self.settings.rerank_pool == "candidates":
             count = self.settings.rerank_candidates
 
@@ -215,6 +221,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         chosen = [self.entry(position, score) for position, score in ranked[:count]]
 
         shown = [chunk.text for chunk in chosen]
+        # The published system never shows the turns that it retains.
         if self.settings.show_window:
             shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
 
@@ -234,7 +241,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         """How many artifacts of a ranking fit into the budget; those without a score never do."""
         retrieved = [self._artifacts[position] for position, score in ranked if score is not None]
         is_compact = self.settings.show == "compact"
-        # The published estimate counts the content alone, whatever is shown before it.
+        # The published estimate counts only the content, not what is shown before it.
         texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
         return within_budget(texts, self.settings.context_budget)
 

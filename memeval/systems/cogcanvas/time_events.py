@@ -10,6 +10,7 @@ from memeval.systems.cogcanvas.batches import Batch
 from memeval.systems.cogcanvas.dates import time_expressions
 from memeval.systems.cogcanvas.quotes import Line, lines
 
+# As published.
 AROUND = 100
 """Characters on both sides of an expression of time that its event keeps."""
 
@@ -52,7 +53,8 @@ def _find_unquoted(
 ) -> Iterator[tuple[Line, int, str]]:
     """Each expression of time outside of all quotes: its line, its start there, its words."""
     # Lines come from the content, which is without the date that memeval puts before a chunk. So
-    # that date never becomes an event.
+    # that date never becomes an event. In the published code it does: on LoCoMo, without a single
+    # reply of a model, that alone makes 3,094 artifacts from 2,938 turns.
     for line in lines(chunk):
         for start, expression in time_expressions(line.text):
             if not _is_quoted(line.start + start, quoted):

@@ -55,6 +55,7 @@ class LongContext(MemorySystem):
 
     def _first_shown(self) -> int:
         room = self.settings.max_context_tokens
+        # From the newest on: in BEAM's runner, too, it is the oldest messages that are dropped.
         for position in reversed(range(len(self._chunks))):
             room -= self._tokens[position]
             if room < 0:

@@ -40,6 +40,7 @@ class Oracle(MemorySystem):
             )
 
         evidence = set(query.evidence)
+        # In order of time and without a limit: what is measured is the reader, and not a ranking.
         shown = tuple(
             Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
             for chunk in self._chunks

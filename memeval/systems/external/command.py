@@ -87,8 +87,8 @@ class CommandService(Service):
         self._words, self._settings = settings.words(), settings
         self.name = f"the program '{one_line(self._words[0], 60)}'"
         self._process: Process | None = None
-        self._told: list[tuple[str, Mapping[str, Any]]] = []
-        """What a process must be told to know the case, in order."""
+        self._history: list[tuple[str, Mapping[str, Any]]] = []
+        """The operations that a new process needs to know the case, in order."""
         self._restarts = settings.restarts
         self._turn = asyncio.Lock()
 
@@ -108,16 +108,19 @@ class CommandService(Service):
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
-            self._told.clear()
+            # A memory that was emptied needs nothing of what came before.
+            self._history.clear()
 
         if self._process is None:
             self._process = await Process.start(self._words)
-            for earlier, its_body in self._told:
-                await self._process.ask(earlier, its_body, self._settings.request_timeout_s)
+            for earlier, earlier_body in self._history:
+                await self._process.ask(earlier, earlier_body, self._settings.request_timeout_s)
 
         reply = await self._process.ask(operation, body, self._settings.request_timeout_s)
+        # Only what has succeeded is repeated to the next process. The operation that failed is
+        # sent again by `call`.
         if operation in ("reset", "ingest"):
-            self._told.append((operation, body))
+            self._history.append((operation, body))
 
         return reply
 
@@ -189,6 +192,8 @@ class Process:
         await self._process.stdin.drain()
         while True:
             reply = _read_line(await self._read())
+            # Programs print to stdout, and so do the libraries that they import: such lines are
+            # skipped.
             if reply is not None and reply.get("id") == self._count:
                 return reply
 
@@ -210,6 +215,7 @@ class Process:
 
     async def _death(self, operation: str) -> ProcessError:
         """The error for a process that closed its pipes."""
+        # The exit status and the last lines of stderr may come after the pipe has closed.
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
                 await self._process.wait()

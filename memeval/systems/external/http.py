@@ -1,4 +1,4 @@
-"""A memory of any language behind HTTP: four addresses that take and give JSON.
+"""A memory in any programming language behind HTTP: addresses that take and return JSON.
 
 docs/http_memory.openapi.yaml describes them, docs/any_memory.md has servers of 30 lines.
 """
@@ -104,6 +104,8 @@ class HttpService(Service):
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         if self._endpoint is None:
+            # Else the first request to a mistyped address would be tried again until `patience_s`
+            # is over.
             await self._check_listening()
             self._endpoint = _Shared.enter(endpoint_settings(self._settings))
 
@@ -193,4 +195,5 @@ class _Shared:
         await self.endpoint.aclose()
 
 
+# By loop: connections belong to the event loop that opened them.
 _ENDPOINTS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Shared]] = WeakKeyDictionary()

@@ -88,6 +88,7 @@ class Letta(MemorySystem):
     settings_type = Settings
     settings: Settings
     own_prompt: ClassVar[bool] = True
+    # A class attribute, because the constructor calls `reset`, which closes the agent.
     _agent: Agent | None = None
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
@@ -152,11 +153,14 @@ class Letta(MemorySystem):
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
+        # In threads of its own, as many as may call the server at once.
         reply = await asyncio.get_running_loop().run_in_executor(
             pool(self._address), self._agent.ask, message
         )
         self._meter(reply)
         if reply.hits is None:
+            # Without the results there is no ranking: a partial one would count as one that
+            # missed.
             return Answer(text=reply.text, notes={**NOTES, **UNREAD})
 
         retrieved = self._match_hits(reply.hits)

@@ -63,6 +63,7 @@ def read_reply(events: Sequence[Any]) -> Reply:
             case "usage_statistics":
                 _meter(reply, event)
 
+    # An agent may speak before it searches; the answer is what it says last.
     reply.text = next((text.strip() for text in reversed(texts.values()) if text.strip()), "")
     if not reply.text:
         raise ModelError(f"the agent gave no answer (stop_reason: {reply.stop_reason or 'none'})")
@@ -81,6 +82,8 @@ def _searches(event: Any) -> dict[str, str]:
             try:
                 queries[call.tool_call_id] = str(json.loads(call.arguments).get("query", ""))
             except (ValueError, AttributeError):
+                # The model writes the arguments, so they may be no JSON. The search is known all
+                # the same, and its result belongs to the ranking.
                 queries[call.tool_call_id] = ""
 
     return queries

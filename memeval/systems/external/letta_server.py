@@ -57,6 +57,8 @@ class Agent:
                 model=model,
                 embedding=embedding,
                 memory_blocks=[{"label": PERSONA_LABEL, "value": persona, "read_only": True}],
+                # The base tools would let the agent write its memory, and one question would
+                # change the next.
                 include_base_tools=False,
                 tools=[SEARCH],
                 timezone="UTC",
@@ -64,6 +66,7 @@ class Agent:
             )
 
         self._id: str = self._call(create).id
+        # Before anything is stored: a process that is interrupted now still deletes the agent.
         self._leftover = Leftover(
             self, f"Letta agent {self._id} at {self._address}", _deletion(self._client, self._id)
         )
@@ -81,6 +84,7 @@ class Agent:
     def _insert(self, text: str, moment: datetime | None) -> None:
         dated = {}
         if moment is not None:
+            # The event's time, and not that of the server's clock.
             dated["created_at"] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
         self._call(lambda: self._client.agents.passages.create(self._id, text=text, **dated))
@@ -110,6 +114,8 @@ class Agent:
         conversation = self._call(lambda: self._client.conversations.create(agent_id=self._id)).id
         try:
             messages = [{"role": "user", "content": message}]
+            # The client must not repeat this request: the agent would see the question twice in
+            # one conversation. `ask` repeats it in a new one.
             events = self._client.with_options(max_retries=0).conversations.messages.create(
                 conversation, messages=messages, streaming=True
             )
@@ -184,7 +190,7 @@ def _client(address: str, token: str | None) -> Any:
     client = Letta(
         base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections
     )
-    # Else the client uses LETTA_API_KEY, whatever token_env says.
+    # Else the client uses LETTA_API_KEY, also where token_env names another variable.
     client.api_key = token
     return client
 

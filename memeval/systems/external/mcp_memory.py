@@ -123,6 +123,7 @@ class Settings(ServedSettings):
         assert self.url is not None, "one of the two is set"
         check_address("system.url", self.url, BY_HEADER)
         named = _fields_in(self.stores_by) & _fields_in(self.searches_by)
+        # Only in both is it of use: stored in one namespace, searched in another or in all.
         if "namespace" not in named:
             raise UserError(
                 "all cases share the server at system.url: without {namespace} in "
@@ -208,6 +209,8 @@ class McpService(Service):
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
         self._resets += 1
+        # A process of its own is emptied by ending it. A server at an address gets another
+        # namespace instead (`_namespace`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
@@ -267,6 +270,7 @@ class McpService(Service):
 
     def _turns_in(self, text: str) -> list[str] | None:
         """The turns whose stored text a result holds word for word; None where it holds none."""
+        # Without a path to ids, the stored text within a result is all that shows its turns.
         said = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in said if chunk["text"] in text]
         # Of chunks with one content, the date tells which it is.
@@ -296,7 +300,9 @@ def _fields_in(template: Any) -> set[str]:
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template with its fields replaced. One that is a field alone keeps the value's type."""
+    """A template with its fields replaced. One that is nothing but a field keeps the type of
+    its value.
+    """
     if isinstance(template, Mapping):
         return {name: _filled(value, values) for name, value in template.items()}
     if isinstance(template, list | tuple):
@@ -304,9 +310,9 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
     if not isinstance(template, str):
         return template
 
-    alone = _FIELD.fullmatch(template)
-    if alone:
-        value = values[alone[1]]
+    only_field = _FIELD.fullmatch(template)
+    if only_field:
+        value = values[only_field[1]]
         return "" if value is None else value
 
     return _FIELD.sub(lambda match: _as_text(values[match[1]]), template)

@@ -63,6 +63,8 @@ class Session:
         session = cls(server)
         try:
             async with asyncio.timeout(server.timeout_s):
+                # A timeout cancels what it waits for. The task that opens the session must end by
+                # itself, or it could not close what it has opened.
                 await asyncio.shield(session._opened)
         except TimeoutError:
             await session.close()
@@ -142,6 +144,7 @@ class Session:
 
         size = os.fstat(self._stderr.fileno()).st_size
         start = max(0, size - LAST_WORDS_BYTES)
+        # `pread` leaves the position alone, at which the server's process writes.
         content = os.pread(self._stderr.fileno(), LAST_WORDS_BYTES, start)
         lines = content.decode("utf-8", "replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
@@ -156,6 +159,7 @@ class Session:
 
         await asyncio.gather(self._task, return_exceptions=True)
         if self._opened.done() and not self._opened.cancelled():
+            # An exception that nobody fetches is logged by asyncio when the future is collected.
             self._opened.exception()
         if self._stderr is not None:
             self._stderr.close()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, StorageError, UserError
@@ -47,9 +47,6 @@ from memeval.systems.external.mem0_library import (
 )
 from memeval.systems.external.mem0_settings import Settings
 
-if TYPE_CHECKING:
-    pass
-
 _log = logging.getLogger(__name__)
 
 
@@ -74,6 +71,7 @@ class Mem0(RecallSystem):
                 "get it: pip install 'memeval[mem0]'",
             )
 
+        # mem0 refuses ids with spaces.
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = (
             key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud")
@@ -99,7 +97,7 @@ class Mem0(RecallSystem):
 
     @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
-        """`verbatim` without extraction: then the figures measure mem0's search alone."""
+        """`verbatim` without extraction: then the figures measure only mem0's search."""
         return () if settings.infer else ("verbatim",)
 
     @classmethod
@@ -129,6 +127,8 @@ class Mem0(RecallSystem):
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
         # mem0's store needs a width, which is known once something has been embedded.
+        # Verbatim, all vectors are made in one batch. With extraction the stored texts are not
+        # known yet.
         first = texts[:1] if self.settings.infer else texts
         vectors = self.parts.run_sync(embedder.embed(first)) if first else None
         width = embedder.width if vectors is None else vectors.shape[1]
@@ -142,6 +142,7 @@ class Mem0(RecallSystem):
             if not self._add(chunk, bridge):
                 self._lost.add(number)
 
+        # The vectors of a whole conversation need not stay in memory.
         bridge.known = {}
 
     def health(self) -> IngestHealth | None:
@@ -228,6 +229,7 @@ class Mem0(RecallSystem):
     def _store(self, text: str, chunk: MemoryChunk, *, infer: bool) -> None:
         """Adds a text to mem0 and notes the memories that mem0 stored."""
         date = chunk.time.isoformat() if chunk.time else None
+        # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
         try:
             added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)

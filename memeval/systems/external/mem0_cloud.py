@@ -30,7 +30,7 @@ MAX_CONCURRENCY = 8
 
 
 class CloudMemory:
-    """A user of its own at the host, named after the case and unique, so that two runs never meet.
+    """A user of its own at the host, named after the case and unique, so that no two runs share it.
 
     The host processes additions in the background: `add` returns once it reports all of them done.
     Where it extracts memories, a chunk is sent after the one before is done, because what is
@@ -64,6 +64,8 @@ class CloudMemory:
             if event := sent.get("event_id"):
                 under_way.append(event)
 
+            # What is extracted depends on what is known already, so the order of the additions
+            # matters.
             while infer and under_way:
                 self._wait(under_way.pop())
 
@@ -109,15 +111,15 @@ class CloudMemory:
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         filters = {"user_id": self.user}
-        found = self._try(
+        reply = self._try(
             lambda: self._client.search(text, filters=filters, top_k=top_k, threshold=threshold)
         )
-        return [_read(row) for row in found["results"]]
+        return [_read(row) for row in reply["results"]]
 
     def _try(self, call: Callable[[], T]) -> T:
         """What `call` returns. A failure that may pass is tried again.
 
-        Not so a request that timed out: the host may have processed it.
+        A request that timed out is not: the host may have processed it.
         """
         from mem0.exceptions import (  # type: ignore[import-untyped]
             MemoryError,

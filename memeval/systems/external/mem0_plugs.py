@@ -71,8 +71,8 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
         filters: dict[str, Any] | None = None,
     ) -> list[Any]:
         kept = {key: value for key, value in (filters or {}).items() if key != "user_id"}
-        found: list[Any] = super().search(query, vectors, top_k, kept or None)
-        return found
+        hits: list[Any] = super().search(query, vectors, top_k, kept or None)
+        return hits
 
 
 def plug_in(*, entities: bool) -> None:
@@ -80,10 +80,13 @@ def plug_in(*, entities: bool) -> None:
 
     Without `entities`, keeps mem0 from fetching the spaCy model that is missing.
     """
+    # mem0 checks provider names against its own lists, so a class can only take the place of
+    # another.
     factory.EmbedderFactory.provider_to_class[SLOT] = f"{__name__}.CellEmbedder"
     factory.LlmFactory.provider_to_class[SLOT] = (f"{__name__}.CellModel", BaseLlmConfig)
     factory.VectorStoreFactory.provider_to_class["qdrant"] = f"{__name__}.UnitQdrant"
     if not entities:
+        # mem0 skips the download after a failed one. It has no public switch for that.
         spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
 
 

@@ -33,10 +33,13 @@ class Leftover:
 
     def __init__(self, owner: object, what: str, delete: Callable[[], None]) -> None:
         """`delete` must not hold on to `owner`."""
+        # A finalizer runs once, whichever of the three comes first, and also when the process
+        # ends.
         self._finalizer = weakref.finalize(owner, _delete, what, delete)
 
     def discard(self) -> None:
         """Deletes it in another thread, which the process waits for when it ends."""
+        # Not a daemon: Python waits for it, so the deletion is not cut off.
         threading.Thread(target=self._finalizer, name="memeval-discard").start()
 
 

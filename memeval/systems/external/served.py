@@ -56,7 +56,7 @@ class ServedSettings(SystemSettings):
     ready_timeout_s: float = field(default=600.0, metadata=RUNTIME)
     """The longest wait until what was sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
-    """Whether the service is told to forget a case that is done."""
+    """Whether the service is asked to forget a case that is done."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -111,7 +111,7 @@ class Service(ABC):
 
 
 class ImaginedService(Service):
-    """Stands for a service in an estimate: it finds the first chunks, and nothing is sent."""
+    """Takes the place of a service in an estimate: it finds the first chunks and sends nothing."""
 
     name = "the imagined memory service"
 
@@ -120,8 +120,8 @@ class ImaginedService(Service):
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         self._chunks += body.get("chunks", ())
-        found = self._chunks[: body.get("top_k", 0)]
-        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in found]
+        chunks = self._chunks[: body.get("top_k", 0)]
+        results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
         return Reply({"ready": True, "results": results, "text": "imagined", "usage": []})
 
 
@@ -185,6 +185,7 @@ class ServedMemory(RecallSystem):
         lost = self._read(lambda: wire.read_lost(reply, len(batch)))
         self._asked += len(batch)
         self._lost += lost or 0
+        # One that never says so leaves the count to the engine (`health`).
         self._tells_losses = self._tells_losses or lost is not None
 
     async def await_ready(self) -> None:
@@ -195,6 +196,8 @@ class ServedMemory(RecallSystem):
             if self._read(lambda: wire.read_ready(reply)):  # noqa: B023 - called at once
                 return
 
+            # The larger of both: requests take time that the pauses don't have, and a test's
+            # pauses take none.
             waited = max(waited, time.monotonic() - began)
             if waited >= self.settings.ready_timeout_s:
                 raise ModelError(
@@ -213,8 +216,8 @@ class ServedMemory(RecallSystem):
         return IngestHealth(asked=self._asked, stored=self._asked - self._lost, lost=self._lost)
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
-        found = await self._search(query, depth)
-        return list(found.results)
+        search = await self._search(query, depth)
+        return list(search.results)
 
     async def answer(self, query: Query) -> Answer:
         if self.settings.own_prompt:
@@ -227,9 +230,9 @@ class ServedMemory(RecallSystem):
 
     async def _search(self, query: Query, depth: int) -> wire.Found:
         reply = await self._call("search", wire.search_json(query, depth), Role.ANSWER)
-        found: wire.Found = self._read(lambda: wire.read_found(reply, self._turns))
-        self._remark(found, depth)
-        return replace(found, results=found.results[:depth])
+        search: wire.Found = self._read(lambda: wire.read_found(reply, self._turns))
+        self._remark(search, depth)
+        return replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k
@@ -301,11 +304,12 @@ class ServedMemory(RecallSystem):
             return
 
         try:
+            # Only a service that a `reset` has reached has something to forget.
             if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
                     await service.forget({"namespace": self._namespace})
         except (MemevalError, TimeoutError) as error:
-            _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
+            _log.warning("%s may not have forgotten a case: %s", service.name, one_line(error))
         finally:
             await service.close()
 

@@ -91,6 +91,7 @@ def read_lost(reply: Json, sent: int) -> int | None:
     if lost is None:
         return None
 
+    # In Python, true is an integer.
     if isinstance(lost, bool) or not isinstance(lost, int) or not 0 <= lost <= sent:
         raise _wrong("lost", f"a whole number from 0 to {sent}", lost)
 
@@ -189,6 +190,8 @@ def _turns(value: Any, where: str, turns: Set[str]) -> tuple[str, ...]:
         raise _wrong(where, "a list of strings", value)
 
     for turn in value:
+        # An id of another case means that the service mixes its namespaces: another case leaks
+        # into this one.
         if turn not in turns:
             raise WireError(
                 f"{where} names '{one_line(turn, 80)}', which was not sent for this case"
@@ -239,8 +242,8 @@ def _tokens(value: Any, where: str) -> int | None:
 
 
 def _wrong(where: str, wanted: str, value: Any) -> WireError:
-    found = "is missing" if value is None else f"is {one_line(repr(_short(value)), 60)}"
-    return WireError(f"{where} must be {wanted}, but {found}")
+    given = "is missing" if value is None else f"is {one_line(repr(_short(value)), 60)}"
+    return WireError(f"{where} must be {wanted}, but {given}")
 
 
 def _short(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pairs of a conversation: what one said and what the other replied."""
+"""Pairs of a conversation: what one speaker said and what the other replied."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def is_closed(pair: Sequence[MemoryChunk]) -> bool:
 
 
 def pairs_of(chunks: Sequence[MemoryChunk]) -> Iterator[Pair]:
-    """The chunks in pairs: two neighbours of a session, or one in which several speak, or one that
-    ends its session.
+    """The chunks in pairs: two neighbours of a session, or one chunk in which several speak, or one
+    that ends its session.
     """
     pair: list[MemoryChunk] = []
     for chunk in chunks:

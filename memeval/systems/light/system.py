@@ -27,6 +27,8 @@ from memeval.systems.light.scratchpad import is_too_long, pieces
 FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
 """Names of the prompt templates."""
 STATE_FILE = "light.json"
+# The published limit, there for messages of the assistant. BEAM has 13 above 30,000 characters;
+# the longest has 348,853.
 MOST_CHARACTERS = 70_000
 """Characters of a chunk that a prompt holds; chats have messages that run on without an end."""
 NOTHING = "(nothing)"
@@ -137,7 +139,7 @@ class Light(IndexedSystem[DenseIndex]):
             return
 
         condensed = await self._write(CONDENSE, tuple(self._notes), budget)
-        # A reply that leaves nothing of the notes is as useless as none.
+        # An empty reply would lose all notes, so it counts as useless.
         if condensed:
             self._notes = [condensed]
             self._condensed = True
@@ -158,7 +160,7 @@ class Light(IndexedSystem[DenseIndex]):
 
         def read(completion: Completion) -> str | None:
             text = completion.text.strip()
-            # The offline reader has no word for it: it says nothing where nothing is told.
+            # The offline reader can't say so in words: its reply is then empty.
             if text == NOTHING or (deterministic and not text):
                 return ""
 
@@ -217,14 +219,18 @@ class Light(IndexedSystem[DenseIndex]):
 
         chosen = ranked[: self.parts.top_k]
         latest = range(max(0, len(self._pairs) - self.settings.recent_pairs), len(self._pairs))
-        found = [position for position, _ in chosen]
-        fitting = self._fitting([*found, *(place for place in latest if place not in found)])
+        recalled = [position for position, _ in chosen]
+        fitting = self._fitting(
+            [*recalled, *(position for position in latest if position not in recalled)]
+        )
         relevant = await self._relevant(query)
 
         shown = [text_of(self._pairs[position]) for position in fitting]
         reply = await self.parts.reader.answer(query, [*shown, *relevant])
 
-        retrieved = [self.entry(place, score) for place, score in chosen if place in fitting]
+        retrieved = [
+            self.entry(position, score) for position, score in chosen if position in fitting
+        ]
         return Answer(
             text=reply.text,
             raw=reply.raw,

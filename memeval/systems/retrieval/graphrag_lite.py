@@ -67,8 +67,10 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
         for key, name in mentioned.items():
             if key not in known:
+                # The right side wins: a name that matched keeps its weight of 1.
                 seeds = await self._similar(index, name, 1, SIMILAR) | seeds
 
+        # A question without any known entity still gets a ranking.
         return seeds or await self._similar(index, question, STAND_INS, 0.0)
 
     async def _similar(

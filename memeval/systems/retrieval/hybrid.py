@@ -47,6 +47,7 @@ class Hybrid(RerankingSystem[FusedIndex]):
         return await FusedIndex.open(self.parts.embedder, self.texts(), contents, saved)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> Ranked:
+        # CogCanvas' RAG reranks twice as many as it shows; this baseline does the same.
         candidates = 2 * self.parts.top_k
         ranked = await index.search(query.text, max(depth, candidates), self.settings.rrf_k)
         if self.reordering is None or not ranked:

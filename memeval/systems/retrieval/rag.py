@@ -21,6 +21,7 @@ from memeval.systems.reranking import RerankedSettings, RerankingSystem
 class Settings(RerankedSettings):
     """Settings of `rag`. A reranker reorders the best 2 * top_k chunks."""
 
+    # Both numbers are those of CogCanvas' baseline.
     chunk_size: int = field(default=512, metadata=INGEST)
     """Most characters of a chunk; it ends between words."""
     overlap: int = field(default=100, metadata=INGEST)
