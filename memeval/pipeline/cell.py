@@ -101,6 +101,7 @@ class Cell:
         another name of the system are used where they are.
         """
         key = self.keys(seed).prepare
+        # Looked up by the key, whatever the names in front of it.
         saved = memory_folders(prepared_dir(), key)
         if saved:
             return saved[0]
@@ -117,6 +118,7 @@ class Cell:
 
         system = self.source.system_class
         path = f"{system.__module__}:{system.__qualname__}"
+        # The shortest is the name without a variant: `cogcanvas`, not `cogcanvas_cot`.
         variants = [option for option, own in built_in_classes("system").items() if own == path]
         return min(variants, key=len, default=name)
 

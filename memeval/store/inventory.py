@@ -103,6 +103,7 @@ def _runs(folder: Path) -> Iterator[Item]:
 def _memories(prepared: Path) -> Iterator[Item]:
     for dataset in _listed(prepared):
         for folder in _listed(dataset):
+            # `<system>-<key>`: the name of a system may hold hyphens itself.
             key = folder.name.rpartition("-")[2]
             yield from _memories_of_key(folder, key)
 
