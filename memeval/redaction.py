@@ -80,6 +80,7 @@ def keep_address(address: str | None) -> None:
 def keep_environment() -> None:
     """Remembers the secrets in the environment: variables with telling names, and addresses."""
     for name, value in os.environ.items():
+        # A path, such as that of a file with credentials, is not itself a secret.
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
             keep_secret(value)
 
@@ -97,6 +98,8 @@ def redacted(text: str) -> str:
 
 def without_known(text: str) -> str:
     """`text` without the known secrets in all their spellings; the rest stays as it is."""
+    # By their first characters, which the spellings of a secret share: most texts hold none of
+    # them, and are searched only for these.
     for beginning, forms in _forms.items():
         if beginning in text:
             text = _without(text, beginning, forms)

@@ -62,11 +62,11 @@ def _match(
     for row in rows:
         answer, name = by_key.get(row.key), one_line(row.question_id, 80)
         if answer is None:
-            problems.append(f"{row.place}: the run has no scored answer to '{name}'")
+            problems.append(f"{row.where}: the run has no scored answer to '{name}'")
         elif row.answer_id and row.answer_id != answer.answer_id:
-            problems.append(f"{row.place}: the run has another answer to '{name}' by now")
+            problems.append(f"{row.where}: the run has another answer to '{name}' by now")
         elif row.key in labels:
-            problems.append(f"{row.place}: '{name}' is labelled above")
+            problems.append(f"{row.where}: '{name}' is labelled above")
         elif row.label is not None:
             labels[row.key] = row.label
 

@@ -83,7 +83,8 @@ def judge_in_file(
 ) -> RecordedJudge | None:
     """The judge whose verdicts the file records, under `judge=recorded`; else None.
 
-    Raises `UserError` where there is no such judge, and for `--judged-by` under another judge.
+    Raises `UserError` where the file records no verdict of that judge, and for `--judged-by` under
+    another judge.
     """
     from memeval.judges.recorded import RECORDED
     from memeval.pipeline.imported_verdicts import recorded_judge

@@ -101,6 +101,8 @@ def _print_sweeps() -> None:
         print(f"    {sweep.stem:<16} {_summary(sweep)}")
 
 
+# Read as text: OmegaConf takes longer to load than all of this, and drops the comments, which are
+# the help.
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 

@@ -40,7 +40,7 @@ def explain(error: Exception) -> UserError:
 
 
 def _unknown(text: str) -> UserError | None:
-    """For a name that there is not."""
+    """For a name that does not exist."""
     if match := _NO_OPTION.search(text):
         return _no_option(match["group"], match["option"], _OPTION.findall(text))
     if match := _NO_KEY.search(text):

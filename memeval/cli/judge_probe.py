@@ -122,6 +122,7 @@ def chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     items = []
     for word in words:
         kind, equals, file = word.partition("=")
+        # A file may have `=` in its name.
         if equals and not Path(word).exists():
             items += read_items(Path(file), kind)
         else:

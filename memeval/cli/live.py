@@ -1,4 +1,4 @@
-"""What a run has come to so far: accuracy, cost, calls that failed."""
+"""The figures of a run so far: accuracy, cost, calls that failed."""
 
 from __future__ import annotations
 

@@ -75,6 +75,7 @@ class Publisher:
         Returns at once; `publish` reports what fails.
         """
         if self.needs_worker and self.process is None:
+            # A file, and not a pipe: nobody reads along, and a full pipe would stop the worker.
             self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
             self.process = subprocess.Popen(
                 [sys.executable, "-m", publish_worker.__name__],
@@ -84,6 +85,7 @@ class Publisher:
                 text=True,
                 encoding="utf-8",
                 env=environment(),
+                # Ctrl-C on a terminal goes to one group: this process ends by its closed pipe.
                 process_group=0,
             )
             with suppress(OSError):
@@ -128,6 +130,8 @@ class Publisher:
             return result_of(publish_worker.serve({**self.settings, **request}))
 
         death = ""
+        # Twice: a worker may have been killed between two requests. One that dies twice over the
+        # same request dies of it.
         for _ in range(2):
             try:
                 self.start()
@@ -148,7 +152,7 @@ class Publisher:
         assert self.process is not None and self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
-            raise EOFError("no answer")
+            raise EOFError("no answer")  # it died, perhaps in the middle of a line
 
         return result_of(json.loads(line))
 
@@ -192,9 +196,8 @@ class Publisher:
         try:
             process.wait(CLOSING_S)
         except subprocess.TimeoutExpired:
-            process.returncode = (
-                0  # it is nobody's child to wait for any more, and need not be warned about
-            )
+            # subprocess warns of a child that nobody waited for, and this one is left on purpose.
+            process.returncode = 0
             self.process = self.stderr = None
             close_pipes(process)
             stderr.close()

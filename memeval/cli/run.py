@@ -72,6 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         interrupted = True
         raise
     finally:
+        # After an error or Ctrl-C as well: cells that were finished are shown.
         clean_copies(session_folder())
         show_comparison(interrupted=interrupted)
 
@@ -94,11 +95,13 @@ def hydra_application(arguments: list[str]) -> Callable[[], Any]:
     from memeval.config.integers import as_hydra_words, register
 
     check_overrides(arguments)
+    # Without it Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     name_sweep([word for word in arguments if is_repeated(word)])
     register()
     launcher.register()
+    # Hydra's application takes its words from nowhere else.
     sys.argv = ["memeval", *as_hydra_words(arguments), *_stated_mode(arguments)]
     main: Callable[[], Any] = hydra.main(
         config_path=str(conf_dir()), config_name="config", version_base="1.3"
@@ -285,4 +288,5 @@ def clean_copies(folder: Path) -> None:
             if (clean := redacted(text)) != text:
                 path.write_text(clean, encoding="utf-8")
         except (OSError, UnicodeDecodeError):
+            # A copy that can't be cleaned is not kept: the run folder has the settings.
             path.unlink(missing_ok=True)

@@ -108,6 +108,7 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
     folder = session_folder()
     try:
         make_folder(folder)
+        # Appended, a line each: workers in other processes write to the same list.
         with (folder / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(redacted_in(asdict(cell))) + "\n")
     except OSError as error:

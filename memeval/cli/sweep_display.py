@@ -65,6 +65,7 @@ class CellCounts:
     def stages(self) -> str:
         """`prepare 10/10, answer 300/385 (12 reused)`."""
         parts = []
+        # A copy: the display draws in a thread of its own while stages are added.
         for stage, total in list(self.total.items()):
             part = f"{stage} {self.done_items[stage]}/{total}"
             if self.reused[stage]:
@@ -108,7 +109,7 @@ class Figures:
     cost_usd: float | None
     """None where a price is unknown."""
     left_s: float | None
-    """None where it can't be told yet."""
+    """None where it is not known yet."""
     retries: int = 0
     failures: int = 0
 
@@ -196,19 +197,19 @@ class SweepDisplay:
         self._ended += 1
         name = outcome.planned.cell.name
         counts = self._counts.pop(outcome.planned.number, None)
-        place = f"[{self._ended}/{len(self._plan.cells)}]"
+        position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{place} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
+            self.say(f"{position} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
-            self.say(f"{place} {name}: finished before: {count} records reused, no call made")
+            self.say(f"{position} {name}: finished before: {count} records reused, no call made")
         else:
             stopped = outcome.summary is not None and outcome.summary.is_stopped
             self._stopped += stopped
             self.say(
-                f"{place} {name}: {'stopped at: ' if stopped else ''}"
+                f"{position} {name}: {'stopped at: ' if stopped else ''}"
                 f"{counts.stages if counts else ''}"
             )
 

@@ -117,9 +117,9 @@ def check_one_reranker(overrides: Sequence[str]) -> None:
             chosen.setdefault(value, word)
 
     if len(chosen) > 1:
-        one, other, *_ = chosen.values()
+        first, second, *_ = chosen.values()
         raise UserError(
-            f"{one} and {other} choose different rerankers",
+            f"{first} and {second} choose different rerankers",
             f"use one of them; to compare both:  python -m memeval -m reranker={','.join(chosen)}",
         )
 

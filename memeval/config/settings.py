@@ -61,9 +61,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         file = Path(
             [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
         ).name
-        place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
+        where = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
         raise UserError(
-            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: "
+            f"the settings of this {group} can't be read: {where}: {type(error).__name__}: "
             f"{one_line(error)}"
         ) from error
 
@@ -143,6 +143,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
 
+    # True and False are ints in Python.
     if wanted in _SPOKEN and (
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):

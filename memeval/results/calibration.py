@@ -1,7 +1,7 @@
 """What labels say of a run's accuracy: `calibration.json`, beside the run that it is about.
 
-The corrected figures are added where a summary is read to be shown. `run.json` holds the raw ones
-alone, so that a run stays as it was measured.
+The corrected figures are added where a summary is read to be shown. `run.json` holds only the raw
+ones, so that a run stays as it was measured.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ labels of other answers.
 """
 METHODS = {
     PPI: "PPI++",
-    LABELS: "the labels alone",
+    LABELS: "only the labels",
     RANGE: "a range over kinds of wrong answer",
 }
 

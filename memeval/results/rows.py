@@ -17,7 +17,7 @@ from memeval.results.fields import Fields, Json, usage_json
 from memeval.results.retrieved import RetrievedChunk, ranking_from, retrieved_from, short_positions
 
 INGEST_PREFIX = "ingest "
-"""Ids of the rows with what an ingest took begin so."""
+"""Beginning of the ids of rows with what an ingest took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """What came of asking one question."""
+    """The answer to one question, or why there is none."""
 
     id: str
     """The question's id."""

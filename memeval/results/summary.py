@@ -120,7 +120,7 @@ class RunSummary:
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`.
+    """What the run key is made of beside the config: `version`, `inputs`, and each repeat's `keys`.
     """
 
     @property
@@ -238,7 +238,7 @@ def _check_types(summary: RunSummary) -> None:
         raise TypeError("run_key is not a key")
 
     for time in (summary.started_at, summary.finished_at):
-        datetime.fromisoformat(time)
+        datetime.fromisoformat(time)  # raises `ValueError`, which `read` turns into damage
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def reference(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a text is joined of."""
+    """The parts that a text is joined of."""
 
     separator: str
     parts: tuple[str, ...]

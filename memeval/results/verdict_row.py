@@ -13,7 +13,7 @@ from memeval.results.rows import NO_TIMES, StepTimes
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """What came of judging one answer."""
+    """The verdict on one answer, or why there is none."""
 
     id: str
     """The question's id."""

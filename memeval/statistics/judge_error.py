@@ -17,7 +17,7 @@ class CorrectedMean:
     mean: float
     se: float
     power: float
-    """λ: how far the judge is trusted, from 0 (labels alone count) to 1."""
+    """λ: how far the judge is trusted, from 0 (only the labels count) to 1."""
 
 
 def prediction_powered_mean(
@@ -69,7 +69,7 @@ def _best_power(
     pooled = [*judged, *judged_unlabelled]
     # With n - 1, unlike the covariance below: the reference values hold for this mix.
     spread = _variance(pooled) * len(pooled) / (len(pooled) - 1)
-    if spread == 0:  # a judge that always says the same tells nothing
+    if spread == 0:  # a judge that always says the same says nothing about an answer
         return 0.0
 
     centre, centre_judged = _mean(labels), _mean(judged)

@@ -1,6 +1,6 @@
 """Labels of a logged run: which sweeps asked for it, and the user's own tags and note.
 
-They are no part of its results: a run keeps them when it is logged again or moved, and a finished
+They are not part of its results: a run keeps them when it is logged again or moved, and a finished
 run gets new ones without being logged again.
 """
 

@@ -219,6 +219,7 @@ def note(report: str) -> str:
     if len(text) <= TAG_LIMIT:
         return text
 
+    # At a line's end: half a row of a table would spoil the whole of it.
     return text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
 
 

@@ -28,7 +28,7 @@ _NAMED_ELSEWHERE = frozenset(
 
 
 def run_name(summary: RunSummary) -> str:
-    """What tells runs apart, the most telling first: a table shows the first thirty characters.
+    """What distinguishes runs, the most telling first: a table shows the first thirty characters.
 
     The system and what was changed of its settings, the memory, the sample, the judge, the model.
     """

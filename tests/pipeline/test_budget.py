@@ -160,7 +160,7 @@ def test_another_launcher_and_prepare_refuse_a_budget(memeval: Command) -> None:
         assert endpoint.count() == 0
 
     assert (other.returncode, prepared.returncode) == (2, 2)
-    assert "hydra/launcher=memeval alone" in other.stderr
+    assert "only hydra/launcher=memeval runs" in other.stderr
     assert "prepare keeps no budget" in prepared.stderr
 
 
