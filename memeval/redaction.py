@@ -25,7 +25,7 @@ SHORTEST = 8
 TELLING = 12
 """Characters at the start of a secret that are removed as well: a cut text may end inside one."""
 
-# What tools ask people to type where there is no key: ordinary words, which name models too.
+# What tools ask people to type where there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
     {
         "lm-studio",

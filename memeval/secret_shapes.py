@@ -107,7 +107,7 @@ def _hide_user(rest: str) -> str:
 
 
 def _is_random(text: str) -> bool:
-    """Whether a text is not made of words.
+    """Whether a string is not made of words.
 
     It mixes digits and letters, or both cases within a word, or it is one very long run.
     """

@@ -113,6 +113,7 @@ class Batch:
             try:
                 cell = self._open(overrides, number)
                 before = Earlier() if cell.config.fresh else earlier(cell)
+                # A finished cell makes no call: it needs no key any more.
                 if before.summary is None:
                     check_keys(cell.config)
 

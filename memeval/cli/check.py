@@ -37,6 +37,7 @@ def check(arguments: Sequence[str]) -> int:
         if "=" not in word:
             raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
 
+    # Before the first call: a service is not asked in vain.
     report = None if options.junit is None else _report_file(options.junit)
     folder = ["--config-dir", options.config_dir] if options.config_dir else []
     cell = open_cell(compose_config([*folder, *options.overrides]), "")

@@ -108,6 +108,7 @@ def write_files(
 ) -> Path:
     """Writes the comparisons into a folder of their own, and returns it. Raises `StorageError`."""
     summaries = [run.summary for run in runs]
+    # Named by runs and options: the same command again replaces its own files, and no others.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     try:
         make_folder(folder)

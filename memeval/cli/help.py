@@ -108,6 +108,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _summary(path: Path) -> str:
+    # The first comment is the description; `# @package _global_` is one for Hydra.
     comments = (line[1:].strip() for line in _lines(path) if line.startswith("#"))
     return next((comment for comment in comments if not comment.startswith("@")), "")
 

@@ -54,7 +54,7 @@ class _Keys:
         if self.cancel is None:
             raise KeyboardInterrupt  # no event loop runs: as Python does by itself
 
-        tell()
+        report_waiting()
         self.cancel()
 
     def watch(self, reader: int) -> None:
@@ -77,7 +77,7 @@ class _Keys:
                 if pressed > 1:
                     end_now()
 
-                tell()
+                report_waiting()
 
 
 _keys: _Keys | None = None
@@ -87,7 +87,7 @@ _keys: _Keys | None = None
 def listening() -> Iterator[None]:
     """Ctrl-C is ours for the life of a command.
 
-    Handlers can be set by the main thread alone; elsewhere nothing changes.
+    Only the main thread can set handlers; elsewhere nothing changes.
     """
     global _keys  # noqa: PLW0603 - there is one keyboard
     if (
@@ -111,7 +111,7 @@ def listening() -> Iterator[None]:
         signal.signal(signal.SIGINT, before if _keys.handled == 0 else _keys.handle)
 
 
-def tell() -> None:
+def report_waiting() -> None:
     """Says what is waited for, if it is a system's own code."""
     # Looked up, and not imported: where it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.watch")

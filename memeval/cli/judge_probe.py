@@ -70,6 +70,7 @@ def probe(arguments: Sequence[str]) -> int:
         if out is not None:
             print(f"labels and verdicts: {one_line(out)}")
 
+    # A judge without a single verdict was not probed: most likely its endpoint refused.
     return 0 if any(kind.judged for kind in result.kinds) else 1
 
 

@@ -117,6 +117,7 @@ def open_sheet(
         listed = list(kept)
     else:
         drawn = [answer.key for answer in draw(count or COUNT)]
+        # A label is somebody's work: no other draw drops one.
         further = [key for key, own in kept.items() if own is not None and key not in drawn]
         listed = [*drawn, *further]
 

@@ -143,6 +143,7 @@ def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
     try:
         settings = dataset_settings(run)
         dataset = build(settings.pop("name"), data_dir(), **settings)
+        # Turns of another file would accuse the run of what its own data says.
         if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
             return None
 

@@ -32,7 +32,7 @@ def plan(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
         with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-            # What Hydra writes of its own accord is thrown away.
+            # Hydra writes files into the session's folder: those of a plan are thrown away.
             os.environ[VARIABLE] = folder
             result = _forecast(compose_plan(words), Path(folder), exact=EXACT in arguments)
     except RefusedError as refusal:

@@ -173,7 +173,7 @@ class Publisher:
             if process is None:
                 return ""
 
-            process.kill()
+            process.kill()  # it may be alive, and only have said something that can't be read
             code = process.wait()
             close_pipes(process)
             stderr.seek(0)

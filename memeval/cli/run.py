@@ -120,9 +120,9 @@ def _stated_mode(arguments: Sequence[str]) -> list[str]:
 
 
 def hint_after(error: WorldError) -> str:
-    """How to go on after a fault of the world."""
+    """How to continue after a fault of the outside world."""
     if isinstance(error, BudgetError):
-        return "finished work is kept; the same command with a larger budget goes on"
+        return "finished work is kept; the same command with a larger budget continues it"
 
     return "finished work is kept; the same command continues it"
 
@@ -152,6 +152,7 @@ def run_job(composed: Any) -> float | None:
 
     guard()  # a worker's process began elsewhere
     job = HydraConfig.get()
+    # A single run of Hydra has no job number.
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
@@ -268,6 +269,7 @@ def check_writable() -> None:
     folder = outputs_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Named by the process: two commands may try at once.
         probe = folder / f".writable.{os.getpid()}"
         probe.write_bytes(b"")
         probe.unlink()
@@ -279,8 +281,8 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files
-    of the user's own may have brought.
+    """Takes secrets out of the copies of the settings that Hydra writes by itself: files of the
+    user's own may have brought some.
     """
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:

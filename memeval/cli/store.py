@@ -141,6 +141,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     if needed.unknown:
         _say_what_is_unknown(needed)
 
+    # Said once here, and checked again for each memory as it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
         print("a cell is being run in this home: memories are left alone", file=sys.stderr)

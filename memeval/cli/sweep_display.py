@@ -159,7 +159,11 @@ class SweepDisplay:
 
             console = Console(file=drawn(sys.stderr))
             self._live = Live(
-                get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True
+                # Transient: at the end only the lines above it stay.
+                get_renderable=self._draw,
+                console=console,
+                refresh_per_second=4,
+                transient=True,
             )
             self._live.start()
 
@@ -256,6 +260,7 @@ class SweepDisplay:
     def _rate(self, calls: int) -> float:
         """Calls a second, over the last ten."""
         now = time.monotonic()
+        # The latest stays, however old it is: the rate is counted from there.
         self._recent = [
             (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
         ]
@@ -295,7 +300,7 @@ class SweepDisplay:
     def _elapsed(self) -> str:
         return duration(time.monotonic() - self._began)
 
-    def _drawn(self) -> Any:
+    def _draw(self) -> Any:
         """What a terminal shows."""
         from rich.console import Group
         from rich.text import Text

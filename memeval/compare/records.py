@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def forced(self) -> tuple[str, ...]:
-        """All reasons that `--force` passed over."""
+        """All reasons that `--force` overrode."""
         reasons = [reason for difference in self.differences for reason in difference.forced]
         return tuple(dict.fromkeys(reasons))
 
@@ -148,6 +148,7 @@ class Comparison:
         Questions are columns, in one order for all: `questions.id[i]` has the value
         `questions.values[run key][i]`, null where it has none.
         """
+        # As columns: a row per question and run would repeat every id for each of ten runs.
         ids = list(self.questions)
         values = {}
         for key, own in self.values.items():

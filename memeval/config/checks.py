@@ -143,6 +143,8 @@ def check_variable(option: str, name: Any) -> None:
     if name in os.environ:
         return
 
+    # `MY_KEY_2` is the name of a variable that is not set yet; capitals and digits without an
+    # underscore, at some length, are rather a key.
     digits = any(character.isdigit() for character in name)
     conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
     if (

@@ -113,7 +113,7 @@ def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, Any]]:
     """The config's leaves, sorted into the stages in whose keys they count."""
     fields = field_metadata(RunConfig)
-    # Naming the answers' model in another role changes nothing: keys hold what a role comes to.
+    # Naming the answers' model in another role changes nothing: keys hold a role's final settings.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 

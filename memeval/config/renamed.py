@@ -55,6 +55,7 @@ _WARNED = "MEMEVAL_WARNED"
 def renamed_to(group: str, name: str) -> str | None:
     """The new name of an option; None where `name` is not an old name."""
     new = RENAMED.get(group, {}).get(name)
+    # A name that is an option again is nobody's old name.
     if new is None or (conf_dir() / group / f"{name}.yaml").is_file():
         return None
 

@@ -56,6 +56,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
+    # Headers may hold a key, which is not for another address.
     if other_address:
         inherited |= {"headers": None}
     if other_model:

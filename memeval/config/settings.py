@@ -19,7 +19,7 @@ T = TypeVar("T")
 TIMEOUT = "timeout_s"
 """The key of `system` that bounds each call of a method, whatever system it is."""
 NOT_SETTINGS = frozenset({"name", "class"})
-"""Keys of a group's YAML that say which option it is, and are no settings of it."""
+"""Keys of a group's YAML that say which option it is, and are not settings of it."""
 
 _SPOKEN: dict[Any, str] = {
     bool: "true or false",
@@ -135,6 +135,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         if value is None and NoneType in get_args(wanted):
             return None
 
+        # A setting is of one type, or None: nothing is guessed among several.
         (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
         return _convert(key, value, wanted)
 

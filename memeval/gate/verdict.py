@@ -195,7 +195,9 @@ def not_sound(run: FinishedRun) -> Iterator[str]:
     summary = run.summary
     coverage = summary.metrics.get("coverage")
     if summary.is_stopped:
-        yield "the run was stopped before its end: the same command with a larger budget goes on"
+        yield (
+            "the run was stopped before its end: the same command with a larger budget continues it"
+        )
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
         shown = "not known" if coverage is None else f"{percent(coverage)} %"
         yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"

@@ -51,6 +51,7 @@ class Axis:
             return inside if len(inside) > 2 else self._inside(_with_thirds(powers))
 
         step = _round_step((self.high - self.low) / 5)
+        # Rounding must not cost the first mark, or the last.
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
 

@@ -127,7 +127,7 @@ class CaseWork:
                 await answers.close()
 
     def count_stages(self, cases: int, questions: int) -> dict[str, int]:
-        """How many items of each stage so many cases and questions make."""
+        """How many items of each stage these numbers of cases and questions make."""
         stages = {"prepare": cases, "answer": questions}
         return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
 
@@ -177,7 +177,7 @@ class CaseWork:
 
         self.progress.done("answer", reused=kept is not None)
 
-        # Of stored answers, too: metrics are no part of the rows, so that a formula can change.
+        # Also for stored answers: rows hold no metrics, so that a formula can change.
         measured = measure_answer(answer, question, turns, self.cell.dataset)
         repeat.measured[question.question_id] = measured
         await self._judge(repeat, question, answer, measured)

@@ -97,7 +97,7 @@ class Cell:
     def memory_folder(self, seed: int) -> Path:
         """Where the memories of a repeat are saved: `<data set>/<system>-<key>`.
 
-        The names are for people; the key alone identifies. So memories that were saved under
+        The names are for people; only the key identifies. So memories that were saved under
         another name of the system are used where they are.
         """
         key = self.keys(seed).prepare

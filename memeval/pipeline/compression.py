@@ -47,6 +47,7 @@ def compression_points(turn: int | str, count: int) -> list[int]:
         return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count] if count else []
 
     point = count // 2 if turn == "middle" else int(turn)
+    # A turn past the end never comes. A note of the run says for how many cases.
     return [point] if 1 <= point <= count else []
 
 

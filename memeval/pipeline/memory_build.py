@@ -59,8 +59,8 @@ async def build_memory(
     Raises `IngestLossError` if more was lost than the config allows: such a memory is not saved,
     and not asked.
     """
-    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the
-    # manifest and `meta.json` tell the id.
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
+    # manifest and `meta.json` hold the id.
     folder = cell.memory_folder(seed) / digest_name(case.case_id)
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 

@@ -79,6 +79,7 @@ def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
 
 def place_of_method(owner: Any, method: str, source: str = "") -> str:
     """Where a method begins; only its class's file where that is not known."""
+    # Unwrapped: the place of a decorator is not that of the method.
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
     if code is None:
         return f"{Path(source).name or type(owner).__name__} in {method}"
@@ -88,6 +89,8 @@ def place_of_method(owner: Any, method: str, source: str = "") -> str:
 
 def _choose_frame(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
     """The place that a user can act on, of frames from the outermost to the innermost."""
+    # The user's own file says most. Of a library's frames the outermost is nearest to the user's
+    # call, and of ours the innermost to the fault.
     innermost = list(frames)[::-1]
     theirs = [frame for frame in innermost if source and frame[0] == source]
     foreign = [frame for frame in innermost if not _is_ours(frame[0])]

@@ -65,7 +65,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
     window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
-    # Repeats whose memories have one key share them: the last seed stands for all.
+    # Repeats whose memories have one key share them: one of their seeds is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
     try:
         async with asyncio.TaskGroup() as group:

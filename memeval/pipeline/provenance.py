@@ -220,6 +220,7 @@ def protocol(cell: Cell) -> str:
     own = [
         f"{name}={value}"
         for name, value in dataset.items()
+        # The usual value is left out, as in protocols from before there were splits.
         if name not in _COMMON and (name, value) != ("split", "all")
     ]
     parts = [

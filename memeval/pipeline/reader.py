@@ -101,7 +101,7 @@ class CellReader:
 def final_answer(reply: str) -> str:
     """What follows the last line that begins with `Answer:`; the whole reply where no line does.
 
-    All but letters and digits is passed over on both sides of the mark, and a mark that is
+    Anything but letters and digits is skipped on both sides of the mark, and so is a mark that is
     repeated, as in `Answer: Answer: 5`.
     """
     # Only the last mark counts, and a reply may hold very many.

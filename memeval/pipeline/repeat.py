@@ -69,7 +69,7 @@ def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tupl
 
 def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
     for repeat in repeats:
-        # A row may be there from an earlier pass that this one has not come to yet.
+        # A row may be there from an earlier pass, whose case this pass has not reached yet.
         is_measured = question.question_id in repeat.measured
         if not is_measured or repeat.answer(question.question_id) is None:
             return False

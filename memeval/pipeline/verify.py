@@ -40,7 +40,7 @@ from memeval.results.store import Parse, R, Rows, read_rows
 from memeval.shown import one_line
 
 NAMED = 3
-"""Ids that a line names before it only counts."""
+"""Ids that a line names; it counts the others."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
         if len(values) < 2:
             continue
 
+        # Only within a group: in a small sweep any setting may follow from any other by chance.
         of_group = [other for other in chosen if group(other) == group(key)]
         if not any(follows(key, other, summaries) for other in of_group):
             chosen.append(key)

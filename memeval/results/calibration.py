@@ -171,6 +171,7 @@ def read_calibration(folder: Path) -> Calibration | None:
     except FileNotFoundError:
         return None
     except RecursionError as error:
+        # json raises it for brackets nested too deep: the file is damaged, not the program.
         raise ValueError("nested too deep") from error
 
     if not isinstance(content, dict) or not is_sealed(content):
@@ -194,6 +195,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     if calibration is None:
         return summary
 
+    # By the records' digest: a run that was judged again has other verdicts under the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         return _with_note(

@@ -147,6 +147,7 @@ class RunSummary:
         if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
             raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
 
+        # Runs of version 0.1 have no seal, and are read all the same.
         content.pop(SEAL, None)
         try:
             summary = cls._of(content)
@@ -234,6 +235,7 @@ def _check_types(summary: RunSummary) -> None:
         raise TypeError("a metric is not a number")
     if not all(isinstance(value, int) for value in counts):
         raise TypeError("a count is not an integer")
+    # It names a folder: an edited one must not lead elsewhere.
     if not _RUN_KEY.fullmatch(summary.run_key):
         raise TypeError("run_key is not a key")
 

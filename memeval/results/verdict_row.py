@@ -36,6 +36,8 @@ class VerdictRow:
         status = members.choice("status", Status)
         scored = status in (Status.OK, Status.UNPARSED)
         verdict = verdict_from(members) if scored else None
+        # A status and a verdict that contradict each other were edited, or damaged: no figure may
+        # rest on either.
         if scored and (
             verdict is None or (verdict.label is Label.UNSCORED) != (status is Status.UNPARSED)
         ):

@@ -152,11 +152,11 @@ def rogan_gladen(called_right: float, count: int, judge: JudgeRates) -> Correcte
     reach = Z95 * sqrt(variance) / (q0 + q1 - 1)
 
     return CorrectedShare(
-        share=_clipped(share),
-        low=_clipped(drawn + shift - reach),
-        high=_clipped(drawn + shift + reach),
+        share=_clip(share),
+        low=_clip(drawn + shift - reach),
+        high=_clip(drawn + shift + reach),
     )
 
 
-def _clipped(share: float) -> float:
+def _clip(share: float) -> float:
     return min(max(share, 0.0), 1.0)

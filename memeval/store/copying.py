@@ -1,7 +1,7 @@
 """Copies what is stored between the files of a home and a database.
 
-A copy adds and never replaces: what the target has stays. It may be repeated at any time, goes on
-where it was ended, and compares what it copied with its source.
+A copy adds and never replaces: what the target has stays. It may be repeated at any time, continues
+where it ended, and compares what it copied with its source.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _memories(prepared: Path) -> Iterator[Item]:
 
 
 def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
-    # A memory that can't be saved leaves the list of what it held alone.
+    # A memory that can't be saved leaves only the list of what it held.
     memories = set()
     for path in _listed(folder):
         if path.name.startswith("."):

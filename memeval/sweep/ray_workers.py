@@ -37,7 +37,7 @@ ray: Any = untyped_ray
 TRIES = 4
 """How often a unit is given to a worker, where the earlier ones died: nodes come and go."""
 PATIENCE_S = 10.0
-"""How long the first worker may take to start before the user is told what is waited for."""
+"""How long the first worker may take to start before a message says that it is waited for."""
 LEAVING_S = 3.0
 """How long a worker may take to give back what it holds, at the end."""
 LOCAL_STORE = 2**28
@@ -150,7 +150,7 @@ class RayWorkers:
         start = Start(version=__version__, cells=dict(cells), become=become, run_loop=run_loop)
         # Put once: given to each worker as an argument, all cells would be sent again each time.
         self._cells = ray.put(ray_worker.pack(start))
-        # By value: a node can import memeval only once `begin` has told where it is.
+        # By value: a node can import memeval only once `begin` has said where it is.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._numbers = itertools.count()

@@ -81,6 +81,7 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
         "selectedColumns": list(dict.fromkeys(columns)),
         "orderByKey": "metrics.`accuracy`",
         "orderByAsc": False,
+        # Only cells have this tag: their repeats would be rows of their own.
         "searchFilter": f"tags.`{RUN_KEY}` LIKE '%'",
         # The page takes the widths of columns that the order names, and cuts names at 20 characters
         # by default.

@@ -42,7 +42,7 @@ def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
         assert endpoint.count() == 25
         assert stopped.returncode == 1
         assert "stopped: 25 of budget.calls=25 are spent" in stopped.stderr
-        assert stopped.stderr.count("the same command with a larger budget goes on") == 1
+        assert stopped.stderr.count("the same command with a larger budget continues it") == 1
         # Cells whose prompts are equal share a call: there may be more rows than calls.
         assert rows_stored(tmp_path, "answers") + rows_stored(tmp_path, "verdicts") >= 25
 
