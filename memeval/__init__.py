@@ -1,7 +1,7 @@
 """memeval measures the memory of language-model agents.
 
-The Python API is loaded when it is first used: `import memeval` takes no time. `__init__.pyi` tells
-type checkers of it.
+The Python API is loaded when it is first used: `import memeval` takes no time. `__init__.pyi`
+declares it for type checkers.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can mend
+    """Runs a command and returns its exit status: 0 done, 1 the world failed, 2 the user can fix
     it, 130 interrupted.
     """
+    # Within the function, as the import of this module must take no time.
     from memeval.cli.main import run_command
 
     if arguments is not None:

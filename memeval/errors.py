@@ -1,6 +1,6 @@
 """The errors that memeval raises on purpose.
 
-A `UserError` is a mistake that the user can mend: the command line prints it on one line, without a
+A `UserError` is a mistake that the user can fix: the command line prints it on one line, without a
 traceback, and exits with status 2. A `WorldError` is a fault of the outside (an endpoint, a disk):
 it becomes a status of the record that it hit, never a score.
 """
@@ -16,7 +16,7 @@ class MemevalError(Exception):
 
 
 class UserError(MemevalError):
-    """What is wrong, where, and the way out; `hints` are printed below the message, one a line."""
+    """What is wrong, where, and the way out; `hints` are printed below, one per line."""
 
     def __init__(self, message: str, *hints: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class ModelError(WorldError):
 class SystemFaultError(MemevalError):
     """A memory system of the user's own did what it must not.
 
-    The message tells file, line and method.
+    The message names file, line and method.
     """
 
 

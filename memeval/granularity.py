@@ -26,9 +26,9 @@ class Granularity:
     name: str
     """`session`, `round`, `turn` or `chunk`."""
     size: int | None = None
-    """Tokens that a chunk holds at most; for `chunk` alone."""
+    """Tokens that a chunk holds at most; only for `chunk`."""
     overlap: int | None = None
-    """Tokens at most that a chunk repeats from the one before it; for `chunk` alone, 0 by default.
+    """Tokens at most that a chunk repeats from the one before it; only for `chunk`, by default 0.
     """
     speakers: bool = True
     """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the

@@ -29,12 +29,12 @@ _CHECKED: set[Path] = set()
 
 @cache
 def owner() -> str:
-    """This process as a part of a name: its number and, as numbers come again, when it began."""
+    """This process as a part of a name: its number and, as numbers are reused, when it began."""
     return f"{os.getpid()}-{_start_time(os.getpid())}"
 
 
 def own_name(beside: Path, mark: str) -> Path:
-    """A name for a folder that is to become `beside`, which tells its owner."""
+    """A name for a folder that is to become `beside`. It holds the owner of the folder."""
     return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
 
 
@@ -86,7 +86,7 @@ def remove(path: Path) -> None:
 
 
 def is_left(name: str, path: Path) -> bool:
-    """Whether the process that `name` tells is gone. Where it tells none, whether `path` is old."""
+    """Whether the process in `name` is gone. For an empty `name`, whether `path` is old."""
     if not name:
         return _is_old(path)
 
@@ -101,7 +101,7 @@ def _start_time(process: int) -> str:
     `gone` if it no longer runs, `0` if its start is unknown.
     """
     try:
-        os.kill(process, 0)
+        os.kill(process, 0)  # signal 0 only asks whether there is such a process
     except (ProcessLookupError, OverflowError):
         return GONE
     except OSError:  # another user's, which lives

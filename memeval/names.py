@@ -23,9 +23,10 @@ def digest_name(identifier: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name that may stand in a path: `name` where it is plain, else its digest.
+    """A name that may be part of a path: `name` where it is plain, else its digest.
 
     For names of a user's own, such as a data set's.
     """
+    # Windows takes `con` or `nul` for a device, in any folder.
     plain = _PLAIN.fullmatch(name) and not _DEVICES.fullmatch(name)
     return name if plain else digest_name(name)

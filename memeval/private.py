@@ -13,7 +13,7 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
 def private_umask() -> None:
-    """From here on, whatever this process and those that it starts create is their owner's alone.
+    """From here on, only their owner may read what this process, and those that it starts, create.
 
     This covers what other libraries create: databases with their journals, artifacts, locks, plots.
     """
@@ -21,7 +21,7 @@ def private_umask() -> None:
 
 
 def make_folder(folder: Path) -> Path:
-    """Creates a folder, and those above it that are missing, for its owner alone.
+    """Creates a folder, and those above it that are missing, only for its owner.
 
     Raises `OSError` as `mkdir` does.
     """
@@ -44,6 +44,6 @@ def make_folder(folder: Path) -> Path:
 def open_private(path: Path, flags: int) -> int:
     """A descriptor of a file, as `os.open` returns it.
 
-    A file that it creates is for its owner alone.
+    A file that it creates is only for its owner.
     """
     return os.open(path, flags, FILE_MODE)

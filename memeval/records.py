@@ -124,7 +124,7 @@ class EvalQuestion:
     whole_answer: bool = False
     """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
     weight: float = 1.0
-    """How many questions of its category it stands for, in a sample."""
+    """How many questions of its category it represents, in a sample."""
 
     @property
     def answer_form(self) -> AnswerForm:
@@ -360,6 +360,7 @@ def format_time(time: datetime) -> str:
 
     It is in English whatever the locale.
     """
+    # Not strftime: it writes months in the language of the locale, and pads hours.
     hour = time.hour % 12 or 12
     half = "am" if time.hour < 12 else "pm"
     month = MONTHS[time.month - 1]

@@ -25,7 +25,7 @@ SHORTEST = 8
 TELLING = 12
 """Characters at the start of a secret that are removed as well: a cut text may end inside one."""
 
-# What tools ask people to type where there is no key: ordinary words, which name models too.
+# What tools ask people to type where there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
     {
         "lm-studio",
@@ -80,6 +80,7 @@ def keep_address(address: str | None) -> None:
 def keep_environment() -> None:
     """Remembers the secrets in the environment: variables with telling names, and addresses."""
     for name, value in os.environ.items():
+        # A path, such as that of a file with credentials, is not itself a secret.
         if _HOLDS_SECRET.search(name.upper()) and not value.startswith("/"):
             keep_secret(value)
 
@@ -97,6 +98,8 @@ def redacted(text: str) -> str:
 
 def without_known(text: str) -> str:
     """`text` without the known secrets in all their spellings; the rest stays as it is."""
+    # By their first characters, which the spellings of a secret share: most texts hold none of
+    # them, and are searched only for these.
     for beginning, forms in _forms.items():
         if beginning in text:
             text = _without(text, beginning, forms)

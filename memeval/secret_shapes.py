@@ -1,4 +1,4 @@
-"""Takes out of a text what looks like a secret: a key, a token, the password of an address."""
+"""Removes from a string what looks like a secret: a key, a token, the password of an address."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def without_shapes(text: str) -> str:
         text = _ADDRESS.sub(_without_user, text)
 
     text = _cut(text, _KEY.finditer(text))
+    # Lowered again for each: the positions must be those of the text as it is by now.
     for pattern in (_TOKEN, _VALUE):
         text = _cut(text, pattern.finditer(_lower(text)))
 
@@ -106,7 +107,7 @@ def _hide_user(rest: str) -> str:
 
 
 def _is_random(text: str) -> bool:
-    """Whether a text is not made of words.
+    """Whether a string is not made of words.
 
     It mixes digits and letters, or both cases within a word, or it is one very long run.
     """

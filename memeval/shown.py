@@ -8,9 +8,9 @@ import unicodedata
 
 from memeval.redaction import redacted
 
-_KEPT = frozenset(
-    "\n\t\u200c\u200d"
-)  # the joiners of emoji and of Persian and Indic scripts change nothing else
+# Of invisible characters only the joiners of emoji, and of Persian and Indic scripts: they change
+# nothing else.
+_KEPT = frozenset("\n\t\u200c\u200d")
 _ODD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 

@@ -133,6 +133,7 @@ class Run:
         rows = []
         for number, keys in enumerate(self.summary.identity.get("keys", ())):
             for case_id in dict.fromkeys(record.case_id for record in self._records):
+                # The first, as a run takes it: a memory of the same key holds the same.
                 for folder in memory_folders(prepared_dir(), keys["prepare"])[:1]:
                     rows += [
                         {"case_id": case_id, "repeat": number, **item}

@@ -53,8 +53,8 @@ def load_runs(
 
     Each argument leaves out the runs that don't match it.
 
-    `since` is a time, a span up to now, or such a span as text: `"7d"`, `"12h"`. Folders that hold
-    no readable run are passed over.
+    `since` is a time, a span up to now, or such a span as a string: `"7d"`, `"12h"`. Folders
+    without a readable run are left out.
     """
     start = earliest(since)
     runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]

@@ -82,7 +82,7 @@ def agree(runs: Sequence[FinishedRun]) -> Agreement:
         raise UserError(f"the runs are of different data: {names}")
 
     units = _units([read_answers(run) for run in runs])
-    # An answer that one judge alone scored says nothing of agreement.
+    # An answer that only one judge scored says nothing about agreement.
     shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
     if not shared:
         raise UserError(

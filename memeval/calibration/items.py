@@ -28,7 +28,7 @@ class ProbeItem:
     kind: str
     """`right`, or what kind of wrong answer it is: `specific`, `vague`."""
     answer: str
-    place: str
+    where: str
     """File and line, for errors."""
 
 
@@ -53,46 +53,46 @@ def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
     return items
 
 
-def _item(place: str, line: bytes, kind: str | None) -> ProbeItem:
+def _item(where: str, line: bytes, kind: str | None) -> ProbeItem:
     try:
         row: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: not JSON ({one_line(error)})", FORM) from error
+        raise UserError(f"{where}: not JSON ({one_line(error)})", FORM) from error
 
     if not isinstance(row, dict):
-        raise UserError(f"{place}: not an object", FORM)
+        raise UserError(f"{where}: not an object", FORM)
 
     own_kind = row.get("kind", kind)
     if own_kind is None:
         raise UserError(
-            f"{place}: kind is missing", FORM, "for all rows of a file:  --items vague=FILE"
+            f"{where}: kind is missing", FORM, "for all rows of a file:  --items vague=FILE"
         )
 
     return ProbeItem(
-        question_id=_string(row, "question_id", place),
-        kind=_kind(own_kind, place),
-        answer=_string(row, "answer" if "answer" in row else "hypothesis", place),
-        place=place,
+        question_id=_string(row, "question_id", where),
+        kind=_kind(own_kind, where),
+        answer=_string(row, "answer" if "answer" in row else "hypothesis", where),
+        where=where,
     )
 
 
-def _string(row: Mapping[str, Any], name: str, place: str) -> str:
+def _string(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if not isinstance(value, str):
-        raise UserError(f"{place}: {name} is missing, or is not a string", FORM)
+        raise UserError(f"{where}: {name} is missing, or is not a string", FORM)
 
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{place}: {name} holds half a character (a lone surrogate)") from error
+        raise UserError(f"{where}: {name} holds half a character (a lone surrogate)") from error
 
     return value
 
 
-def _kind(value: object, place: str) -> str:
+def _kind(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_KIND:
         raise UserError(
-            f"{place}: kind must be a word such as right, specific or vague, not "
+            f"{where}: kind must be a word such as right, specific or vague, not "
             f"{one_line(value, 40)}"
         )
 
@@ -112,14 +112,14 @@ def match_questions(
         question = questions.get(item.question_id)
         if question is None:
             raise UserError(
-                f"{item.place}: the data set has no question '{one_line(item.question_id)}'",
+                f"{item.where}: the data set has no question '{one_line(item.question_id)}'",
                 f"an id of this data set:  {one_line(min(questions, default='none'))}",
                 "for another data set:  dataset=NAME",
             )
 
         if not question.answerable or question.choices:
             raise UserError(
-                f"{item.place}: question '{one_line(item.question_id)}' has no answer in words",
+                f"{item.where}: question '{one_line(item.question_id)}' has no answer in words",
                 "probe a judge with questions that have one",
             )
 

@@ -40,7 +40,7 @@ LARGEST_FIELD = 16 * 2**20
 class LabelRow:
     """A row of a file of labels."""
 
-    place: str
+    where: str
     """File and line, for errors."""
     run: str
     """Run key; empty where the label is not about a run's answer."""
@@ -148,16 +148,16 @@ def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
     return rows
 
 
-def _row(place: str, content: Any) -> LabelRow | str:
+def _row(where: str, content: Any) -> LabelRow | str:
     """The row, or what is wrong with it."""
     if not isinstance(content, dict):
-        return f"{place}: not an object"
+        return f"{where}: not an object"
 
     texts = {}
     for name in ("run", "question_id", "answer_id", "kind", "judge"):
         value = content.get(name)
         if value is not None and not isinstance(value, str):
-            return f"{place}: {name} is not a string"
+            return f"{where}: {name} is not a string"
 
         # An apostrophe before what looks like a formula is ours, see `csv_cell`.
         text = value or ""
@@ -167,16 +167,16 @@ def _row(place: str, content: Any) -> LabelRow | str:
     for name in (LABEL, VERDICT):
         word = _word(content.get(name))
         if word and word not in WORDS:
-            return f"{place}: {name} must be right or wrong, not '{one_line(word, 40)}'"
+            return f"{where}: {name} must be right or wrong, not '{one_line(word, 40)}'"
 
         marks[name] = WORDS.get(word)
 
     repeat = str(content.get("repeat") or 0)
     if not (repeat.isascii() and repeat.isdigit() and len(repeat) < 10):
-        return f"{place}: repeat must be a number from 0, not '{one_line(repeat, 40)}'"
+        return f"{where}: repeat must be a number from 0, not '{one_line(repeat, 40)}'"
 
     return LabelRow(
-        place=place,
+        where=where,
         run=texts["run"],
         question_id=texts["question_id"],
         repeat=int(repeat),
@@ -280,14 +280,14 @@ def keep_labels(
     for row in read_labels(path):
         name = one_line(row.question_id)
         if row.run != run_key:
-            raise UserError(f"{row.place}: about run '{one_line(row.run)}', not {run_key}", other)
+            raise UserError(f"{row.where}: about run '{one_line(row.run)}', not {run_key}", other)
         if row.key in kept:
-            raise UserError(f"{row.place}: '{name}' is listed above")
+            raise UserError(f"{row.where}: '{name}' is listed above")
 
         answer = by_key.get(row.key)
         if answer is not None and answer.answer_id == row.answer_id:
             kept[row.key] = row.label
         elif row.label is not None:
-            raise UserError(f"{row.place}: the run has another answer to '{name}' by now", other)
+            raise UserError(f"{row.where}: the run has another answer to '{name}' by now", other)
 
     return kept

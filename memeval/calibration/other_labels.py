@@ -56,12 +56,12 @@ def with_verdicts(
         # Rates of another judge, even of the same model under another prompt, correct nothing here.
         if judged_by and judged_by != judge:
             raise UserError(
-                f"{row.place}: judged by {one_line(judged_by)}, the run by {judge}",
+                f"{row.where}: judged by {one_line(judged_by)}, the run by {judge}",
                 "labels correct the judge that gave the verdicts, and no other",
             )
 
         if verdict is None:
-            problems.append(f"{row.place}: no verdict, and no finished run that has one")
+            problems.append(f"{row.where}: no verdict, and no finished run that has one")
         else:
             # A file may call its right answers `right`, as the probe does: that is not a kind of
             # wrong answer.

@@ -34,9 +34,9 @@ def by_own_labels(
     clusters = clusters_of(answers)
     groups = None if clusters is None else _groups(clusters, answers, labels)
     if len(labels) == len(answers):
-        return _by_labels_alone(source, answers, labels, clusters if groups else None)
+        return _by_labels_only(source, answers, labels, clusters if groups else None)
 
-    corrected = _powered(answers, labels, clusters if groups else None)
+    corrected = _correct_by_ppi(answers, labels, clusters if groups else None)
     return source.calibration(
         PPI,
         len(labels),
@@ -62,11 +62,11 @@ def _match(
     for row in rows:
         answer, name = by_key.get(row.key), one_line(row.question_id, 80)
         if answer is None:
-            problems.append(f"{row.place}: the run has no scored answer to '{name}'")
+            problems.append(f"{row.where}: the run has no scored answer to '{name}'")
         elif row.answer_id and row.answer_id != answer.answer_id:
-            problems.append(f"{row.place}: the run has another answer to '{name}' by now")
+            problems.append(f"{row.where}: the run has another answer to '{name}' by now")
         elif row.key in labels:
-            problems.append(f"{row.place}: '{name}' is labelled above")
+            problems.append(f"{row.where}: '{name}' is labelled above")
         elif row.label is not None:
             labels[row.key] = row.label
 
@@ -84,12 +84,13 @@ def _groups(
     pairs = list(zip(answers, clusters, strict=True))
     labelled = {cluster for answer, cluster in pairs if answer.key in labels}
     others = {cluster for answer, cluster in pairs if answer.key not in labels}
+    # Student's t takes the fewer: an interval from more would promise too much.
     groups = min(len(labelled), len(others) or len(labelled))
 
     return groups if groups > 1 else None
 
 
-def _powered(
+def _correct_by_ppi(
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
     clusters: Sequence[str] | None,
@@ -107,7 +108,7 @@ def _powered(
     )
 
 
-def _by_labels_alone(
+def _by_labels_only(
     source: Source,
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],

@@ -52,7 +52,7 @@ def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
     answers = []
     try:
         for record in read_records(path):
-            # A choice is read by a rule: there is no judge whose error could be corrected.
+            # A rule reads a choice: there is no judge whose error could be corrected.
             if record.choices:
                 raise UserError(
                     f"run {one_line(run.key)} chose among answers: no judge reads its replies"

@@ -40,9 +40,9 @@ class Source:
             records=file_digest(self.run.folder / RECORDS_FILE),
             method=method,
             raw=self.raw,
-            accuracy=clipped(accuracy),
-            low=clipped(low),
-            high=clipped(high),
+            accuracy=_clip(accuracy),
+            low=_clip(low),
+            high=_clip(high),
             labels=labels,
             unlabelled=self.unlabelled,
             file=self.path.name,
@@ -56,5 +56,5 @@ class Source:
         )
 
 
-def clipped(share: float | None) -> float | None:
+def _clip(share: float | None) -> float | None:
     return None if share is None else min(max(share, 0.0), 1.0)

@@ -79,6 +79,7 @@ def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float 
         value = summary.metrics.get(figure.metric)
         return 100 * value if asked_alike and value is not None else None
 
+    # Over questions, not over categories: LoCoMo's differ in size by a factor of nine.
     measured = [(row.accuracy, row.scored) for row in rows if row.accuracy is not None]
     scored = sum(count for _, count in measured)
     if not scored:

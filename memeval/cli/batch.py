@@ -72,6 +72,8 @@ class Batch:
         plan = self.plan(jobs, first)
         budget = shared_budget(plan, self._budgets)
         confirm_cost(plan)
+        # Before publishing and display, which start threads: a process with threads must not be
+        # forked.
         workers = start(plan)
         publishing = Publishing()
         try:
@@ -87,7 +89,7 @@ class Batch:
             if workers is not None:
                 workers.close()
 
-        return [self._ends.get(first + number, _failed()) for number in range(len(jobs))]
+        return [self._ends.get(first + number, _failed_return()) for number in range(len(jobs))]
 
     def _run_until_spent(self, schedule: Schedule, first: int) -> None:
         try:
@@ -100,6 +102,7 @@ class Batch:
 
         Raises `RefusedError` where one can't be run.
         """
+        # As Hydra's own launchers do: this registers the resolvers that configs use.
         setup_globals()
         errors: list[UserError] = []
         cells: list[PlannedCell] = []
@@ -110,6 +113,7 @@ class Batch:
             try:
                 cell = self._open(overrides, number)
                 before = Earlier() if cell.config.fresh else earlier(cell)
+                # A finished cell makes no call: it needs no key any more.
                 if before.summary is None:
                     check_keys(cell.config)
 
@@ -133,6 +137,7 @@ class Batch:
                 config.hydra.job.id = str(number)
                 config.hydra.job.num = number
 
+            # For what asks Hydra for the job at hand: resolvers, and the filing of its run.
             HydraConfig.instance().set_config(config)
             task: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
             with open_dict(config):
@@ -162,7 +167,7 @@ class _Watcher:
         self._display.ended(outcome)
         if outcome.summary is not None:
             metric = objective_of(planned.cell, outcome.summary)
-            self._ends[planned.number] = _returned(JobStatus.COMPLETED, metric)
+            self._ends[planned.number] = _job_return(JobStatus.COMPLETED, metric)
             self._publishing.add(outcome)
             return
 
@@ -175,7 +180,8 @@ class _Watcher:
             hint = hint_after(error)
             note_failed(FailedCell(planned.number, status=1, message=str(error), hints=[hint]))
         else:
-            self._ends[planned.number] = _returned(JobStatus.FAILED, error)
+            # A fault of ours: Hydra raises it again at the end, with its traceback.
+            self._ends[planned.number] = _job_return(JobStatus.FAILED, error)
 
 
 def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
@@ -213,12 +219,13 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _returned(status: JobStatus, value: Any) -> JobReturn:
+def _job_return(status: JobStatus, value: Any) -> JobReturn:
     returned = JobReturn(status=status)
     returned.return_value = value
     return returned
 
 
-def _failed() -> JobReturn:
+def _failed_return() -> JobReturn:
     """What a sweeper gets for a cell whose failure is reported already."""
-    return _returned(JobStatus.COMPLETED, None)
+    # Not FAILED: Hydra would raise the error of the first such job, and end the command with it.
+    return _job_return(JobStatus.COMPLETED, None)

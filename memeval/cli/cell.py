@@ -99,6 +99,7 @@ def complete_cell(
 
     # MLflow and pyplot take seconds of CPU to load: only where something is left to publish.
     known = published_before([cell]).get(cell.folder) if reused else None
+    # Before the run, and not behind it: MLflow loads while the model is waited for.
     if known is None:
         start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 

@@ -37,6 +37,7 @@ def check(arguments: Sequence[str]) -> int:
         if "=" not in word:
             raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
 
+    # Before the first call: a service is not asked in vain.
     report = None if options.junit is None else _report_file(options.junit)
     folder = ["--config-dir", options.config_dir] if options.config_dir else []
     cell = open_cell(compose_config([*folder, *options.overrides]), "")
@@ -115,8 +116,9 @@ async def _check_all(cell: Cell) -> list[Outcome]:
     models = Models(cell.config, cell.run_key)
     try:
         system = CheckedCell(cell, models)
-        for one in CHECKS:
-            outcomes.append(await outcome_of(one, system))
+        for rule in CHECKS:
+            outcomes.append(await outcome_of(rule, system))
+            # At once: a rule may take minutes against a service that calls a model.
             print(outcomes[-1].line, flush=True)
     finally:
         await models.aclose()
@@ -131,11 +133,11 @@ def junit(name: str, outcomes: Sequence[Outcome]) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname="memeval.check", name=outcome.name
         )
-        told = one_line(outcome.line, LONGEST_TEXT)
+        message = one_line(outcome.line, LONGEST_TEXT)
         if outcome.state == "violated":
-            ElementTree.SubElement(case, "failure", message=told)
+            ElementTree.SubElement(case, "failure", message=message)
         elif outcome.state != "ok":
-            ElementTree.SubElement(case, "skipped", message=told)
+            ElementTree.SubElement(case, "skipped", message=message)
 
     suite.set("tests", str(len(outcomes)))
     for state, attribute in (("violated", "failures"), ("not applicable", "skipped")):

@@ -69,21 +69,19 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
         judge = [protocol.judge, protocol.judge_model]
         reader = [protocol.reader_model, protocol.reader_prompt]
         yield f"{claim.name}: {claim.title}"
-        yield from folded("source", claim.source)
-        yield from folded(
-            "data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}"
-        )
-        yield from folded("questions", f"{asked} (categories {categories})")
-        yield from folded("judge", _known(judge))
-        yield from folded("reader", _known(reader))
-        yield from folded("retrieval", protocol.retrieval or NOT_DISCLOSED)
-        yield from folded("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
+        yield from fold("source", claim.source)
+        yield from fold("data", f"{claim.dataset}, sha256 {protocol.data_sha256 or NOT_DISCLOSED}")
+        yield from fold("questions", f"{asked} (categories {categories})")
+        yield from fold("judge", _known(judge))
+        yield from fold("reader", _known(reader))
+        yield from fold("retrieval", protocol.retrieval or NOT_DISCLOSED)
+        yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
         for figure in claim.figures:
             error = "" if figure.error is None else f" ± {figure.error}"
-            yield from folded("figure", f"{figure.system}, {figure.metric} {figure.value}{error}")
+            yield from fold("figure", f"{figure.system}, {figure.metric} {figure.value}{error}")
 
         for caveat in claim.caveats:
-            yield from folded("caveat", caveat)
+            yield from fold("caveat", caveat)
 
         yield ""
 
@@ -96,23 +94,23 @@ def run_lines(run: FinishedRun, chosen: Sequence[Claim]) -> Iterator[str]:
     """What a run discloses, and each claim about its data set."""
     yield f"{one_line(run.name)}  {run.key}"
     for name, text in disclosed(run.summary).items():
-        yield from folded(name, text)
+        yield from fold(name, text)
 
     own = claims_of(run, chosen)
     if not own:
-        yield from folded("claims", f"none are known about {one_line(run.summary.dataset)}")
+        yield from fold("claims", f"none are known about {one_line(run.summary.dataset)}")
 
     for claim in own:
         yield ""
         yield f"{claim.name}: {claim.title}"
-        yield from folded("source", claim.source)
+        yield from fold("source", claim.source)
         matches = match_claim(claim, run.summary)
         for match in matches:
-            yield from folded(match.figure.system, figure_words(match))
+            yield from fold(match.figure.system, figure_words(match))
 
         yield from verdict_lines(matches)
         for caveat in claim.caveats:
-            yield from folded("caveat", caveat)
+            yield from fold("caveat", caveat)
 
     yield ""
 
@@ -125,7 +123,7 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
         shown[f"{match.verdict}{': ' if reasons else ''}{reasons}"] = None
 
     for text in shown:
-        yield from folded("verdict", text)
+        yield from fold("verdict", text)
 
 
 def figure_words(match: Match) -> str:
@@ -167,6 +165,6 @@ def run_json(run: FinishedRun, chosen: Sequence[Claim]) -> dict[str, object]:
     }
 
 
-def folded(name: str, text: str) -> list[str]:
+def fold(name: str, text: str) -> list[str]:
     """A named text in lines of the terminal's width."""
     return textwrap.wrap(f"{name}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -47,8 +47,8 @@ def compare(arguments: Sequence[str]) -> int:
         )
         for metric in metrics
     ]
-    # What can't be compared by one metric may be compared by another: another judge matters to
-    # accuracies alone.
+    # What can't be compared by one metric may be compared by another: another judge matters only
+    # to accuracies.
     if not any(comparison.differences for comparison in comparisons):
         raise refusal(comparisons[0])
     if options.adjust == BENJAMINI_HOCHBERG:
@@ -108,6 +108,7 @@ def write_files(
 ) -> Path:
     """Writes the comparisons into a folder of their own, and returns it. Raises `StorageError`."""
     summaries = [run.summary for run in runs]
+    # Named by runs and options: the same command again replaces its own files, and no others.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
     try:
         make_folder(folder)
@@ -183,6 +184,7 @@ def find_baseline(
 ) -> FinishedRun:
     """The run that is compared with: by name as any run, or by its system among the chosen ones."""
     of_system = [run for run in chosen if run.summary.params.get("system") == word]
+    # Where several runs are of that system, its name means none of them.
     return of_system[0] if len(of_system) == 1 else named_run(word, known)
 
 

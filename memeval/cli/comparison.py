@@ -105,6 +105,7 @@ def print_tables(groups: Groups) -> None:
 
     output = drawn(sys.stdout)
     console = Console(file=output)
+    # rich takes 80 columns where there is no terminal, and would fold every row of a log.
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
 

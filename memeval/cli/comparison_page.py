@@ -16,9 +16,9 @@ MOST_CELLS = 20
 
 
 def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> bool:
-    """Writes the page of compared runs, and says whether it did.
+    """Writes the page of compared runs, and returns whether it did.
 
-    There is none of more than `MOST_CELLS`, or where nothing could be compared. Raises
+    It does not for more than `MOST_CELLS` runs, nor where nothing could be compared. Raises
     `StorageError` where the disk refuses.
     """
     if len(folders) > MOST_CELLS or not comparison.differences:

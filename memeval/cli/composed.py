@@ -24,6 +24,7 @@ _Sources = tuple[tuple[str, str], ...]
 
 def remember_files(loader: ConfigLoader) -> None:
     """From here on the loader reads each file once."""
+    # Another version of Hydra may keep its files elsewhere: then each is read again, and no more.
     repository: Any = getattr(loader, "repository", None)
     if isinstance(repository, ConfigRepository) and not isinstance(repository, _Remembering):
         loader.repository = _Remembering(repository)  # type: ignore[attr-defined]
@@ -67,19 +68,22 @@ class SweepComposer:
     def compose(self, words: Sequence[str]) -> DictConfig:
         """The config of a job, as Hydra's loader makes it."""
         parsed = self._parser.parse_overrides(list(words))
-        integers = {name: number for one in parsed for name, number in _integer(one).items()}
-        values = [one for one in parsed if not self._is_group(one)]
+        integers: dict[str, int] = {}
+        for override in parsed:
+            integers |= _integer(override)
+
+        values = [override for override in parsed if not self._is_group(override)]
         # A word for Hydra itself, or one that adds or deletes, may change what is composed.
         if not all(map(_is_plain, parsed)):
             return self._loader.load_sweep_config(self._master, list(words))
 
-        options = [one.input_line or "" for one in parsed if self._is_group(one)]
-        others = [
-            one.input_line or "" for one in parsed if self._is_group(one) and not _integer(one)
-        ]
+        groups = [override for override in parsed if self._is_group(override)]
+        options = [override.input_line or "" for override in groups]
+        others = [override.input_line or "" for override in groups if not _integer(override)]
         key = (*others, *sorted(integers))
         if key not in self._bases:
             base = self._loader.load_sweep_config(self._master, options)
+            # A config file that assigns the field beats the option: a copy would hide that.
             is_chosen = all(base[name] == number for name, number in integers.items())
             self._bases[key] = base if is_chosen else None
 
@@ -92,6 +96,7 @@ class SweepComposer:
         for name, number in integers.items():
             config[name] = number
 
+        # What Hydra says of the job must be of this job, and not of the first one.
         with open_dict(config.hydra):
             config.hydra.runtime.choices.update({name: str(n) for name, n in integers.items()})
             config.hydra.overrides.task = list(words)

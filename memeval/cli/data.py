@@ -216,6 +216,7 @@ def _fetch(info: DatasetInfo, limits: FetchLimits, files: Sequence[FileInfo] | N
 
 
 def _show(done: int, total: int | None) -> None:
+    # A line that is written over again and again would fill a log.
     if sys.stderr.isatty():
         of = f" of {total:,}" if total else ""
         print(f"\r{done:,}{of} bytes", end="", file=drawn(sys.stderr), flush=True)

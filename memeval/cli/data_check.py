@@ -38,17 +38,17 @@ def lines(reader: OwnReader) -> list[str]:
     """What is in a file without mistakes, and how to run it."""
     counts = reader.counts
     nouns = ("cases", "sessions", "turns", "questions")
-    told = [f"{reader.path}: {', '.join(f'{counts[noun]:,} {noun}' for noun in nouns)}"]
-    told.append(f"  name: {reader.name}")
+    described = [f"{reader.path}: {', '.join(f'{counts[noun]:,} {noun}' for noun in nouns)}"]
+    described.append(f"  name: {reader.name}")
     if not counts["questions"]:
-        return [*told, "  no questions yet: a run needs one; prepare builds memories without"]
+        return [*described, "  no questions yet: a run needs one; prepare builds memories without"]
 
     categories = reader.categories.most_common(MOST_CATEGORIES)
     named = ", ".join(f"{one_line(name, 60)} {count:,}" for name, count in categories)
     left = len(reader.categories) - len(categories)
-    told.append(f"  categories: {named}" + (f" and {left:,} more" if left else ""))
+    described.append(f"  categories: {named}" + (f" and {left:,} more" if left else ""))
     if unanswerable := counts["questions"] - counts["answerable"]:
-        told.append(f"  right is a refusal: {unanswerable:,} questions")
+        described.append(f"  the right answer is a refusal: {unanswerable:,} questions")
 
-    told += [f"  {note}" for note in reader.notes()]
-    return [*told, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]
+    described += [f"  {note}" for note in reader.notes()]
+    return [*described, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]

@@ -98,6 +98,7 @@ def _whole_file(path: Path) -> Iterator[IO[str]]:
     if path.exists():
         raise UserError(f"{path} already exists.", "move it away, or name another file")
 
+    # Beside the target: a rename works only within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:

@@ -63,6 +63,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         console.print(table)
         return
 
+    # rich fills every line with blanks up to its width, and leaves lines empty around the table.
     written = io.StringIO()
     Console(width=PIPED, file=written).print(table)
     rows = [row.rstrip() for row in written.getvalue().splitlines()]

@@ -26,6 +26,7 @@ def draw_cells(
     publisher: Publisher, folders: Sequence[Path], plot: Path, differences: Differences
 ) -> PublishResult:
     """Draws the run folders' cells into one plot, and beside it what else there is to see."""
+    # Which pictures there are depends on the cells: what is new afterwards belongs to them.
     before = _pictures(plot.parent)
     result = publisher.compare(folders, plot, differences)
     pictures = sorted(_pictures(plot.parent) - before)
@@ -59,6 +60,7 @@ def _pictures(folder: Path) -> set[str]:
 
 
 def _plain(name: str) -> str:
+    # The stamp may have been edited: its names must not lead out of their folder.
     if Path(name).name != name:
         raise ValueError(f"not the name of a file: {name}")
 

@@ -61,6 +61,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     check_writable()
     hypotheses = read_hypotheses(Path(file))
     judge_of_file = judge_in_file(config, hypotheses, judged_by)
+    # In place of a system: the file is what gives the answers, and part of the run's key.
     config.system = system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
     cell = open_cell(config, repeated_command(arguments, file))
     known = known_questions(config)
@@ -83,7 +84,8 @@ def judge_in_file(
 ) -> RecordedJudge | None:
     """The judge whose verdicts the file records, under `judge=recorded`; else None.
 
-    Raises `UserError` where there is no such judge, and for `--judged-by` under another judge.
+    Raises `UserError` where the file records no verdict of that judge, and for `--judged-by` under
+    another judge.
     """
     from memeval.judges.recorded import RECORDED
     from memeval.pipeline.imported_verdicts import recorded_judge

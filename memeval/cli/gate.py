@@ -127,7 +127,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     settings = [word for word in words if "=" in word]
     if not settings:
         if config_dir is not None:
-            raise UserError("--config-dir is for settings of a run, and there are none", EXAMPLE)
+            raise UserError("--config-dir needs settings of a run, such as system=rag", EXAMPLE)
         if len(words) > 1:
             raise UserError(f"gate takes one run, not {len(words)}", EXAMPLE)
 
@@ -163,7 +163,7 @@ def _metric(name: str) -> Metric:
     return metric
 
 
-def _named(options: argparse.Namespace) -> list[str]:
+def _must_pass_ids(options: argparse.Namespace) -> list[str]:
     words = [word.strip() for listed in options.must_pass for word in listed.split(",")]
     return [word for word in words if word]
 
@@ -185,7 +185,7 @@ def _bless(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
     if not scores.values:
         raise UserError(f"{one_line(run.name)} has no value of {one_line(chosen.name)}")
 
-    baseline = baseline_of(run, chosen, scores, [*kept, *_named(options)])
+    baseline = baseline_of(run, chosen, scores, [*kept, *_must_pass_ids(options)])
     write_baseline(baseline, path)
     print(
         f"{one_line(path)}: {len(scores.values):,} values of {chosen.name}, from "
@@ -204,7 +204,9 @@ def _compare(run: FinishedRun, path: Path, options: argparse.Namespace, rules: R
         )
 
     scores = ScoreReader(metric).read(run)
-    result = judge_run(baseline, run, scores, metric, rules=rules, must_pass=_named(options))
+    result = judge_run(
+        baseline, run, scores, metric, rules=rules, must_pass=_must_pass_ids(options)
+    )
     markdown = gate_markdown(result, baseline, run, metric, rules)
     folder = Path(options.out) if options.out else outputs_dir() / "gate" / run.key
     texts = {

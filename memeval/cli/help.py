@@ -101,11 +101,14 @@ def _print_sweeps() -> None:
         print(f"    {sweep.stem:<16} {_summary(sweep)}")
 
 
+# Read as text: OmegaConf takes longer to load than all of this, and drops the comments, which are
+# the help.
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
 def _summary(path: Path) -> str:
+    # The first comment is the description; `# @package _global_` is one for Hydra.
     comments = (line[1:].strip() for line in _lines(path) if line.startswith("#"))
     return next((comment for comment in comments if not comment.startswith("@")), "")
 

@@ -29,18 +29,20 @@ def is_about_configs(error: Exception) -> bool:
     """Whether an error, of whatever type, comes from reading or composing configs, and not from a
     fault of ours.
     """
+    # By where it was raised: they raise plain errors of many types, as we do.
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
 
 
 def explain(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
+    # With its causes: what was wrong may be in the innermost, and the outermost says "in 'config'".
     text = "\n".join(str(part) for part in _chain(error))
     return _unknown(text) or _unreadable(text) or _plain(error)
 
 
 def _unknown(text: str) -> UserError | None:
-    """For a name that there is not."""
+    """For a name that does not exist."""
     if match := _NO_OPTION.search(text):
         return _no_option(match["group"], match["option"], _OPTION.findall(text))
     if match := _NO_KEY.search(text):

@@ -52,15 +52,17 @@ class _Keys:
         if self.handled > 1:
             end_now()
         if self.cancel is None:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt  # no event loop runs: as Python does by itself
 
-        tell()
+        report_waiting()
         self.cancel()
 
     def watch(self, reader: int) -> None:
-        """In a thread of its own: acts where the main thread can't, as it stands in code that lets
+        """In a thread of its own: acts where the main thread can't, since it is in code that lets
         no handler run.
         """
+        # Python runs handlers between two of its own steps. A call into C may take none for
+        # minutes, but the number of the signal is written to the pipe at once.
         while True:
             for number in os.read(reader, 64):
                 if number != signal.SIGINT:
@@ -75,7 +77,7 @@ class _Keys:
                 if pressed > 1:
                     end_now()
 
-                tell()
+                report_waiting()
 
 
 _keys: _Keys | None = None
@@ -85,7 +87,7 @@ _keys: _Keys | None = None
 def listening() -> Iterator[None]:
     """Ctrl-C is ours for the life of a command.
 
-    Handlers can be set by the main thread alone; elsewhere nothing changes.
+    Only the main thread can set handlers; elsewhere nothing changes.
     """
     global _keys  # noqa: PLW0603 - there is one keyboard
     if (
@@ -97,7 +99,7 @@ def listening() -> Iterator[None]:
 
     _keys = _Keys()
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    os.set_blocking(writer, False)  # `set_wakeup_fd` takes no other
     before = signal.signal(signal.SIGINT, _keys.handle)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=_keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
@@ -105,11 +107,13 @@ def listening() -> Iterator[None]:
     try:
         yield
     finally:
+        # After a first Ctrl-C ours stays: a second one on the way out must still end the process.
         signal.signal(signal.SIGINT, before if _keys.handled == 0 else _keys.handle)
 
 
-def tell() -> None:
+def report_waiting() -> None:
     """Says what is waited for, if it is a system's own code."""
+    # Looked up, and not imported: where it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.watch")
     waited = watch.under_way() if watch is not None else []
     if waited:
@@ -134,7 +138,7 @@ def _say(message: str) -> None:
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """What `main` comes to on an event loop of its own.
+    """Runs `main` on an event loop of its own, and returns its result.
 
     Raises `KeyboardInterrupt` after a Ctrl-C.
 
@@ -149,6 +153,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     def cancel() -> None:
         nonlocal interrupted
         interrupted = True
+        # A plain `cancel` would not wake a loop that sleeps until its next event.
         loop.call_soon_threadsafe(task.cancel)
 
     try:
@@ -157,6 +162,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             _keys.cancel = cancel
 
         _drive(loop, task)
+        # A run that finished all the same, in the same moment, counts as finished.
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
 
@@ -204,7 +210,7 @@ def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 
 def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    loop.set_exception_handler(lambda *_: None)  # tasks that are given up are no news
+    loop.set_exception_handler(lambda *_: None)  # tasks that are given up need no report
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
@@ -231,6 +237,7 @@ def leave(status: int) -> int:
 
     watch = sys.modules.get("memeval.pipeline.watch")
     if watch is not None and watch.left_behind():
+        # The interpreter would wait for what such a call still holds, and that may hang for ever.
         atexit._run_exitfuncs()
         os._exit(status)
 

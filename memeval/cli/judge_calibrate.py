@@ -86,7 +86,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
     if calibration.power is not None:
         yield (
             f"λ = {calibration.power:.2f}: how far the judge's other verdicts count, from 0 "
-            "(labels alone) to 1"
+            "(only the labels count) to 1"
         )
 
     if calibration.groups is not None:
@@ -95,7 +95,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
         yield "in brackets: its 95 % interval, which takes the answers for independent"
 
     if calibration.low is None:
-        yield "no interval: the error comes out as 0, which is no proof of certainty"
+        yield "no interval: the error comes out as 0, which does not prove certainty"
 
 
 def range_lines(calibration: Calibration) -> Iterator[str]:

@@ -70,6 +70,7 @@ def probe(arguments: Sequence[str]) -> int:
         if out is not None:
             print(f"labels and verdicts: {one_line(out)}")
 
+    # A judge without a single verdict was not probed: most likely its endpoint refused.
     return 0 if any(kind.judged for kind in result.kinds) else 1
 
 
@@ -122,6 +123,7 @@ def chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     items = []
     for word in words:
         kind, equals, file = word.partition("=")
+        # A file may have `=` in its name.
         if equals and not Path(word).exists():
             items += read_items(Path(file), kind)
         else:

@@ -13,7 +13,7 @@ from memeval.calibration.scored import JudgedAnswer, scored_answers
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
-from memeval.cli.show import wrapped
+from memeval.cli.show import wrap
 from memeval.compare.finding import FinishedRun
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
@@ -117,6 +117,7 @@ def open_sheet(
         listed = list(kept)
     else:
         drawn = [answer.key for answer in draw(count or COUNT)]
+        # A label is somebody's work: no other draw drops one.
         further = [key for key, own in kept.items() if own is not None and key not in drawn]
         listed = [*drawn, *further]
 
@@ -146,13 +147,13 @@ def ask_labels(sheet: LabelSheet) -> LabelSheet:
     return sheet
 
 
-def question_lines(sheet: LabelSheet, answer: JudgedAnswer, place: str) -> Iterator[str]:
+def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> Iterator[str]:
     """What a person needs to see. Texts are shown as text, whatever they hold."""
     yield ""
-    yield f"{place}  {one_line(answer.question_id)}  {one_line(answer.category)}"
-    yield from wrapped("question", answer.question)
-    yield from wrapped("gold", gold_text(answer))
-    yield from wrapped("answer", answer.answer)
+    yield f"{position}  {one_line(answer.question_id)}  {one_line(answer.category)}"
+    yield from wrap("question", answer.question)
+    yield from wrap("gold", gold_text(answer))
+    yield from wrap("answer", answer.answer)
     if sheet.show_verdict:
         yield f"  the judge says: {'right' if answer.right else 'wrong'}"
 

@@ -115,7 +115,7 @@ def planning(on_plan: Callable[[Plan], None]) -> Iterator[None]:
 
 
 class _Unchecked:
-    """The config loader as the sweeper sees it: jobs are composed by the launcher alone."""
+    """The config loader as the sweeper sees it: only the launcher composes jobs."""
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
@@ -130,7 +130,7 @@ class _Unchecked:
 
 
 def register() -> None:
-    """Makes our launchers known to Hydra, which takes plug-ins from its own namespace alone.
+    """Makes our launchers known to Hydra, which takes plug-ins only from its own namespace.
 
     A folder of that name would have to be found beside other packages' folders of it, in a wheel,
     a checkout and an editable install alike: so this module is put there by hand.
@@ -139,10 +139,11 @@ def register() -> None:
         namespace = importlib.import_module(NAMESPACE)
     except ImportError:  # no other plug-in is installed
         namespace = sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-        namespace.__path__ = []
+        namespace.__path__ = []  # a package: Hydra walks its path to look for plug-ins
 
     name = f"{NAMESPACE}.memeval"
     sys.modules[name] = namespace.memeval = sys.modules[__name__]  # type: ignore[attr-defined]
     for launcher in (SweepLauncher, RayLauncher):
+        # Hydra looks at the class's own path, and refuses one outside of the namespace.
         launcher.__module__ = name
         Plugins.instance().register(launcher)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from memeval.cli.claims import folded
+from memeval.cli.claims import fold
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
@@ -78,18 +78,18 @@ def lines(run: FinishedRun, result: Lint) -> Iterator[str]:
         yield from finding_lines(finding)
 
     for text in result.unchecked:
-        yield from folded("not looked at", one_line(text))
+        yield from fold("not looked at", one_line(text))
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
     """A finding: what, where, why it matters, which questions."""
-    yield from folded(finding.kind, one_line(finding.what))
-    yield from folded("  where", one_line(finding.where))
-    yield from folded("  why", one_line(finding.why, 400))
+    yield from fold(finding.kind, one_line(finding.what))
+    yield from fold("  where", one_line(finding.where))
+    yield from fold("  why", one_line(finding.why, 400))
     shown = ", ".join(map(one_line, finding.questions[:SHOWN]))
     more = len(finding.questions) - SHOWN
     rest = f" and {more:,} more" if more > 0 else ""
-    yield from folded(f"  questions ({len(finding.questions):,})", shown + rest)
+    yield from fold(f"  questions ({len(finding.questions):,})", shown + rest)
 
 
 def gather(run: FinishedRun, known: Sequence[FinishedRun]) -> Material:
@@ -143,6 +143,7 @@ def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
     try:
         settings = dataset_settings(run)
         dataset = build(settings.pop("name"), data_dir(), **settings)
+        # Turns of another file would accuse the run of what its own data says.
         if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
             return None
 
@@ -157,12 +158,12 @@ def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]
     for keys in summary.identity.get("keys", ()):
         for folder in memory_folders(prepared_dir(), str(keys.get("prepare")))[:1]:
             for case_id in case_ids:
-                memories.setdefault(case_id, []).extend(_dumped(folder / digest_name(case_id)))
+                memories.setdefault(case_id, []).extend(_read_dump(folder / digest_name(case_id)))
 
     return memories
 
 
-def _dumped(folder: Path) -> Iterator[str]:
+def _read_dump(folder: Path) -> Iterator[str]:
     try:
         with dump_file(folder).open("rb") as file:
             items = [json.loads(line) for line in file]

@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def key_length(keys: Sequence[str]) -> int:
-    """Letters of a key that tell all of these apart."""
+    """How many letters of a key distinguish all of these."""
     length = SHORTEST_KEY
     while len({key[:length] for key in keys}) < len(set(keys)):
         length += 1

@@ -1,4 +1,4 @@
-"""What a run has come to so far: accuracy, cost, calls that failed."""
+"""The figures of a run so far: accuracy, cost, calls that failed."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class LiveFigures:
         """Calls that a row took."""
         from memeval.llm.prices import total_cost_usd
 
+        # What came from the cache costs nothing now; the offline reader makes no call at all.
         paid = [usage for usage in usages if not usage.cached]
         self.cached += sum(usage.calls for usage in usages if usage.cached)
         self.calls += sum(usage.calls for usage in paid if usage.provider != "offline")
@@ -54,6 +55,7 @@ class LiveFigures:
             self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
         cost = total_cost_usd(paid, billed=True)
+        # Unknown stays unknown: a sum without the unknown part would read as the whole.
         self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
 
     @property

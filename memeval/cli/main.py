@@ -66,6 +66,8 @@ which are slower in two.
 
 def run_command(arguments: list[str]) -> int:
     """Runs the command that the first word names; no such word means `run`."""
+    # First of all: libraries read the environment as they are imported, and whatever is printed
+    # from here on, a traceback included, holds no secret.
     set_environment()
     guard()
 
@@ -92,7 +94,7 @@ def run_command(arguments: list[str]) -> int:
             "\nmemeval: stopped. Finished work is kept; the same command continues it.",
             file=sys.stderr,
         )
-        return 130
+        return 130  # 128 and the number of the signal, as a shell has it
     except BrokenPipeError:
         # The reader of a pipe is gone, as with `| head`: at exit, Python would flush and fail
         # again.
@@ -119,7 +121,7 @@ def _answer_help(arguments: list[str]) -> bool:
     if asked:
         from memeval.cli.help import is_topic, print_help
 
-        at = next(place for place, word in enumerate(arguments) if word in HELP)
+        at = next(index for index, word in enumerate(arguments) if word in HELP)
         topics = [word for word in arguments[at + 1 :] if is_topic(word)]
         print_help(topics[0] if topics else None)
     elif first == "--version":

@@ -11,10 +11,10 @@ EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"
 
 
 def name_questions(config: RunConfig) -> RunConfig:
-    """The config with the questions that `dataset.only` stands for; without it, as it is.
+    """The config with the questions that `dataset.only` means; unchanged without it.
 
     Where `dataset.question_ids` names some as well, only those of them that were wrong are asked.
-    Raises `UserError` for a run that there is not, of another data set, or without a wrong answer.
+    Raises `UserError` for an unknown run, one of another data set, or one without a wrong answer.
     """
     only = config.dataset.get("only")
     if only is None:

@@ -32,7 +32,7 @@ def plan(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
         with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-            # What Hydra writes of its own accord is thrown away.
+            # Hydra writes files into the session's folder: those of a plan are thrown away.
             os.environ[VARIABLE] = folder
             result = _forecast(compose_plan(words), Path(folder), exact=EXACT in arguments)
     except RefusedError as refusal:
@@ -56,7 +56,7 @@ def compose_plan(words: Sequence[str]) -> Plan:
     from memeval.cli.hydra_errors import explain, is_about_configs
     from memeval.cli.launcher import planning
 
-    # One cell is a sweep of one; and our launcher alone plans.
+    # Only our launcher can plan, and Hydra calls it only for sweeps: one cell is a sweep of one.
     own = [word for word in words if word not in MULTIRUN]
     if any("hydra/launcher=" in word for word in own):
         own = [word for word in own if not word.startswith(OF_LAUNCHER)]
@@ -73,7 +73,8 @@ def compose_plan(words: Sequence[str]) -> Plan:
 
         raise
 
-    plan = Plan([cell for one in plans for cell in one.cells])
+    # One plan per batch: a sweeper may hand over its cells in several.
+    plan = Plan([cell for batch in plans for cell in batch.cells])
     for planned in plan.cells:
         check_store_is_read(planned.cell.config.store)
 

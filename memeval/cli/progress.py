@@ -86,7 +86,7 @@ class Lines:
         self.live.connections = connections
 
     def _line(self, now: float) -> str:
-        """How far all stages are, what came of it so far, and what is left."""
+        """How far all stages are, the figures so far, and what is left."""
         parts = [f"{stage} {self._state(count)}" for stage, count in self.counts.items()]
         left = self._left(now)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]

@@ -1,22 +1,15 @@
-"""The publisher: a process of its own that turns finished run folders into reports and MLflow runs.
+"""The publisher, as a run sees it: it sends finished run folders to a process of its own, which
+makes reports and MLflow runs of them.
 
-MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. Here that happens
-on a second core, while the model calls of the cell are in flight. A run that is neither tracked nor
-drawn needs neither, and its report is written in the run's own process.
-
-The worker reads one JSON request per line. It answers each, but for the one that warms it up, with
-one JSON line:
-
-    {"warm": true, "root": …, "uri": …, "track": …, "plots": …}
-    {"folder": …, "root": …, "uri": …, "track": …, "plots": …}
-      ->  {"ok": true, "run_id": …, "url": …, "created": …} or {"ok": false, "error": …}
+MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. There that
+happens on a second core, while the model calls of the cell are in flight. A run that is neither
+tracked nor drawn needs neither, and its report is written in the run's own process.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,15 +21,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import memeval
-from memeval.cli.terminal import guard
+from memeval.cli import publish_worker
 from memeval.config.filing import Filing
-from memeval.errors import MemevalError
-from memeval.shown import one_line
-
-NICENESS = 5
-"""The worker gives way to the main loop where cores are few, but is not starved: beside a process
-that computes it gets a quarter of a core.
-"""
 
 CLOSING_S = 0.2
 """How long a worker that is closed may take to end; an idle one takes less. One that does not is
@@ -46,9 +32,6 @@ left to itself.
 
 UNFILED = Filing()
 """The experiment of the data set, and no labels."""
-
-LONGEST_ERROR = 1000
-"""Characters of an error that are reported."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +75,17 @@ class Publisher:
         Returns at once; `publish` reports what fails.
         """
         if self.needs_worker and self.process is None:
+            # A file, and not a pipe: nobody reads along, and a full pipe would stop the worker.
             self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
             self.process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", publish_worker.__name__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.stderr,
                 text=True,
                 encoding="utf-8",
                 env=environment(),
+                # Ctrl-C on a terminal goes to one group: this process ends by its closed pipe.
                 process_group=0,
             )
             with suppress(OSError):
@@ -142,9 +127,11 @@ class Publisher:
     def ask(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends a request, to a second worker where the first one dies over it."""
         if not self.needs_worker:
-            return result_of(serve({**self.settings, **request}))
+            return result_of(publish_worker.serve({**self.settings, **request}))
 
         death = ""
+        # Twice: a worker may have been killed between two requests. One that dies twice over the
+        # same request dies of it.
         for _ in range(2):
             try:
                 self.start()
@@ -165,7 +152,7 @@ class Publisher:
         assert self.process is not None and self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith("\n"):
-            raise EOFError("no answer")
+            raise EOFError("no answer")  # it died, perhaps in the middle of a line
 
         return result_of(json.loads(line))
 
@@ -186,7 +173,7 @@ class Publisher:
             if process is None:
                 return ""
 
-            process.kill()
+            process.kill()  # it may be alive, and only have said something that can't be read
             code = process.wait()
             close_pipes(process)
             stderr.seek(0)
@@ -209,9 +196,8 @@ class Publisher:
         try:
             process.wait(CLOSING_S)
         except subprocess.TimeoutExpired:
-            process.returncode = (
-                0  # it is nobody's child to wait for any more, and need not be warned about
-            )
+            # subprocess warns of a child that nobody waited for, and this one is left on purpose.
+            process.returncode = 0
             self.process = self.stderr = None
             close_pipes(process)
             stderr.close()
@@ -256,136 +242,3 @@ def close_pipes(process: subprocess.Popen[str]) -> None:
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()
-
-
-def main() -> int:
-    """The worker: requests in, answers out, until the requests end.
-
-    Ctrl-C is the parent's affair.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICENESS)
-    answers = private_stdout()
-    guard()
-
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request.get("warm"):
-            warm(request)
-            continue
-
-        try:
-            answers.write(json.dumps(serve(request), ensure_ascii=False) + "\n")
-            answers.flush()
-        except BrokenPipeError:
-            return 1
-
-    return 0
-
-
-def private_stdout() -> IO[str]:
-    """Our own way to the parent; whatever else in this process writes to stdout goes to stderr."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return answers
-
-
-def serve(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Publishes one run folder."""
-    folder = Path(request["folder"])
-    try:
-        if "plot" in request:
-            return compare(request)
-        if "comparison" in request:
-            return log_compared(request)
-
-        from memeval.page import PAGE_FILE, write_page
-        from memeval.report import write_report
-        from memeval.report.stamp import stamp_report
-
-        plots = request.get("plots", True)
-        write_report(folder, plots=plots)
-        write_page([folder], folder / PAGE_FILE)
-        stamp_report(folder, plots=plots)
-        return {"ok": True, **(log(folder, request) if request["track"] else {})}
-    except OSError as error:
-        path = error.filename or folder
-        return {
-            "ok": False,
-            "error": f"{one_line(path, 500)} can't be written: {error.strerror or error}",
-        }
-    except MemevalError as error:
-        return {"ok": False, "error": one_line(error, LONGEST_ERROR)}
-    except Exception as error:  # noqa: BLE001 - a fault of ours in one report must lose neither the run nor the runs after it
-        return {
-            "ok": False,
-            "error": f"{folder.name} could not be published: {type(error).__name__}: "
-            f"{one_line(error, LONGEST_ERROR)}",
-        }
-
-
-def compare(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the comparison of several cells, and how they differ."""
-    from memeval.report.difference_plots import DrawnDifferences, write_difference_plots
-    from memeval.report.sweep_plots import write_sweep_plots
-    from memeval.results import RunSummary
-
-    cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
-    write_sweep_plots(cells, plot)
-    if request["differences"]:
-        drawn = DrawnDifferences.from_json(request["differences"])
-        write_difference_plots(drawn, plot.parent, plot.stem.removeprefix("comparison"))
-
-    return {"ok": True}
-
-
-def log_compared(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Logs the files of a comparison to MLflow."""
-    from memeval.tracking.store import prepare_store
-
-    store = prepare_store(Path(request["root"]), request.get("uri"))
-    from memeval.tracking.comparison import log_comparison
-
-    cells = [Path(cell) for cell in request["cells"]]
-    return {"ok": True, "urls": log_comparison(cells, Path(request["comparison"]), store)}
-
-
-def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Logs one run folder to MLflow."""
-    from memeval.tracking.store import prepare_store
-
-    store = prepare_store(Path(request["root"]), request.get("uri"))
-    from memeval.tracking.log import log_run
-
-    tracked = log_run(folder, store, Filing(**request.get("filing", {})))
-
-    return {"run_id": tracked.run_id, "url": tracked.url, "created": tracked.created}
-
-
-def warm(request: Mapping[str, Any]) -> None:
-    """Loads what publishing needs, makes a missing store and opens it.
-
-    What fails here fails again with the first run, and is reported then.
-    """
-    with suppress(MemevalError, OSError, ImportError):
-        if request["plots"]:
-            from memeval.report.canvas import warm_up
-
-            warm_up()
-
-        if request["track"]:
-            from memeval.tracking.store import prepare_store
-
-            store = prepare_store(Path(request["root"]), request.get("uri"))
-            from memeval.tracking.log import look
-
-            if not store.remote:
-                look(store)
-
-
-if __name__ == "__main__":
-    status = main()
-    sys.stderr.flush()
-    os._exit(
-        status
-    )  # the interpreter would spend a second on taking MLflow apart, and the parent waits

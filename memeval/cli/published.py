@@ -45,6 +45,7 @@ def is_reported(cell: Cell) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
 
+    # `run.json` names the sweep: one that asks for the first time writes it, and then the report.
     tagged = cell.config.sweep_name in (None, summary.sweep)
     return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
 

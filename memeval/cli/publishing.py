@@ -45,7 +45,7 @@ class Publishing:
             config = planned.cell.config
             start_publisher(config.tracking, plots=config.plots is not False)
 
-        # Where all is published, so are the plots of the comparison, most often.
+        # Where all cells are published, their comparison has usually been drawn, too.
         draws = any(planned.cell.config.plots is not False for planned in unpublished)
         if draws and len(plan.cells) > 1:
             any_publisher()  # it draws the comparison at the end
@@ -67,6 +67,7 @@ class Publishing:
 
     def close(self) -> None:
         """Gives up what is not published yet: the same command publishes it later."""
+        # First: what the thread is still publishing is noted here, and must not be noted twice.
         self._stopped = True
         left = [self._current]
         while not self._queue.empty():
@@ -79,6 +80,7 @@ class Publishing:
     def _work(self) -> None:
         while (outcome := self._queue.get()) is not None:
             try:
+                # Kept for `close`, which can't wait for a publisher that takes its time.
                 self._current = outcome
                 self._publish(outcome)
                 self._current = None

@@ -126,6 +126,7 @@ def _passed_on(configs: Sequence[Mapping[str, Any]], more: Sequence[str]) -> dic
         names |= set(_named_variables(config))
 
     variables = {name: os.environ[name] for name in names if name in os.environ}
+    # Absolute: a worker's process has another working directory.
     variables["MEMEVAL_HOME"] = str(project_root())
     variables["MEMEVAL_DATA_DIR"] = str(data_dir())
 

@@ -72,6 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         interrupted = True
         raise
     finally:
+        # After an error or Ctrl-C as well: cells that were finished are shown.
         clean_copies(session_folder())
         show_comparison(interrupted=interrupted)
 
@@ -94,11 +95,13 @@ def hydra_application(arguments: list[str]) -> Callable[[], Any]:
     from memeval.config.integers import as_hydra_words, register
 
     check_overrides(arguments)
+    # Without it Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     name_sweep([word for word in arguments if is_repeated(word)])
     register()
     launcher.register()
+    # Hydra's application takes its words from nowhere else.
     sys.argv = ["memeval", *as_hydra_words(arguments), *_stated_mode(arguments)]
     main: Callable[[], Any] = hydra.main(
         config_path=str(conf_dir()), config_name="config", version_base="1.3"
@@ -117,9 +120,9 @@ def _stated_mode(arguments: Sequence[str]) -> list[str]:
 
 
 def hint_after(error: WorldError) -> str:
-    """How to go on after a fault of the world."""
+    """How to continue after a fault of the outside world."""
     if isinstance(error, BudgetError):
-        return "finished work is kept; the same command with a larger budget goes on"
+        return "finished work is kept; the same command with a larger budget continues it"
 
     return "finished work is kept; the same command continues it"
 
@@ -149,6 +152,7 @@ def run_job(composed: Any) -> float | None:
 
     guard()  # a worker's process began elsewhere
     job = HydraConfig.get()
+    # A single run of Hydra has no job number.
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
@@ -265,6 +269,7 @@ def check_writable() -> None:
     folder = outputs_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Named by the process: two commands may try at once.
         probe = folder / f".writable.{os.getpid()}"
         probe.write_bytes(b"")
         probe.unlink()
@@ -276,8 +281,8 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Takes secrets out of what Hydra wrote of its own accord: copies of the settings, which files
-    of the user's own may have brought.
+    """Takes secrets out of the copies of the settings that Hydra writes by itself: files of the
+    user's own may have brought some.
     """
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:
@@ -285,4 +290,5 @@ def clean_copies(folder: Path) -> None:
             if (clean := redacted(text)) != text:
                 path.write_text(clean, encoding="utf-8")
         except (OSError, UnicodeDecodeError):
+            # A copy that can't be cleaned is not kept: the run folder has the settings.
             path.unlink(missing_ok=True)

@@ -47,6 +47,7 @@ class DoneCell:
 
 def session_folder() -> Path:
     """The invocation's folder below outputs/sweeps/, named after its start."""
+    # In the environment, for workers in other processes: they add to the same lists.
     if VARIABLE not in os.environ:
         stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
         os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / f"{stamp}_{os.getpid()}")
@@ -57,7 +58,7 @@ def session_folder() -> Path:
 def name_sweep(arguments: Sequence[str]) -> None:
     """Gives the invocation its name, a digest of its words; workers inherit it.
 
-    The same words are the same sweep: one that was stopped goes on under its name.
+    The same words are the same sweep: one that was stopped continues under its name.
     """
     words = sorted(word for word in arguments if not word.startswith(("-", "hydra")))
     os.environ[SWEEP_VARIABLE] = sha256("\0".join(words).encode()).hexdigest()[:8]
@@ -108,6 +109,7 @@ def _append(name: str, cell: DoneCell | FailedCell) -> None:
     folder = session_folder()
     try:
         make_folder(folder)
+        # Appended, a line each: workers in other processes write to the same list.
         with (folder / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(redacted_in(asdict(cell))) + "\n")
     except OSError as error:
@@ -144,6 +146,7 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
             project_root(), tracking.uri, track=tracking.name == "mlflow", plots=plots
         )
         publisher.start()
+        # However the process ends, but for a kill: the worker then sees its closed pipe.
         atexit.register(publisher.close)
         _publishers[key] = publisher
 

@@ -123,20 +123,20 @@ def question_lines(run: FinishedRun, question_id: str) -> Iterator[str]:
     records = find_records(run, question_id)
     first = records[0]
     yield f"{one_line(first.question_id)}  {one_line(first.category_name)}"
-    yield from wrapped("question", first.question)
+    yield from wrap("question", first.question)
     for index, choice in enumerate(first.choices):
         right = " (right)" if index in first.right_choices else ""
-        yield from wrapped(f"choice {index + 1}{right}", choice)
+        yield from wrap(f"choice {index + 1}{right}", choice)
 
     for gold in first.gold:
-        yield from wrapped("gold", gold)
+        yield from wrap("gold", gold)
 
     if not first.answerable:
         yield "  the right answer is a refusal"
 
     spoken = evidence_turns(run, first)
     for turn_id in first.evidence:
-        yield from wrapped(f"evidence {one_line(turn_id)}", spoken.get(turn_id, MISSING))
+        yield from wrap(f"evidence {one_line(turn_id)}", spoken.get(turn_id, MISSING))
 
     for record in records:
         yield ""
@@ -172,7 +172,7 @@ def texts_of(summary: RunSummary, seed: int) -> Texts | None:
     """The texts that the answers under a seed refer to; None where the run does not say where."""
     for repeat in summary.identity.get("keys", ()):
         if repeat.get("seed") == seed:
-            # The name of a key alone: what an edited run.json says must not lead elsewhere.
+            # Only the name: what an edited run.json says must not lead elsewhere.
             name = Path(str(repeat.get("answer"))).name
             return Texts(texts_file(outputs_dir() / "answers" / f"{name}.jsonl"))
 
@@ -220,17 +220,17 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
     """One repeat's answer to a question, from the memory to the verdict."""
     head = f"repeat {record.repeat}, seed {record.seed}: {record.status.value}"
     yield f"{head}  ({one_line(summary.name)})"
-    yield from wrapped("answer", record.hypothesis or NONE)
+    yield from wrap("answer", record.hypothesis or NONE)
     if record.raw:
-        yield from wrapped("whole reply", record.raw)
+        yield from wrap("whole reply", record.raw)
     if record.error:
-        yield from wrapped("error", record.error)
+        yield from wrap("error", record.error)
 
     if record.verdict:
         verdict = record.verdict
         yield f"  verdict: {verdict.label.value} by {one_line(verdict.judge)}"
         if verdict.reason:
-            yield from wrapped("reason", verdict.reason)
+            yield from wrap("reason", verdict.reason)
 
     if record.evidence_ranks is not None:
         ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
@@ -239,7 +239,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
     yield from retrieved_lines(record, texts)
     if record.context is not None:
         yield f"  context that the reader saw ({count(record.context_tokens)} tokens):"
-        yield from indented(text_of(texts, record.context))
+        yield from indent(text_of(texts, record.context))
 
     yield from spending_lines(record)
 
@@ -252,7 +252,7 @@ def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
         score = "" if chunk.score is None else f" score {chunk.score:.4g}"
         ids = ", ".join(map(one_line, chunk.turn_ids)) or NONE
         yield f" {mark}retrieved {rank}:{score} turns {ids}{' (evidence)' if mark == '*' else ''}"
-        yield from indented(text_of(texts, chunk.text))
+        yield from indent(text_of(texts, chunk.text))
 
 
 def spending_lines(record: Record) -> Iterator[str]:
@@ -285,15 +285,15 @@ def text_of(texts: Texts | None, reference: str | None) -> str:
     return MISSING if text is None else redacted(text)
 
 
-def wrapped(name: str, text: str) -> Iterator[str]:
+def wrap(name: str, text: str) -> Iterator[str]:
     """A named text of any length, its own lines kept."""
     first, *others = printable(redacted(text)).split("\n") or [""]
     lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
     yield from (f"  {line}" for line in lines)
-    yield from indented("\n".join(others)) if others else ()
+    yield from indent("\n".join(others)) if others else ()
 
 
-def indented(text: str) -> Iterator[str]:
-    """The lines of a text, folded, four to the right."""
+def indent(text: str) -> Iterator[str]:
+    """The lines of a text, folded, four columns to the right."""
     for line in printable(text).split("\n"):
         yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])

@@ -25,8 +25,8 @@ def check_single(cell: Cell, *, is_sweep: bool) -> None:
     limited = limits_of(cell.config).any or cell.config.confirm_above_usd is not None
     if is_sweep and limited:
         raise UserError(
-            "budget.* and confirm_above_usd hold for a sweep as a whole, which "
-            "hydra/launcher=memeval alone runs as one",
+            "budget.* and confirm_above_usd hold for a sweep as a whole, and only "
+            "hydra/launcher=memeval runs a sweep as a whole",
             "leave them out, or use:  hydra/launcher=memeval",
         )
 
@@ -47,13 +47,13 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
 
     Raises `UserError` where cells have different ones, or where one can't be kept.
     """
-    several = {limits_of(planned.cell.config) for planned in plan.cells}
-    if len(several) > 1:
+    all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
+    if len(all_limits) > 1:
         raise UserError(
             "the cells of a sweep have one budget, but they name several", "set one for all"
         )
 
-    limits = next(iter(several), Limits())
+    limits = next(iter(all_limits), Limits())
     if not limits.any:
         return None
 
@@ -69,7 +69,7 @@ def confirm_cost(plan: Plan) -> None:
     Raises `UserError` where the answer is no, and without a terminal.
     """
     bounds = [planned.cell.config.confirm_above_usd for planned in plan.open_cells]
-    bound = min((one for one in bounds if one is not None), default=None)
+    bound = min((limit for limit in bounds if limit is not None), default=None)
     if bound is None:
         return
 
@@ -79,6 +79,7 @@ def confirm_cost(plan: Plan) -> None:
         estimate = run_loop(forecast(plan, Path(folder), outputs_dir() / "runs")).estimate
 
     usd = estimate.usd
+    # An unknown cost may be any: it is asked about.
     if usd is not None and usd <= bound:
         return
 
@@ -86,7 +87,7 @@ def confirm_cost(plan: Plan) -> None:
     what = f"this would make {estimate.calls:,} calls {cost}"
     if not sys.stdin.isatty():
         raise UserError(
-            f"{what}, which confirm_above_usd={bound:g} has asked about, and there is no terminal",
+            f"{what}: confirm_above_usd={bound:g} asks before that, but there is no terminal",
             "raise confirm_above_usd, or leave it out",
         )
 

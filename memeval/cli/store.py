@@ -20,7 +20,7 @@ from memeval.store.inventory import Home, Item, Kind, list_items
 from memeval.store.needed import Needed, read_needed
 
 NAMED = 3
-"""Run folders that a message names before it only counts."""
+"""Run folders that a message names; it counts the others."""
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -102,7 +102,7 @@ def _rules(chosen: argparse.Namespace) -> Rules:
 
 def _show_info(home: Home) -> int:
     items, now = list_items(home), time.time()
-    needed = _needed(items)
+    needed = _read_needs(items)
     print(f"{'kind':<10} {'items':>7} {'size':>9} {'newest':>8} {'oldest':>8}  needed by no run")
     for kind in Kind:
         own = [item for item in items if item.kind is kind]
@@ -130,17 +130,18 @@ def _line_of(kind: Kind, items: Sequence[Item], needed: Needed, now: float) -> s
     return line
 
 
-def _needed(items: Iterable[Item]) -> Needed:
+def _read_needs(items: Iterable[Item]) -> Needed:
     return read_needed(item.paths[0] for item in items if item.kind is Kind.RUNS)
 
 
 def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     items, now = list_items(home), time.time()
-    needed = _needed(items)
+    needed = _read_needs(items)
     removals = choose(items, needed, rules, now)
     if needed.unknown:
         _say_what_is_unknown(needed)
 
+    # Said once here, and checked again for each memory as it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
         print("a cell is being run in this home: memories are left alone", file=sys.stderr)
@@ -204,10 +205,10 @@ def _verify(home: Home) -> int:
 
     problems = 0
     checked = dict.fromkeys(Kind, 0)
-    for item, found in verify_items(list_items(home)):
+    for item, misfits in verify_items(list_items(home)):
         checked[item.kind] += 1
-        problems += len(found)
-        for line in found:
+        problems += len(misfits)
+        for line in misfits:
             print(f"{printable(str(_below_home(item.paths[0])))}: {printable(line)}")
 
     counts = ", ".join(f"{count} {kind}" for kind, count in checked.items() if count)

@@ -16,7 +16,7 @@ from memeval.store.inventory import Home, list_items
 from memeval.store.opening import open_memories
 
 if TYPE_CHECKING:
-    from memeval.store.copying import Copied
+    from memeval.store.copied import Copied
 
 
 def copy(home: Home, chosen: argparse.Namespace) -> int:
@@ -24,7 +24,9 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
 
     Raises `UserError` where an address can't be used, and `StorageError` where a side refuses.
     """
-    from memeval.store.copying import Copying, Way, copy_memories
+    from memeval.store.copied import Way
+    from memeval.store.copying import Copying
+    from memeval.store.copying_memories import copy_memories
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 

@@ -65,6 +65,7 @@ class CellCounts:
     def stages(self) -> str:
         """`prepare 10/10, answer 300/385 (12 reused)`."""
         parts = []
+        # A copy: the display draws in a thread of its own while stages are added.
         for stage, total in list(self.total.items()):
             part = f"{stage} {self.done_items[stage]}/{total}"
             if self.reused[stage]:
@@ -108,7 +109,7 @@ class Figures:
     cost_usd: float | None
     """None where a price is unknown."""
     left_s: float | None
-    """None where it can't be told yet."""
+    """None where it is not known yet."""
     retries: int = 0
     failures: int = 0
 
@@ -158,7 +159,11 @@ class SweepDisplay:
 
             console = Console(file=drawn(sys.stderr))
             self._live = Live(
-                get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True
+                # Transient: at the end only the lines above it stay.
+                get_renderable=self._draw,
+                console=console,
+                refresh_per_second=4,
+                transient=True,
             )
             self._live.start()
 
@@ -196,19 +201,19 @@ class SweepDisplay:
         self._ended += 1
         name = outcome.planned.cell.name
         counts = self._counts.pop(outcome.planned.number, None)
-        place = f"[{self._ended}/{len(self._plan.cells)}]"
+        position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{place} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
+            self.say(f"{position} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
-            self.say(f"{place} {name}: finished before: {count} records reused, no call made")
+            self.say(f"{position} {name}: finished before: {count} records reused, no call made")
         else:
             stopped = outcome.summary is not None and outcome.summary.is_stopped
             self._stopped += stopped
             self.say(
-                f"{place} {name}: {'stopped at: ' if stopped else ''}"
+                f"{position} {name}: {'stopped at: ' if stopped else ''}"
                 f"{counts.stages if counts else ''}"
             )
 
@@ -255,6 +260,7 @@ class SweepDisplay:
     def _rate(self, calls: int) -> float:
         """Calls a second, over the last ten."""
         now = time.monotonic()
+        # The latest stays, however old it is: the rate is counted from there.
         self._recent = [
             (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
         ]
@@ -294,7 +300,7 @@ class SweepDisplay:
     def _elapsed(self) -> str:
         return duration(time.monotonic() - self._began)
 
-    def _drawn(self) -> Any:
+    def _draw(self) -> Any:
         """What a terminal shows."""
         from rich.console import Group
         from rich.text import Text

@@ -133,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m memeval ui", description="MLflow's page on the project's own store."
     )
     options.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: this machine alone)"
+        "--host", default="127.0.0.1", help="address to listen on (default: only this machine)"
     )
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
     options.add_argument(

@@ -83,7 +83,7 @@ def named_run(word: str) -> Path:
         if word and Path(word).is_dir():
             return Path(word)
     except (OSError, ValueError):
-        pass
+        pass  # too long for a path, or with a NUL: then it is not one
 
     raise UserError(
         f"verify: no run '{one_line(word)}' below {outputs_dir() / 'runs'}",

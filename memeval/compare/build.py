@@ -37,6 +37,7 @@ def compare_runs(
         for first, second in kept
     ]
 
+    # Letters only for runs that could be compared with another one.
     compared_numbers = {number for pair in kept for number in pair}
     letters = letters_of(sorted(compared_numbers), scores)
     compared = compared_runs([run.summary for run in runs], scores)

@@ -125,7 +125,7 @@ def _table(rows: list[list[str]]) -> list[str]:
 def differences_csv(comparisons: Sequence[Comparison]) -> str:
     """A row per difference and per category of it, unrounded, shares in [0, 1]."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n")  # not \r\n, which is csv's own choice
     own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]

@@ -130,7 +130,7 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
     matching = (
         by_key
         or [run for run in known if word and run.key.startswith(word)]
-        # A key counts before a name: a user’s run may be named like another one’s key.
+        # A key counts before a name: a user’s run may have the key of another one as its name.
         or [run for run in known if run.name == word]
         or [run for run in known if word in tracked_ids(run)]
         or _run_at(word)
@@ -209,6 +209,7 @@ def earliest(since: datetime | timedelta | str | None) -> datetime | None:
 
         since = timedelta(**{_UNITS[age["unit"]]: int(age["count"])})
 
+    # A span of a million weeks begins before the first year that `datetime` has.
     if isinstance(since, timedelta):
         try:
             return datetime.now().astimezone() - since

@@ -44,6 +44,7 @@ def metric_named(word: str) -> Metric:
 
 def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
     """The error for a metric that no question of a run has."""
+    # The name is right: these runs were not judged, or retrieved nothing.
     if name in BUILT_IN:
         return UserError(
             f"no question of these runs has a value of {name}",

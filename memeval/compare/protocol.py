@@ -20,7 +20,14 @@ MIN_COVERAGE = 0.99
 MIN_COMMON = 2
 """Questions in common, below which nothing can be said."""
 _LABELS = "dataset.labels"
-_OF_JUDGE = ("judge.class", "judge.threshold", "judge.repeats", "judge.reading", "judge.fence")
+_OF_JUDGE = (
+    "judge.class",
+    "judge.threshold",
+    "judge.repeats",
+    "judge.reading",
+    "judge.scoring",
+    "judge.fence",
+)
 """Settings that change what a judge calls right."""
 
 

@@ -20,7 +20,7 @@ class ComparedRun:
     key: str
     name: str
     label: str
-    """A short name that tells it apart from the others here."""
+    """A short name that distinguishes it from the others here."""
     sweep: str | None
     dataset: str
     judge: str
@@ -33,7 +33,7 @@ class ComparedRun:
     result: ClusteredMean | None
     """Mean over the scored questions, with its sampling error; None where nothing is scored."""
     rerun_std: float | None
-    """Standard deviation over the repeats: noise of running again, and no error of sampling."""
+    """Standard deviation over the repeats: noise of running again, not an error of sampling."""
     repeats: int
     coverage: float | None
     cost_usd: float | None
@@ -81,7 +81,7 @@ class Difference:
     adjusted_p: float | None
     """By the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None
-    """Questions that the first alone has right; None where values are not right or wrong."""
+    """Questions that only the first has right; None where values are not right or wrong."""
     second_alone: int | None
     mcnemar_p: float | None
     """Of these two; ignores conversations, a description."""
@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def forced(self) -> tuple[str, ...]:
-        """All reasons that `--force` passed over."""
+        """All reasons that `--force` overrode."""
         reasons = [reason for difference in self.differences for reason in difference.forced]
         return tuple(dict.fromkeys(reasons))
 
@@ -148,6 +148,7 @@ class Comparison:
         Questions are columns, in one order for all: `questions.id[i]` has the value
         `questions.values[run key][i]`, null where it has none.
         """
+        # As columns: a row per question and run would repeat every id for each of ten runs.
         ids = list(self.questions)
         values = {}
         for key, own in self.values.items():

@@ -151,7 +151,7 @@ class ScoreReader:
         return float(value)
 
     def _whole(self, line: bytes) -> tuple[AskedQuestion, float | None]:
-        """By way of the whole record: for rows of an earlier version, and odd ones."""
+        """Reads the whole record: for rows of an earlier version, and unusual ones."""
         content = json.loads(line)
         if not isinstance(content, dict):
             raise ValueError("not an object")
@@ -190,7 +190,7 @@ def _question(record: Record) -> AskedQuestion:
 
 
 def _question_of(members: Mapping[str, Any]) -> AskedQuestion:
-    """As `_question`, from the members before the answer alone."""
+    """As `_question`, only from the members before the answer."""
     texts = [members[name] for name in ("question_id", "case_id", "category_name")]
     category, repeat, gold = members["category"], members["repeat"], members["gold"]
     if not isinstance(repeat, int) or not isinstance(gold, list):

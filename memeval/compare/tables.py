@@ -164,6 +164,7 @@ def align(rows: Rows, width: int = WIDTH) -> list[str]:
     Columns that are empty in all rows but the header are left out. Figures are never cut.
     """
     rows = without_empty(rows)
+    # Only the first column gives way: names can be folded, figures can't.
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
     widths[0] = min(widths[0], room)

@@ -48,7 +48,7 @@ def probability(p: float | None) -> str:
 
 
 def with_interval(result: ClusteredMean, unit: str, *, signed: bool = False) -> str:
-    """`+4.1 ± 3.2`, or the value alone where there is no interval."""
+    """`+4.1 ± 3.2`, or only the value where there is no interval."""
     value = figure(result.mean, unit, signed=signed)
     half = result.half_width
 
@@ -80,6 +80,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
         amount = with_interval(result, unit).removeprefix(MINUS)
         return f"{first} is {direction} than {second}{measured} by {amount} {unit} ({ps})."
 
+    # No spread at all: both standard errors are 0.
     if result.mde is None:
         return f"{first} and {second} have the same value{measured} on every question."
 
@@ -91,7 +92,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
-    """On which questions a difference rests, and which cell alone has some right."""
+    """On which questions a difference rests, and how many only one of the cells has right."""
     first = comparison.run(difference.first).label
     second = comparison.run(difference.second).label
     result = difference.result

@@ -1,4 +1,4 @@
 """Configuration: the typed tree, its validation, integer options, where things lie, identity.
 
-Hydra is imported here and in `cli` alone.
+Hydra is imported only here and in `cli`.
 """

@@ -1,9 +1,9 @@
 """Addresses, names of environment variables and headers: what a setting may hold, and above all
 that it holds no secret.
 
-A setting lands in config files, parameters, reports and on tracking servers. So secrets come from
-the environment alone, and whatever else brings one is refused by the name of the setting, without
-repeating what it holds.
+A setting gets into config files, parameters, reports and tracking servers. So secrets come only
+from the environment. A setting that holds one is refused by its name, without repeating what it
+holds.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _check_database(address: str) -> None:
 def _check_memories(address: str) -> None:
     """Raises `UserError` unless this is an address as fsspec takes them."""
     check_plain("store.memories", address, BY_ENVIRONMENT)
-    protocol, mark, place = address.partition("://")
-    if not (mark and place and protocol.isalnum() and address.isascii() and address.isprintable()):
+    protocol, mark, path = address.partition("://")
+    if not (mark and path and protocol.isalnum() and address.isascii() and address.isprintable()):
         raise UserError(
             "store.memories must be an address such as file:///shared/memories or "
             "s3://bucket/memories"
@@ -143,14 +143,18 @@ def check_variable(option: str, name: Any) -> None:
     if name in os.environ:
         return
 
+    # `MY_KEY_2` is the name of a variable that is not set yet; capitals and digits without an
+    # underscore, at some length, are rather a key.
     digits = any(character.isdigit() for character in name)
     conventional = name.isupper() and ("_" in name or not digits or len(name) < 16)
     if (
         not _VARIABLE.fullmatch(name)
         or looks_secret(name)
+        # What is a variable's value is most likely the key itself, pasted in place of its name.
         or name in os.environ.values()
         or not (conventional or len(name) < 8)
     ):
+        # From now on it is taken out of all that is printed, a traceback of this error included.
         keep_secret(name)
         raise UserError(message, hint)
 

@@ -38,9 +38,8 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
         ) from error
     except (MemevalError, KeyboardInterrupt):
         raise
-    except (
-        BaseException
-    ) as error:  # whatever a module of the user's own does when it is imported, `sys.exit` included
+    except BaseException as error:
+        # A module of the user's own may do anything when it is imported, `sys.exit` included.
         raise UserError(f"{what}: {_locate_error(error)}") from error
 
     named_class = getattr(module, class_name, None)

@@ -48,6 +48,7 @@ def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
     Raises `UserError` for names, tags and notes that can't be filed.
     """
     sweep_id = None
+    # The name is for people, the digest distinguishes: two commands may run one named sweep.
     if sweep is not None:
         sweep_id = f"{config.sweep_name or 'sweep'}-{sweep}"
 

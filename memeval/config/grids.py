@@ -37,6 +37,7 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
     """The sweep's config with its grids, if it has any, made into options of `cell` that are swept
     over.
     """
+    # Taken out: the schema of a run has no such field.
     grids = config.pop("grids", None)
     if grids is not None:
         count = sum(1 for _ in cells(grids))

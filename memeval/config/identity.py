@@ -90,6 +90,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
 
         if dataclasses.is_dataclass(default):
             metadata |= field_metadata(type(default), f"{path}.")
+        # `dataset` and `system` are mappings: whoever reads them declares their leaves.
         elif path not in _SHARED_STAGES:
             metadata[path] = field.metadata
 
@@ -112,7 +113,7 @@ def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, Any]]:
     """The config's leaves, sorted into the stages in whose keys they count."""
     fields = field_metadata(RunConfig)
-    # Naming the answers' model in another role changes nothing: keys hold what a role comes to.
+    # Naming the answers' model in another role changes nothing: keys hold a role's final settings.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
 
@@ -158,6 +159,7 @@ def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
         return digest({"settings": settings[stage], "digests": inputs.digests[stage], **more})
 
     prepare = key(PREPARE, seed=seed if inputs.uses_llm_at_ingest else None)
+    # Each key holds the one before it: what makes a memory again makes its answers again.
     answer = key(ANSWER, prepare=prepare, seed=seed)
 
     return Keys(prepare=prepare, answer=answer, judge=key(JUDGE, answer=answer))

@@ -56,6 +56,7 @@ class ServedConfigs(ConfigSource):
 
     def _serve(self, name: str) -> tuple[DictConfig, dict[str, str | None]] | None:
         """The config of that name with its header; None where it is not ours to serve."""
+        # `_global_`, as in the files of these groups: the value is a field of the root.
         if integer := _INTEGER.fullmatch(name):
             return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
 

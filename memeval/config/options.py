@@ -36,6 +36,7 @@ def _class_path(folder: Path, option: str) -> str | None:
         return str(values["class"])
 
     bases = [str(name) for name in values.get("defaults", ()) if name != "_self_"]
+    # As Hydra composes: the last of the defaults wins.
     inherited = (_class_path(folder, base) for base in reversed(bases))
     return next((named for named in inherited if named), None)
 

@@ -55,6 +55,7 @@ _WARNED = "MEMEVAL_WARNED"
 def renamed_to(group: str, name: str) -> str | None:
     """The new name of an option; None where `name` is not an old name."""
     new = RENAMED.get(group, {}).get(name)
+    # A name that is an option again is nobody's old name.
     if new is None or (conf_dir() / group / f"{name}.yaml").is_file():
         return None
 
@@ -117,9 +118,9 @@ def check_one_reranker(overrides: Sequence[str]) -> None:
             chosen.setdefault(value, word)
 
     if len(chosen) > 1:
-        one, other, *_ = chosen.values()
+        first, second, *_ = chosen.values()
         raise UserError(
-            f"{one} and {other} choose different rerankers",
+            f"{first} and {second} choose different rerankers",
             f"use one of them; to compare both:  python -m memeval -m reranker={','.join(chosen)}",
         )
 

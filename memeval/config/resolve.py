@@ -51,11 +51,13 @@ def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
 
     assert isinstance(container, dict)
+    # Before the schema, which knows only the new names.
     rename_settings(container, warn=warn)
     for group in ("judge", "embedder", "reranker"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
 
+    # Taken out: the schema can't know the fields of a data set or a system of the user's own.
     dataset, system = (
         _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
     )
@@ -73,6 +75,7 @@ def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
         # An address may name the path that is called: both forms are one address.
         config.reranker.base_url = config.reranker.base_url.rstrip("/").removesuffix("/rerank")
 
+    # Last: two roles share a limit where their addresses are equal, in their final form.
     share_limits(config)
 
     return config
@@ -96,7 +99,7 @@ def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The values without the class that the option's own YAML names: that is no setting."""
+    """The values without the class that the option's own YAML names, which is not a setting."""
     path = values.get("class")
     built_in = path is not None and path == class_path(group, str(values.get("name")))
     return {key: value for key, value in values.items() if key != "class" or not built_in}

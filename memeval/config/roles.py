@@ -56,6 +56,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
+    # Headers may hold a key, which is not for another address.
     if other_address:
         inherited |= {"headers": None}
     if other_model:
@@ -104,14 +105,16 @@ def share_limits(config: RunConfig) -> None:
     Raises `UserError` where two roles set different limits of one. Addresses must be resolved.
     """
     callers = list(_callers(config))
-    for one, other in combinations(callers, 2):
-        if one.reach != other.reach or None in (one.limit, other.limit) or one.limit == other.limit:
+    for first, second in combinations(callers, 2):
+        limits = (first.limit, second.limit)
+        if first.reach != second.reach or None in limits or first.limit == second.limit:
             continue
 
         raise UserError(
-            f"{one.role}.max_concurrency={one.limit} and {other.role}.max_concurrency="
-            f"{other.limit} limit the same address under the same key, which has one limit",
-            f"use:  {one.role}.max_concurrency={one.limit} alone, or another key for {other.role}",
+            f"{first.role}.max_concurrency={first.limit} and {second.role}.max_concurrency="
+            f"{second.limit} limit the same address under the same key, which has one limit",
+            f"use:  only {first.role}.max_concurrency={first.limit}, or another key for "
+            f"{second.role}",
         )
 
     for settings, default in (
@@ -121,8 +124,8 @@ def share_limits(config: RunConfig) -> None:
         if settings.base_url is None:
             continue
 
-        limits = [caller.limit for caller in callers if caller.reach == _reach(settings)]
-        settings.max_concurrency = next(filter(None, limits), default)
+        shared = [caller.limit for caller in callers if caller.reach == _reach(settings)]
+        settings.max_concurrency = next(filter(None, shared), default)
 
 
 @dataclass(frozen=True)

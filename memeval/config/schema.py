@@ -54,8 +54,8 @@ class JudgeConfig:
     """Who says whether an answer is right."""
 
     name: str = at(JUDGE, "auto")
-    """`auto` is the judge of the data set's own protocol, or offline what stands in for it; the run
-    is named after what it comes to.
+    """`auto` is the judge of the data set's own protocol, or its offline substitute; the run is
+    named after the judge that was chosen.
     """
     class_: str | None = at(JUDGE)
     """`judge.class`: `package.module:Class` of a judge of one's own."""
@@ -194,7 +194,7 @@ class RerankerConfig:
     """What scores a system's best chunks again."""
 
     name: str = at(ANSWER, "default")
-    """`default` is the system's own; a run is named after what it comes to."""
+    """`default` is the system's own; a run is named after the reranker that was chosen."""
     class_: str | None = at(ANSWER)
     """`reranker.class`: `package.module:Class` of a reranker of one's own."""
     model: str | None = at(ANSWER)

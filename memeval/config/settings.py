@@ -19,7 +19,7 @@ T = TypeVar("T")
 TIMEOUT = "timeout_s"
 """The key of `system` that bounds each call of a method, whatever system it is."""
 NOT_SETTINGS = frozenset({"name", "class"})
-"""Keys of a group's YAML that say which option it is, and are no settings of it."""
+"""Keys of a group's YAML that say which option it is, and are not settings of it."""
 
 _SPOKEN: dict[Any, str] = {
     bool: "true or false",
@@ -61,9 +61,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         file = Path(
             [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
         ).name
-        place = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
+        where = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
         raise UserError(
-            f"the settings of this {group} can't be read: {place}: {type(error).__name__}: "
+            f"the settings of this {group} can't be read: {where}: {type(error).__name__}: "
             f"{one_line(error)}"
         ) from error
 
@@ -135,6 +135,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
         if value is None and NoneType in get_args(wanted):
             return None
 
+        # A setting is of one type, or None: nothing is guessed among several.
         (wanted,) = [option for option in get_args(wanted) if option is not NoneType]
         return _convert(key, value, wanted)
 
@@ -143,6 +144,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
 
+    # True and False are ints in Python.
     if wanted in _SPOKEN and (
         not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
     ):

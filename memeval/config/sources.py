@@ -54,6 +54,7 @@ def _sort(names: Iterable[str]) -> tuple[str, ...]:
 def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str, ...]) -> str:
     sha = hashlib.sha256()
     for module in sorted(reachable(roots, within, outside)):
+        # With the name: a module that moved is another one, and NUL keeps the parts apart.
         sha.update(f"{module}\0{_source(module)}\0".encode())
 
     return sha.hexdigest()[:16]

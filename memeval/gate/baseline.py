@@ -148,7 +148,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
         "cost_usd": baseline.cost_usd,
         "must_pass": list(baseline.must_pass),
     }
-    # json.dumps would put each member of a question on a line of its own, and a diff of many.
+    # json.dumps would put each member of a question on a line of its own: a diff would be long.
     lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
     rows = []
     for name, question in sorted(baseline.questions.items()):

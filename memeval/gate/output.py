@@ -132,7 +132,7 @@ def _remarks(result: GateResult) -> Iterator[str]:
     if any(row.from_questions for row in (change, *result.categories)):
         yield (
             "*: takes the questions as independent, since the conversations give no interval: "
-            "there is one alone, or all show the same difference."
+            "there is only one, or all show the same difference."
         )
 
 

@@ -26,10 +26,11 @@ from memeval.statistics.student import quantile
 FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
 """Exit statuses; 2 is a mistake of the user's."""
 _ROUNDING = 1e-12
+"""Shares that differ by less are equal: means of repeats leave rounding behind."""
 
 
 class Outcome(StrEnum):
-    """What a gate comes to."""
+    """The verdict of a gate."""
 
     WORSE = "worse"
     INFERIOR = "not shown to be non-inferior"
@@ -64,7 +65,7 @@ class Change:
     high: float
     from_questions: bool
     """Whether the interval takes the questions as independent, as the conversations can't give one:
-    there is one alone, or all show the same difference.
+    there is only one, or all show the same difference.
     """
 
 
@@ -194,7 +195,9 @@ def not_sound(run: FinishedRun) -> Iterator[str]:
     summary = run.summary
     coverage = summary.metrics.get("coverage")
     if summary.is_stopped:
-        yield "the run was stopped before its end: the same command with a larger budget goes on"
+        yield (
+            "the run was stopped before its end: the same command with a larger budget continues it"
+        )
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
         shown = "not known" if coverage is None else f"{percent(coverage)} %"
         yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"
@@ -253,6 +256,7 @@ def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: Run
 
     reach = 0.0
     if result.independent_se:
+        # The conversations still bound what is known, unless there is only one.
         freedom = result.groups - 1 if result.groups > 1 else result.count - 1
         reach = quantile(freedom, (1 + CONFIDENCE) / 2) * result.independent_se
 

@@ -55,6 +55,7 @@ def check_judge(material: Material) -> Iterator[Finding]:
 
         reason = record.verdict.reason if record.verdict else ""
         seen = f"{record.question} {record.hypothesis} {' '.join(record.gold)}"
+        # Only ids with a colon, such as D3:14: others may be plain words or numbers.
         if any(turn in reason and turn not in seen for turn in record.evidence if ":" in turn):
             named.append(record.question_id)
 

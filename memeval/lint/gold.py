@@ -67,20 +67,20 @@ def golds_of(material: Material, least: int) -> dict[str, list[str]]:
 def _found(
     golds: dict[str, list[str]], texts: dict[str, str], kind: str, why: str
 ) -> Iterator[Finding]:
-    """A finding per place, with all questions whose gold is there."""
+    """A finding per source, with all questions whose gold is there."""
     questions: dict[str, list[str]] = defaultdict(list)
     shown: dict[str, str] = {}
-    for text, place in texts.items():
+    for text, source in texts.items():
         for question_id, runs in golds.items():
             held = next((run for run in runs if run in text), None)
-            if held is not None and question_id not in questions[place]:
-                questions[place].append(question_id)
-                shown.setdefault(place, held.strip())
+            if held is not None and question_id not in questions[source]:
+                questions[source].append(question_id)
+                shown.setdefault(source, held.strip())
 
-    for place, ids in questions.items():
+    for source, ids in questions.items():
         if ids:
-            what = f"gold answers in words such as “{shown[place]}”"
-            yield Finding(kind=kind, what=what, where=place, why=why, questions=tuple(ids))
+            what = f"gold answers in words such as “{shown[source]}”"
+            yield Finding(kind=kind, what=what, where=source, why=why, questions=tuple(ids))
 
 
 def check_memories(material: Material) -> Iterator[Finding]:
@@ -91,6 +91,7 @@ def check_memories(material: Material) -> Iterator[Finding]:
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}
 
     for record in material.records:
+        # The right choice is shown to the reader among the others: it is in every prompt.
         if record.case_id not in said or record.choices:
             continue
 
@@ -99,20 +100,20 @@ def check_memories(material: Material) -> Iterator[Finding]:
         unsaid = [run for run in runs if run not in said[record.case_id] and not _has_digit(run)]
         prompt = material.prompts.get((record.question_id, record.repeat))
         context = spaced(prompt.context) if prompt and prompt.context else ""
-        places = {
+        sources = {
             "the memory": stored.get(record.case_id, ""),
             "the context of the answer": context,
         }
-        for place, text in places.items():
-            found = next((run for run in unsaid if run in text), None)
-            if found is not None and record.question_id not in held[place]:
-                held[place].append(record.question_id)
-                shown.setdefault(place, found.strip())
+        for source, text in sources.items():
+            match = next((run for run in unsaid if run in text), None)
+            if match is not None and record.question_id not in held[source]:
+                held[source].append(record.question_id)
+                shown.setdefault(source, match.strip())
 
-    for place, ids in held.items():
+    for source, ids in held.items():
         if ids:
-            what = f"gold answers that nobody said, in words such as “{shown[place]}”"
-            yield Finding("gold in memory", what, place, WHY_MEMORY, tuple(ids))
+            what = f"gold answers that nobody said, in words such as “{shown[source]}”"
+            yield Finding("gold in memory", what, source, WHY_MEMORY, tuple(ids))
 
 
 def _has_digit(run: str) -> bool:

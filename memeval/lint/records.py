@@ -52,7 +52,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Lint:
-    """What came of looking through a run."""
+    """What was found in a run."""
 
     findings: tuple[Finding, ...]
     unchecked: tuple[str, ...]

@@ -28,10 +28,11 @@ class Axis:
 
     def __init__(self, low: float, high: float, *, logarithmic: bool = False) -> None:
         self.logarithmic = logarithmic
+        # A single value would make an axis of no length, and a division by it.
         self.low, self.high = low, high if high > low else low + 1.0
 
     def at(self, value: float) -> float:
-        """Place of a value. On a logarithmic axis 0 is at its beginning."""
+        """Where a value is. On a logarithmic axis 0 is at its beginning."""
         low, high, here = self.low, self.high, value
         if self.logarithmic:
             here = max(here, low)
@@ -46,10 +47,11 @@ class Axis:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
             inside = self._inside(powers)
-            # Within two powers of ten, their marks alone would say too little.
+            # Within two powers of ten, two marks would say too little.
             return inside if len(inside) > 2 else self._inside(_with_thirds(powers))
 
         step = _round_step((self.high - self.low) / 5)
+        # Rounding must not cost the first mark, or the last.
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
 

@@ -123,6 +123,7 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
     cases: dict[str, dict[str, Record]] = {}
     for run in runs:
         for name, records in run.records.items():
+            # The strip is about the accuracy: categories outside of it are left out.
             if run.counts(records[0]):
                 cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
 

@@ -32,6 +32,7 @@ class Forest:
 
 def forest(comparison: ComparisonData) -> Forest | None:
     """The forest plot of a comparison; None where nothing is compared."""
+    # The line of no difference is always on the axis.
     ends = [0.0]
     for difference in comparison.differences:
         ends += [difference.delta, difference.low or 0.0, difference.high or 0.0]

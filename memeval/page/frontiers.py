@@ -39,7 +39,7 @@ class Frontier:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     area: str
-    """What the area below the frontier comes to, in words; empty where there is none."""
+    """The area below the frontier, in words; empty where there is none."""
 
 
 def frontiers(cells: Sequence[CellData]) -> tuple[Frontier, ...]:
@@ -78,6 +78,7 @@ def frontier(
     across = price_axis(costs)
     up = accuracy_axis([accuracy for _, _, _, accuracy in rows])
     fair = [(cost, 100 * accuracy) for _, cell, cost, accuracy in rows if cell.is_fair]
+    # By value: the positions are those among the fair cells, not among the rows.
     best = {fair[index] for index in pareto_frontier(fair)}
     points = []
     for number, cell, cost, accuracy in rows:

@@ -90,11 +90,11 @@ def shown(records: Sequence[Record]) -> str:
         return UNKNOWN
 
     turns = {turn for chunk in records[0].retrieved for turn in chunk.turn_ids}
-    found = turns.intersection(records[0].evidence)
-    if not found:
+    covered = turns.intersection(records[0].evidence)
+    if not covered:
         return NONE_SHOWN
 
-    return ALL_SHOWN if len(found) == len(set(records[0].evidence)) else SOME_SHOWN
+    return ALL_SHOWN if len(covered) == len(set(records[0].evidence)) else SOME_SHOWN
 
 
 def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
@@ -166,6 +166,7 @@ def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator
 def compressed(block: Mapping[str, Any]) -> str:
     """A block as gzip in base64: nothing in it can end the element that holds it."""
     content = as_json(block).encode()
+    # Without a time, the same run gives the same page, byte by byte.
     return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
 
 

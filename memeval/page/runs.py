@@ -68,5 +68,5 @@ def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
 
     # A run over a part of the questions must not tear the conversations of another one apart.
     cases = list(dict.fromkeys(record.case_id for record in first.values()))
-    place_of = {case_id: place for place, case_id in enumerate(cases)}
-    return dict(sorted(first.items(), key=lambda item: place_of[item[1].case_id]))
+    position_of = {case_id: position for position, case_id in enumerate(cases)}
+    return dict(sorted(first.items(), key=lambda item: position_of[item[1].case_id]))

@@ -135,6 +135,7 @@ def notes(data: PageData) -> list[tuple[str, list[str]]]:
 def as_data(value: Any) -> str:
     """JSON that may be in an element `script`: nothing in it can end that element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    # `</script>` and `<!--` end or open things even within a string of JSON.
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
 
@@ -180,6 +181,7 @@ def _environment() -> Environment:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        # A misspelt name in the template is an error, and not an empty place on the page.
         undefined=StrictUndefined,
         finalize=show,
     )

@@ -18,6 +18,8 @@ def called_addresses(cell: Cell) -> dict[str, str]:
     if config.llm.name == "openai":
         for role in _roles(cell):
             address = settings_of_role(config.llm, role).base_url
+            # A role without an address of its own calls that of the answers: the message must name
+            # the setting that the user wrote.
             is_own = role == ANSWERS or getattr(config.llm, role.partition(".")[2]).base_url
             if address is not None:
                 options.setdefault(address, f"{role if is_own else ANSWERS}.base_url")

@@ -49,6 +49,7 @@ def check_budget(cell: Cell) -> None:
 
 def _check_prices(cell: Cell) -> None:
     for path, model, address in _models(cell):
+        # Any tokens will do: the price list either knows the model or does not.
         if cost_usd(Usage(Role.ANSWER, model, provider_of(address), 1, 1)) is None:
             raise UserError(
                 f"budget.usd needs the price of {path}.model={model}, which is unknown",

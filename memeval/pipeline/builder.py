@@ -36,9 +36,11 @@ class Builder:
         """Without `saves` nothing on disk is changed: for an estimate."""
         assert isinstance(cell.source, Declared), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
+        # Before any system exists: this is what is restored after each of their calls.
         self._state = ProcessState()
         self._saves = saves
         if saves:
+            # A killed run can't clean up behind itself: the next one does.
             sweep_temporary()
             for folder in (prepared_dir(), outputs_dir() / "runs"):
                 sweep(folder)
@@ -64,6 +66,7 @@ class Builder:
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
         cell, models = self._cell, self._models
+        # Only now is it known on which loop the parts will be awaited.
         self._bridge.loop = asyncio.get_running_loop()
         parts = SystemContext(
             reader=self._reader(seed),
@@ -114,19 +117,21 @@ class Bridge:
         self._stopped = False
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:
-        """What `awaitable` comes to. Raises `CancelledError` once the run is stopped."""
+        """The result of `awaitable`. Raises `CancelledError` once the run is stopped."""
         assert self.loop is not None, "no system has been built yet"
         return wait_from_thread(awaitable, self.loop, self._enter)
 
     def _enter(self, future: Future[Any]) -> None:
         self._waited.add(future)
         future.add_done_callback(self._waited.discard)
+        # A thread may enter after `stop` has looked at all that wait.
         if self._stopped:
             future.cancel()
 
     def stop(self) -> None:
         """Ends what is waited for, and whatever else a thread would wait for from now on."""
         self._stopped = True
+        # A copy: each future takes itself out of the set as it is cancelled.
         for future in self._waited.copy():
             future.cancel()
 
@@ -136,16 +141,18 @@ def wait_from_thread(
     loop: asyncio.AbstractEventLoop,
     entered: Callable[[Future[Any]], None] = lambda _: None,
 ) -> T:
-    """What `awaitable` comes to on `loop`, waited for in another thread.
+    """The result of `awaitable`, which runs on `loop` while another thread waits for it.
 
-    On the loop's own it would wait for ever: RuntimeError.
+    Raises `RuntimeError` on the loop's own thread.
     """
+    # The loop would wait for itself, for ever.
     if threading.get_ident() == getattr(loop, "_thread_id", None):
         raise RuntimeError(
             "run_sync was called on the event loop: set in_thread = True, or await the part in "
             "an async method"
         )
 
+    # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
     async def wait() -> T:
         return await awaitable
 

@@ -94,6 +94,7 @@ class Steps:
         self._inner, self._timeout_s, self._call = inner, timeout_s, call
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        # Only a coroutine can be driven step by step: a future does its work elsewhere.
         if self._timeout_s is None or not isinstance(self._inner, Coroutine):
             return (yield from self._inner.__await__())
 
@@ -134,7 +135,7 @@ def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
 def _alarm(timeout_s: float | None) -> Iterator[None]:
     """Raises `_Overdue` in the code below once its time is over.
 
-    Only the main thread can be interrupted so; elsewhere there is no time limit.
+    Only the main thread can be interrupted in this way; elsewhere there is no time limit.
     """
     if (
         timeout_s is None
@@ -148,10 +149,12 @@ def _alarm(timeout_s: float | None) -> Iterator[None]:
         raise _Overdue
 
     # The timer rings again every `AGAIN_S`: the code below may swallow the first interruption.
+    # The handler comes first: an alarm without one ends the process.
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
     try:
         yield
     finally:
+        # In this order, too: a last alarm must not reach the handler of before.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

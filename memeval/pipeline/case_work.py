@@ -105,6 +105,7 @@ class CaseWork:
         for stage, count in self.count_stages(1, len(case.questions)).items():
             self.progress.expect(stage, count)
 
+        # A memory may take minutes to load: it is not, where every answer is stored.
         answers = await self._open_case(repeat, case) if is_open else None
         self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
@@ -126,7 +127,7 @@ class CaseWork:
                 await answers.close()
 
     def count_stages(self, cases: int, questions: int) -> dict[str, int]:
-        """The items of each stage that cases and questions come to."""
+        """How many items of each stage these numbers of cases and questions make."""
         stages = {"prepare": cases, "answer": questions}
         return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
 
@@ -136,6 +137,7 @@ class CaseWork:
         taken = answers.ingest
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
+            # Only where the health differs: a memory that is loaded again would be noted each time.
             repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
             self.progress.spent(usages_of(taken, self.cell.run_key))
 
@@ -149,6 +151,7 @@ class CaseWork:
         if answer is None or not self._is_kept(answer, ANSWER):
             return None
 
+        # Rankings are stored as positions: an edited row could point past the case's last turn.
         if answer.ranking is not None and not turns.hold(answer.ranking):
             self._noted.append(
                 f"The stored answer to {one_line(question.question_id, 80)} names turns that its "
@@ -174,6 +177,7 @@ class CaseWork:
 
         self.progress.done("answer", reused=kept is not None)
 
+        # Also for stored answers: rows hold no metrics, so that a formula can change.
         measured = measure_answer(answer, question, turns, self.cell.dataset)
         repeat.measured[question.question_id] = measured
         await self._judge(repeat, question, answer, measured)
@@ -182,6 +186,7 @@ class CaseWork:
         """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
         row = replace(row, origin=self.cell.run_key)
         self.progress.spent(row.usage)
+        # An answer that can't be stored is the failure of its question, and not of the run.
         try:
             stored = repeat.answers.append(row)
         except ValueError as problem:
@@ -241,6 +246,7 @@ class CaseWork:
         more calls would buy nothing.
         """
         if not row.tries or row.verdict is None:
+            # A call that failed says nothing of the judge's form: it neither counts nor resets.
             self._unread = 0 if row.status is Status.OK else self._unread
             return
 

@@ -97,10 +97,11 @@ class Cell:
     def memory_folder(self, seed: int) -> Path:
         """Where the memories of a repeat are saved: `<data set>/<system>-<key>`.
 
-        The names are for people; the key alone identifies. So memories that were saved under
+        The names are for people; only the key identifies. So memories that were saved under
         another name of the system are used where they are.
         """
         key = self.keys(seed).prepare
+        # Looked up by the key, whatever the names in front of it.
         saved = memory_folders(prepared_dir(), key)
         if saved:
             return saved[0]
@@ -117,6 +118,7 @@ class Cell:
 
         system = self.source.system_class
         path = f"{system.__module__}:{system.__qualname__}"
+        # The shortest is the name without a variant: `cogcanvas`, not `cogcanvas_cot`.
         variants = [option for option, own in built_in_classes("system").items() if own == path]
         return min(variants, key=len, default=name)
 

@@ -60,14 +60,17 @@ def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
     if is_built_in(judge):
         return name in dataset.judges
 
+    # Choices are read by a rule that belongs to the data set: no other judge can replace it.
     return set(dataset.judges) != {AccuracyJudge.name}
 
 
-def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
+def _check_judging(judge: JudgeConfig, name: str, judge_class: type[Judge]) -> None:
     """Raises `UserError` for settings that mean nothing to a judge."""
+    # Only values that differ from the default: the group `judge` holds all fields for all judges.
     default = JudgeConfig()
     for field in ("repeats", "fence"):
-        if getattr(judge, field) != getattr(default, field) and not issubclass(kind, ModelJudge):
+        is_set = getattr(judge, field) != getattr(default, field)
+        if is_set and not issubclass(judge_class, ModelJudge):
             raise UserError(
                 f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
                 f"judge={name} is not one",
@@ -75,7 +78,7 @@ def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
             )
 
     if judge.reading != default.reading and not (
-        issubclass(kind, ModelJudge) and kind.says_yes_or_no
+        issubclass(judge_class, ModelJudge) and judge_class.says_yes_or_no
     ):
         raise UserError(
             f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
@@ -84,7 +87,7 @@ def _check_judging(judge: JudgeConfig, name: str, kind: type[Judge]) -> None:
         )
 
     if judge.scoring != default.scoring and not (
-        issubclass(kind, ModelJudge) and kind.counts_rubrics
+        issubclass(judge_class, ModelJudge) and judge_class.counts_rubrics
     ):
         raise UserError(
             f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
@@ -98,12 +101,12 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
         raise UserError(
             f"granularity={config.granularity.name} does not apply to "
             f"dataset={config.dataset['name']}",
-            f"use:  {', '.join(f'granularity={one}' for one in dataset.granularities)}",
+            f"use:  {', '.join(f'granularity={name}' for name in dataset.granularities)}",
         )
 
 
 def check_source(config: RunConfig, source: Source) -> None:
-    """Raises `UserError` for a system that needs a language model, where there is none."""
+    """Raises `UserError` for a system that needs a language model in a cell without one."""
     if source.needs_language_model and not has_language_model(config):
         raise UserError(
             f"system={config.system['name']} needs a language model under these settings, but "

@@ -9,13 +9,13 @@ from memeval.pipeline.cell import Cell
 from memeval.results import CategoryResult, Record
 
 OF_SCORE = ("accuracy", "token_f1")
-"""First words of the metrics that a run of wrong answers alone does not have."""
+"""First words of the metrics that a run of only wrong answers does not have."""
 
 
 def has_score(cell: Cell) -> bool:
     """Whether the accuracy of a cell says something of its system.
 
-    What a run got wrong is no sample of anything: right answers were left out.
+    The questions that a run got wrong are not a sample: the right answers were left out.
     """
     return cell.config.dataset["only"] is None
 
@@ -62,6 +62,6 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         )
     elif settings["question_ids"] is not None:
         yield (
-            f"{len(settings['question_ids'])} named questions: the figures are theirs, and no "
-            "estimate of all."
+            f"{len(settings['question_ids'])} named questions: the figures are theirs, and not an "
+            "estimate for all questions."
         )

@@ -68,6 +68,8 @@ def stage_code(
         "memeval.pipeline.memory_build",
     )
     asks = ("memeval.pipeline.question", "memeval.pipeline.reader", model)
+    # The judge and the metrics of a benchmark live in its package, but build no memory: an edit
+    # of theirs must not ingest again.
     package = dataset.__module__.rpartition(".")[0]
     scores = f"{package}.metrics"
     no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
@@ -80,6 +82,7 @@ def stage_code(
     answer = code_identity(
         [*asks, *rerankers], within=("memeval.llm.extractive", "memeval.retrieval")
     )
+    # A judge may inherit how it reads a reply: the code of its bases is part of the verdict.
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.judging"],

@@ -47,6 +47,7 @@ def compression_points(turn: int | str, count: int) -> list[int]:
         return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count] if count else []
 
     point = count // 2 if turn == "middle" else int(turn)
+    # A turn past the end never comes. A note of the run says for how many cases.
     return [point] if 1 <= point <= count else []
 
 
@@ -68,6 +69,7 @@ def plan_compressions(
         # A chunk may complete several pairs: all that are in it were ingested with it.
         ingested = [pair for pair in pairs if pair.last <= end]
         latest = ingested[max(0, len(ingested) - retain) :]
+        # With retain_recent=0 nothing is kept: the window then starts behind its end.
         start = min((pair.first for pair in latest), default=end + 1)
         keeps[end] = end + 1 - start
 
@@ -91,6 +93,8 @@ def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
     reached = 0
     for pair in cut(case, Granularity(name)):
         held = [number for turn_id in pair.turn_ids for number in numbers.get(turn_id, ())]
+        # Chunks may overlap or be out of step with the pairs: a pair ends no earlier than the
+        # one before it.
         reached = max([reached, *held])
         if reached:
             pairs.append(_Pair(first=min(held, default=reached), last=reached))

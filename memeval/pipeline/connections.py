@@ -51,6 +51,7 @@ class Connections:
             settings.base_url,
             settings.api_key,
             tuple(sorted(settings.headers.items())),
+            # Parts that wait for different times need a client each, and share the places below.
             settings.timeout_s,
             settings.patience_s,
             settings.max_retries,

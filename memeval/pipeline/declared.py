@@ -58,22 +58,26 @@ class Declared:
 
     def __init__(
         self,
-        kind: type[MemorySystem],
+        system_class: type[MemorySystem],
         settings: SystemSettings,
         *,
         has_language_model: bool = True,
     ) -> None:
         """`has_language_model` is False if the cell's model is the offline reader."""
-        self.system_class, self._kind, self._settings = kind, kind, settings
-        _check_constructor(kind)
-        _warn_of_old_names(kind)
+        self.system_class, self._settings = system_class, settings
+        _check_constructor(system_class)
+        _warn_of_old_names(system_class)
 
+        # First of all: what the class says below it says of the settings as they come out here.
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.settings: SystemSettings = self._settings
         self.flags = self._flags()
-        self.own_prompt = kind.own_prompt or bool(getattr(self.settings, "own_prompt", False))
-        self.ranks_part = bool(getattr(kind, "ranks_part", False))
-        self.wants_evidence = kind.wants_evidence
+        self.own_prompt = system_class.own_prompt or bool(
+            getattr(self.settings, "own_prompt", False)
+        )
+        # A class written for 0.1 follows the contract without inheriting what came later.
+        self.ranks_part = bool(getattr(system_class, "ranks_part", False))
+        self.wants_evidence = system_class.wants_evidence
         self.answer_style = self._style()
         self.needs_language_model = bool(self._ask_class("needs_language_model"))
         self.ingest_templates = self._templates()
@@ -86,7 +90,7 @@ class Declared:
 
     def digests(self) -> Digests:
         """What the system contributes to the keys: its class, and the templates of its ingest."""
-        named = {"system": class_identity(self._kind)}
+        named = {"system": class_identity(self.system_class)}
         if self.uses_llm_at_ingest:
             for name in self.ingest_templates:
                 named[f"prompt {name}"] = load_builtin(name).sha256
@@ -122,7 +126,7 @@ class Declared:
     def _files(self) -> dict[str, str]:
         """sha256 of each file that the class names."""
         digests = {}
-        for path in self._ask_class("files") if hasattr(self._kind, "files") else ():
+        for path in self._ask_class("files") if hasattr(self.system_class, "files") else ():
             try:
                 content = Path(path).read_bytes()
             except (OSError, TypeError) as error:
@@ -150,16 +154,17 @@ class Declared:
 
     def _ask_class(self, method: str, **options: Any) -> Any:
         try:
-            return getattr(self._kind, method)(self._settings, **options)
+            return getattr(self.system_class, method)(self._settings, **options)
         except MemevalError:
             raise
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise UserError(str(fault(error, method, source_of(self._kind)))) from error
+            # A `sys.exit` in a class of the user's own would end the command in silence.
+            raise UserError(str(fault(error, method, source_of(self.system_class)))) from error
 
     def _of(self, method: str) -> str:
-        return f"{self._kind.__module__}:{self._kind.__qualname__}.{method}()"
+        return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
 
 
 @cache
@@ -172,13 +177,13 @@ def _warn_of_old_names(system_class: type[MemorySystem]) -> None:
         _log.warning("%s uses names of memeval 0.1: %s", name, ", ".join(renamed))
 
 
-def _check_constructor(kind: type[MemorySystem]) -> None:
+def _check_constructor(system_class: type[MemorySystem]) -> None:
     try:
-        inspect.signature(kind).bind(None, None)
+        inspect.signature(system_class).bind(None, None)
     except TypeError as error:
         raise UserError(
-            f"{kind.__module__}:{kind.__qualname__} can't be built from (settings, parts): "
-            f"{one_line(error)}",
+            f"{system_class.__module__}:{system_class.__qualname__} can't be built from "
+            f"(settings, parts): {one_line(error)}",
             "it must take both:  "
             "def __init__(self, settings, parts): super().__init__(settings, parts)",
         ) from error

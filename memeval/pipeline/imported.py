@@ -21,7 +21,7 @@ from memeval.results import AnswerRow, TextStore
 from memeval.shown import one_line
 
 NAMED = 10
-"""Ids that a note names before it only counts."""
+"""Ids that a note names; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
     """Question, answer, and the whole row."""
     where = f"{one_line(path)}, line {number}"
     try:
+        # Editors on Windows put a byte order mark at the beginning of a file.
         row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({one_line(error)})") from error
@@ -122,6 +123,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
         raise UserError(f"{where}: not an object with question_id and hypothesis")
 
     question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
+    # A `_Number` is a str as well: 7 is refused as an id, and is fine as an answer.
     if not isinstance(question_id, str) or isinstance(question_id, _Number):
         raise UserError(f"{where}: question_id is missing, or is not a string")
     if "hypothesis" not in row:
@@ -132,6 +134,7 @@ def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[st
             f"{where}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
         )
 
+    # JSON may hold an escaped half of a character. It would only fail when the row is stored.
     try:
         f"{question_id}{hypothesis}".encode()
     except UnicodeEncodeError as error:
@@ -178,6 +181,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
                 )
                 self._left_out += len(case.questions) - len(questions)
 
+            # A case of which no question is listed is not opened at all.
             if questions or not self._only_listed:
                 self._asked += [question.question_id for question in questions]
                 yield replace(case, questions=questions)

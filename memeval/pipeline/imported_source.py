@@ -21,6 +21,7 @@ IMPORTED = "imported"
 class ImportedSettings(SystemSettings):
     """Which file the answers come from."""
 
+    # The digest is the identity: a file that was moved is the same source.
     file: str = field(default="", metadata=RUNTIME)
     sha256: str = field(default="", metadata=INGEST)
     only_listed: bool = field(default=False, metadata={"stage": "run"})

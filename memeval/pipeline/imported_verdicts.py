@@ -66,44 +66,45 @@ def _read(
     hypotheses: Hypotheses, members: VerdictMembers
 ) -> Iterator[tuple[str, tuple[Label, ...]]]:
     """Judge and votes that a row records."""
-    place = f"{one_line(hypotheses.path)}, line {members.line}"
+    where = f"{one_line(hypotheses.path)}, line {members.line}"
     content: Mapping[str, Any] = members.content
 
     # LongMemEval's own tools write {"autoeval_label": {"model": …, "label": …}}.
     official = content.get("autoeval_label")
     if isinstance(official, dict) and "label" in official:
-        yield _name(official.get("model"), place), _votes(official["label"], place)
+        yield _name(official.get("model"), where), _votes(official["label"], where)
 
     if content.get("label") is not None:
-        yield _name(content.get("judge"), place), _votes(content["label"], place)
+        yield _name(content.get("judge"), where), _votes(content["label"], where)
 
-    several = content.get("labels")
-    if several is None:
+    labels = content.get("labels")
+    if labels is None:
         return
-    if not isinstance(several, dict):
-        raise UserError(f"{place}: labels must be an object of judges and their labels", *FORMS)
+    if not isinstance(labels, dict):
+        raise UserError(f"{where}: labels must be an object of judges and their labels", *FORMS)
 
-    for judge, value in several.items():
+    for judge, value in labels.items():
+        # null: this judge did not judge this answer. Another judge may have.
         if value is not None:
-            yield _name(judge, place), _votes(value, place)
+            yield _name(judge, where), _votes(value, where)
 
 
-def _name(value: Any, place: str) -> str:
+def _name(value: Any, where: str) -> str:
     if value is None:
         return UNNAMED
     if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{place}: the judge's name must be a string", *FORMS)
+        raise UserError(f"{where}: the judge's name must be a string", *FORMS)
 
     return one_line(value, 80)
 
 
-def _votes(value: Any, place: str) -> tuple[Label, ...]:
+def _votes(value: Any, where: str) -> tuple[Label, ...]:
     votes = []
     for vote in value if isinstance(value, list) else [value]:
         label = _LABELS.get(str(vote).strip().lower()) if isinstance(vote, str | bool) else None
         if label is None:
             raise UserError(
-                f"{place}: label must be true, false, correct, wrong or abstained, not "
+                f"{where}: label must be true, false, correct, wrong or abstained, not "
                 f"{one_line(vote, 40)}",
                 *FORMS,
             )

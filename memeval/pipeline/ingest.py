@@ -21,11 +21,12 @@ CUT_REPLIES = "cut_replies"
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
-    """What the system says of its ingest, else what the calls tell: one that failed or was cut
-    is a lost chunk.
+    """What the system reports of its ingest, else what its calls show: a call that failed or was
+    cut counts as a lost chunk.
     """
     health = await watched.call("health")
     if health is None:
+        # Several calls of one chunk may fail: no more can be lost than there is.
         lost = min(chunks, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
         return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
 
@@ -37,6 +38,7 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
 
     counts = [health.asked, health.stored, health.lost]
     if (
+        # True and False are ints in Python.
         any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
         or health.lost > health.asked
     ):
@@ -67,7 +69,7 @@ def _cut_replies(ledger: Ledger) -> str:
 
 
 def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
-    """What a reader should know of the ingest's replies: that some were cut, withheld or mended."""
+    """What a reader should know of the replies at ingest: some were cut, withheld or repaired."""
     notes = dict(ledger.notes)
     if ledger.cut_calls:
         notes[CUT_REPLIES] = _cut_replies(ledger)
@@ -81,7 +83,8 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
 
 
 async def await_ready(watched: Watched) -> bool:
-    """Waits until what was ingested can be found; whether the system has anything to wait for."""
+    """Waits until what was ingested can be found; returns whether the system needs such a wait."""
+    # Looked up, not called: a run of a system without it records no time to get ready.
     own = getattr(type(watched.system), "await_ready", None)
     if own is None or own is MemorySystem.await_ready:
         return False
@@ -129,6 +132,7 @@ def _calls(
     yield "reset", ()
     for count, chunk in enumerate(chunks, start=1):
         yield "ingest", (chunk,)
+        # After its chunk, since a cut keeps the newest ones, this one among them.
         if count in kept:
             yield "compress", (tuple(chunks[max(0, count - kept[count]) : count]),)
 
@@ -136,7 +140,7 @@ def _calls(
 
 
 async def await_value(value: Any) -> Any:
-    """The value, or what it comes to."""
+    """The value; the result of one that is awaitable."""
     return await value if isinstance(value, Awaitable) else value
 
 

@@ -31,11 +31,12 @@ async def judge_answer(
         status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
         row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
     except (asyncio.CancelledError, StorageError, UserError):
-        raise
+        raise  # these concern the whole run, and not this answer
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a judge raises leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
 
+    # Waits for places and retries are not the judge's work; a cached reply took its time before.
     seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
     called_model = bool(ledger.usages) and not ledger.cached
     times = StepTimes(
@@ -61,6 +62,7 @@ async def _verdict(
         tried = before.tries if before else 0
         return await judge.judge(question, answer, metrics, tried=tried)
 
+    # Nothing in the conversation answers it: refusing is right, and a rule can read that.
     return refusal_verdict(answer, metrics)
 
 

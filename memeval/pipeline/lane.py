@@ -37,10 +37,12 @@ class Turns:
             return
 
         future = asyncio.get_running_loop().create_future()
+        # The id keeps the heap from comparing futures, which have no order.
         heapq.heappush(self._waiting, (number, id(future), future))
         try:
             await future
         except asyncio.CancelledError:
+            # The turn was handed over in the same moment: without this it would be lost.
             if future.done() and not future.cancelled():
                 self.give()
 
@@ -50,6 +52,7 @@ class Turns:
         """Ends the turn."""
         while self._waiting:
             *_, future = heapq.heappop(self._waiting)
+            # Who was cancelled while waiting is still in the heap.
             if not future.done():
                 future.set_result(None)
                 return
@@ -61,9 +64,9 @@ class Computing(Protocol):
     """Other processes, which compute whole units."""
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """What a unit came to. `keeper` gets its rows as soon as there are any.
+        """The result of a unit. `keeper` gets each row as soon as it exists.
 
-        `unit` tells what is left to do: it is asked again where a process died.
+        `unit` returns what is left to do: it is called again where a process died.
         """
 
 
@@ -98,5 +101,6 @@ class Turn:
         """Ends it, if it is not ended yet."""
         if self._has:
             self._has = False
-            with suppress(RuntimeError):  # the loop is closed
+            # Called from `finally`, where the loop may be closed already.
+            with suppress(RuntimeError):
                 self.lane.turns.give()

@@ -41,6 +41,7 @@ def measure_repeat(
     for (facet, value), rows in _by_facet(records).items():
         metrics |= _group(f"{facet}/{value}", rows)
 
+    # A question that was only to be retrieved is complete without a score.
     scored = [record.score is not None or is_retrieved(record) for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
     metrics |= _judging(records)
@@ -48,6 +49,7 @@ def measure_repeat(
     if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
 
+    # The bounds give every unscored answer 0 or 1; where no answer was asked for, there is none.
     answered = [record for record in main if not is_retrieved(record)]
     worst_best = bounds(
         [record.score for record in answered], [record.weight for record in answered]
@@ -170,6 +172,7 @@ def _result(
 def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records of each category, in the order of the categories' ids."""
     rows: dict[str, list[Record]] = {}
+    # As strings: the ids of a data set may be numbers and words, which can't be compared.
     for record in sorted(records, key=lambda record: (str(record.category), record.category_name)):
         rows.setdefault(record.category_name, []).append(record)
 
@@ -206,7 +209,7 @@ def category_names(records: Iterable[Record]) -> list[str]:
 
 
 def _mean_of(records: Iterable[Record], value: Callable[[Record], float | None]) -> float | None:
-    """Mean of a figure of the records; each counts for as many questions as it stands for."""
+    """Mean of a figure of the records; each counts for as many questions as it represents."""
     rows = list(records)
     return mean(map(value, rows), [row.weight for row in rows])
 
@@ -284,6 +287,7 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
 def _lost(ingests: Sequence[Ingest]) -> float | None:
     """Share of the chunks that ingest lost, over all cases; None if nothing was ingested."""
     healths = [ingest.health for ingest in ingests if ingest.health]
+    # One share of all chunks: a mean of shares would weigh a short case like a long one.
     asked = sum(health.asked for health in healths)
     return sum(health.lost for health in healths) / asked if asked else None
 

@@ -34,7 +34,7 @@ class MemorySource(AnswerSource):
         try:
             memory = await self._builder.memory(case, seed)
         except (asyncio.CancelledError, StorageError, UserError):
-            raise
+            raise  # these concern the whole run, and not this case
         except Exception as error:  # noqa: BLE001
             # The boundary of a case: a system's failure to ingest is the status of its questions.
             return FailedIngest(error)

@@ -72,7 +72,7 @@ class Memory:
         return self.watched.system
 
     async def close(self) -> str | None:
-        """Gives back what the system holds; what went wrong with that, if anything."""
+        """Gives back what the system holds; returns what went wrong with that, if anything."""
         return await self.watched.close()
 
 
@@ -91,7 +91,7 @@ async def load_memory(
         manifest = Fields(await asyncio.to_thread(read_manifest, folder))
         health = _health_of(manifest)
         check_loss(health, cell.config.max_ingest_loss)
-        # Digests of two case ids might be equal, or a folder might be copied.
+        # Digests of two case ids might be equal, or someone may have copied a folder.
         own = all(manifest.string(name) == value for name, value in identity.items())
     except (ValueError, IngestLossError):
         return None
@@ -99,6 +99,7 @@ async def load_memory(
     if not own:
         return None
 
+    # A new system for each try: one that failed to load may hold half of a memory.
     watched = fresh()
     try:
         await watched.call("load", folder)
@@ -160,12 +161,13 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
 async def save_memory(
     memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Saves whole or not at all: written beside, renamed.
+    """Saves a memory whole or not at all: it is written beside its folder, and renamed.
 
-    Whether it was saved, and what kept a system from it that can be.
+    Returns whether it was saved, and the reason if a system that can save failed to.
 
-    A memory that can't be saved is built again next time; nothing is lost by it.
+    A memory that can't be saved is built again next time; nothing is lost.
     """
+    # The name holds process and object: two builders never write into one folder.
     beside = own_name(folder, str(id(memory)))
     try:
         make_folder(beside)
@@ -186,14 +188,17 @@ async def save_memory(
             "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }
+        # The last file, with the digests of all others: a folder without it is no memory.
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
-        # A folder that is not empty can't be renamed over.
+        # A folder that is not empty can't be renamed over. A crash right here loses the old memory,
+        # which was to be replaced, and is repaired by building it again.
         _remove(folder)
         beside.replace(folder)
         return True, None
     except OSError as error:
         return False, one_line(error)
     except MemevalError as error:
+        # `MemorySystem.save` raises this by default: such a system need not explain itself.
         expected = isinstance(error.__cause__, NotImplementedError)
         return False, None if expected else one_line(error, 400)
     finally:

@@ -1,5 +1,5 @@
 """Builds the memory of one case, once: loads it if it was saved, else ingests the case and saves
-what came of it.
+the result.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ async def build_memory(
     Raises `IngestLossError` if more was lost than the config allows: such a memory is not saved,
     and not asked.
     """
-    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder, the
-    # manifest and `meta.json` tell the id.
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
+    # manifest and `meta.json` hold the id.
     folder = cell.memory_folder(seed) / digest_name(case.case_id)
     identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
 
@@ -78,6 +78,7 @@ async def build_memory(
             try:
                 await shared.put(folder, identity["key"], MANIFEST)
             except BaseException:
+                # The caller never gets this memory, and so can't close it.
                 await memory.close()
                 raise
 
@@ -129,9 +130,10 @@ async def _build(
     folder: Path,
     identity: Mapping[str, str],
 ) -> Memory:
-    """Ingests a case, and saves what came of it."""
+    """Ingests a case, and saves its memory."""
     memory = await _ingest(cell, case, chunks, watched)
     saved, unsaved = await save_memory(memory, folder, identity, describe_memory(cell, identity))
+    # After the save, which must not fail for a list that only people read.
     trouble = await _dump(watched, dump_file(folder))
     if trouble:
         memory = replace(memory, notes={**memory.notes, "dump": trouble})
@@ -177,6 +179,7 @@ async def _ingest(
         chunks=len(chunks),
         compressions=len(compressions),
         usage=totals(ledger.usages),
+        # The wait until it can be searched is a figure of its own.
         seconds=time.perf_counter() - started - (ready - filled),
         ready_seconds=ready - filled if waits else None,
         origin=cell.run_key,
@@ -188,9 +191,10 @@ async def _ingest(
 async def _dump(watched: Watched, path: Path) -> str | None:
     """Lists what a memory extracted or wrote, for a reader to look at.
 
-    What kept it from that, if anything: no answer rests on it.
+    Returns what kept it from that, if anything. No answer depends on the list.
     """
-    if not hasattr(watched.system, "dump"):  # a class that follows the contract by shape alone
+    # A class may follow the contract without inheriting from it.
+    if not hasattr(watched.system, "dump"):
         return None
 
     try:
@@ -209,6 +213,8 @@ async def _dump(watched: Watched, path: Path) -> str | None:
 @asynccontextmanager
 async def _building(folder: Path) -> AsyncIterator[None]:
     """One builder per memory, in this process and in others: who comes second finds it saved."""
+    # An object of its own for each builder: a shared one would let a second task of this process
+    # in, as filelock lets its holder take a lock again.
     lock = FileLock(f"{folder}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
     while True:
         try:

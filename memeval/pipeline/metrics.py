@@ -20,7 +20,7 @@ Ranks = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Measured:
-    """What an answer comes to beside its verdict."""
+    """The figures of an answer beside its verdict."""
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """Answer and ranking metrics by name; empty without an answer."""
@@ -39,7 +39,7 @@ def measure_answer(
     if row.status is Status.OK and row.hypothesis is not None:
         metrics = dict(dataset.answer_metrics(row.hypothesis, question))
     elif row.status is not Status.RETRIEVED:
-        return Measured()
+        return Measured()  # a failed answer has no figures, and not figures of 0
 
     if row.ranking is None:
         return Measured(metrics)
@@ -65,5 +65,5 @@ def _own_metrics(
         name = f"{type(dataset).__module__}:{type(dataset).__qualname__}"
         raise UserError(
             f"{name}.ranking_metrics() failed: {type(error).__name__}: {error}",
-            "no answer is lost: mend it, and the same command goes on",
+            "no answer is lost: fix it, and the same command continues",
         ) from error

@@ -83,7 +83,7 @@ class Models:
     def embedder(self) -> Embedder:
         """The embedder of all cases.
 
-        What it learns of a case's texts stays with the case (`fitted`), and a text that cases share
+        What it learns of a case's texts belongs to the case (`fitted`), and a text that cases share
         is embedded once.
         """
         if self._embedder is None:

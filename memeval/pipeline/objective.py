@@ -31,6 +31,7 @@ def check_objective(cell: Cell) -> None:
         return
     if "/" in name and (first in known or first in _GROUPED):
         return
+    # A name that ends in a slash covers all metrics below it, which depend on the records.
     if own is None or any(word[-1] == "/" and name.startswith(word) for word in own):
         return
 
@@ -51,5 +52,6 @@ def names_of_measures(dataset: Dataset) -> Collection[str] | None:
 
 
 def _plain_names() -> Iterable[str]:
+    # Measuring nothing gives every name with the value None: no list to keep in step.
     repeat = measure_repeat([], [])
     return {*measure_cell([repeat], []), "duration_s", *repeat}

@@ -80,8 +80,9 @@ class OpenedData:
 def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
     """Opens what the config names; `opened` are the data sets of other cells.
 
-    Raises `UserError` for anything that the user has to mend before a run can start.
+    Raises `UserError` for anything that the user has to fix before a run can start.
     """
+    # First: the identity of the figures, below, includes the prices.
     name_prices(config.prices, project_root() / PRICES_FILE)
     source = _source(config)
     dataset = open_dataset(config)
@@ -120,13 +121,16 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         choice_template=templates.choice,
         judge_template=judge_template,
         identity=identity,
+        # With other prices the figures are made again from the rows; no key changes, no call is
+        # made.
         figures_code=figures_code(type(dataset)) + _prices_in_force(),
         command=command,
     )
 
 
 def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
-    """The config with what its parts come to: settings, judge, prompt, reranker, `top_k`."""
+    """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`."""
+    # Before the judge is resolved: there is none, and none may be missing.
     if retrieves_only(config):
         config = for_retrieval(config, source, dataset)
 
@@ -202,8 +206,8 @@ def _reranker(settings: RerankerConfig) -> type[Reranker] | None:
 
 
 def system_settings(source: Source) -> dict[str, Any]:
-    """The settings of a system, without what it reranks by unless told otherwise: what the cell
-    reranks by is in its group `reranker`.
+    """The settings of a system, without its default reranker: the cell's reranker is in the group
+    `reranker`.
     """
     settings = asdict(source.settings)
     if isinstance(source.settings, RerankedSettings):
@@ -213,8 +217,8 @@ def system_settings(source: Source) -> dict[str, Any]:
 
 
 def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """What a system's YAML says and its settings come to, without what all systems share and nobody
-    set.
+    """A system's YAML and the resulting settings, without the settings that all systems share and
+    that nobody set.
     """
     settings = system_settings(source)
     kept = {name: value for name, value in given.items() if name != TIMEOUT or value is not None}

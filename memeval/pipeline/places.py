@@ -17,10 +17,10 @@ _OWN = str(Path(__file__).resolve().parents[1])
 MESSAGE_LENGTH = 400
 
 
-def source_of(kind: type[Any]) -> str:
+def source_of(described: type[Any]) -> str:
     """The file of a class; empty where it has none."""
     try:
-        return inspect.getsourcefile(kind) or ""
+        return inspect.getsourcefile(described) or ""
     except (OSError, TypeError):
         return ""
 
@@ -36,10 +36,11 @@ def fault(error: BaseException, method: str, source: str = "", owner: Any = None
     if isinstance(error, MemevalError):
         return error
 
-    kind = type(error).__name__
+    name = type(error).__name__
     message = _message_of(error)
-    described = f"{kind}: {message}" if message else kind
+    described = f"{name}: {message}" if message else name
     place = place_of(error.__traceback__, method, source)
+    # A call with wrong arguments fails in our frame: no line of the user's code was reached.
     if owner is not None and all(
         _is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)
     ):
@@ -53,13 +54,14 @@ def place_of(trace: TracebackType | None, method: str, source: str = "") -> str:
     foreign code, else of ours.
     """
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
-    return _chosen(frames, method, source)
+    return _choose_frame(frames, method, source)
 
 
 def place_in_stack(frame: FrameType | None, method: str, source: str = "") -> str:
     """The place that a running call has reached, given its innermost frame."""
-    frames = [(one.f_code.co_filename, line) for one, line in traceback.walk_stack(frame)]
-    return _chosen(frames[::-1], method, source)
+    frames = [(step.f_code.co_filename, line) for step, line in traceback.walk_stack(frame)]
+    # `walk_stack` begins with the innermost frame, `walk_tb` with the outermost.
+    return _choose_frame(frames[::-1], method, source)
 
 
 def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
@@ -72,11 +74,12 @@ def place_in_coroutine(running: Any, method: str, source: str = "") -> str:
 
         running = getattr(running, "cr_await", None) or getattr(running, "gi_yieldfrom", None)
 
-    return _chosen(frames, method, source)
+    return _choose_frame(frames, method, source)
 
 
 def place_of_method(owner: Any, method: str, source: str = "") -> str:
-    """Where a method begins; its class's file alone where that is not known."""
+    """Where a method begins; only its class's file where that is not known."""
+    # Unwrapped: the place of a decorator is not that of the method.
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
     if code is None:
         return f"{Path(source).name or type(owner).__name__} in {method}"
@@ -84,8 +87,10 @@ def place_of_method(owner: Any, method: str, source: str = "") -> str:
     return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {method}"
 
 
-def _chosen(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
-    """Frames are given from the outermost to the innermost."""
+def _choose_frame(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
+    """The place that a user can act on, of frames from the outermost to the innermost."""
+    # The user's own file says most. Of a library's frames the outermost is nearest to the user's
+    # call, and of ours the innermost to the fault.
     innermost = list(frames)[::-1]
     theirs = [frame for frame in innermost if source and frame[0] == source]
     foreign = [frame for frame in innermost if not _is_ours(frame[0])]
@@ -97,6 +102,7 @@ def _chosen(frames: Iterable[tuple[str, int]], method: str, source: str) -> str:
 
 
 def _is_ours(file: str) -> bool:
+    # `<string>`, `<frozen …>`: code without a file, which nobody could open.
     return file.startswith((_OWN, "<"))
 
 

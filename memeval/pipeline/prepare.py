@@ -65,11 +65,13 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
     builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
     window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
+    # Repeats whose memories have one key share them: one of their seeds is enough.
     seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
     try:
         async with asyncio.TaskGroup() as group:
             for case in cell.dataset.cases():
                 for seed in seeds:
+                    # Before the task: tasks of a large file would hold all its cases at once.
                     await window.enter(1)
                     progress.expect("prepare", 1)
                     group.create_task(

@@ -31,20 +31,21 @@ class ProcessState:
         self._hooks = (sys.excepthook, threading.excepthook)
         self._depth = sys.getrecursionlimit()
         for number in (1, 2):
-            _spare(number)
+            _spare(number)  # now, while the descriptor is sound
 
         self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def restore(self) -> None:
         """Puts back what differs.
 
-        Signal handlers can be set by the main thread alone, and are changed by it alone.
+        Only the main thread can set signal handlers, so only there can they have changed.
         """
         if self._folder and _folder() != self._folder:
             with suppress(OSError):
                 os.chdir(self._folder)
 
         if _variables() != self._variables:
+            # All go first: a system may have added some.
             for name in _variables():
                 del os.environb[name]
 
@@ -53,19 +54,20 @@ class ProcessState:
         if sys.getrecursionlimit() != self._depth:
             sys.setrecursionlimit(self._depth)
 
-        if (
-            locale.setlocale(locale.LC_ALL) != self._locale
-        ):  # it decides how text files are read and numbers written
+        # The locale decides how text files are read and numbers are written.
+        if locale.setlocale(locale.LC_ALL) != self._locale:
             locale.setlocale(locale.LC_ALL, self._locale)
 
         sys.excepthook, threading.excepthook = self._hooks
         self._restore_streams()
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._handlers.items():
+                # None: the handler was set in C, and can't be set again from Python.
                 if handler is not None and signal.getsignal(number) is not handler:
                     signal.signal(number, handler)
 
     def _restore_streams(self) -> None:
+        # Descriptors first: a stream that is opened again below needs its descriptor.
         for number in (1, 2):
             _reopen(number)
 
@@ -82,6 +84,7 @@ class ProcessState:
 
             setattr(sys, name, stream)
 
+        # A stream that was closed is replaced for good: the new one is the one to restore.
         self._streams = (sys.stdout, sys.stderr)
 
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Told of each stage's work; `stage` is one of prepare, answer, judge."""
+    """Receives reports on each stage's work; `stage` is one of prepare, answer, judge."""
 
     def expect(self, stage: str, count: int) -> None:
-        """So many more items of a stage are to be done."""
+        """`count` more items of a stage are to be done."""
 
     def done(self, stage: str, *, reused: bool = False) -> None:
         """One item is done; `reused` where an earlier run had done it."""
@@ -34,7 +34,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Reports nothing."""
 
     def expect(self, stage: str, count: int) -> None: ...
 
@@ -50,7 +50,7 @@ class Silent:
 
 
 class Counted:
-    """A progress whose totals are known from the start: what cases come to is expected already."""
+    """A progress whose totals were reported at the start: it ignores what cases add to them."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

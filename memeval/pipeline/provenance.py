@@ -82,6 +82,7 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
             path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
         }
 
+    # The settings as the class resolved them: those of the YAML were left out above.
     leaves |= flatten(system_settings(cell.source), "system.")
     return {
         path: ",".join(map(str, value)) if isinstance(value, list) else value
@@ -104,6 +105,7 @@ def _applies(cell: Cell, path: str) -> bool:
         return cell.config.judge.class_ is not None
 
     known = fields_of(group, getattr(cell.config, group).name)
+    # What goes to the provider as it is has fields of its own, which no YAML of ours lists.
     is_parameter = "extra_body" in field.split(".")
     return not known or field in known or is_parameter
 
@@ -218,6 +220,7 @@ def protocol(cell: Cell) -> str:
     own = [
         f"{name}={value}"
         for name, value in dataset.items()
+        # The usual value is left out, as in protocols from before there were splits.
         if name not in _COMMON and (name, value) != ("split", "all")
     ]
     parts = [
@@ -238,7 +241,7 @@ def _short_digest(dataset: Mapping[str, Any]) -> str:
 
 
 def config_yaml(cell: Cell) -> str:
-    """The resolved config as YAML, but for where runs are logged: it changes no result."""
+    """The resolved config as YAML, without what only files or shows a run: it changes no result."""
     system = {"name": cell.config.system["name"], **system_settings(cell.source)}
     system |= {
         name: cell.config.system[name] for name in ("class", TIMEOUT) if name in cell.config.system
@@ -246,5 +249,6 @@ def config_yaml(cell: Cell) -> str:
     settings = {
         name: value for name, value in asdict(cell.config).items() if name not in UNPUBLISHED
     }
+    # `class` is a word of Python: the field of the record is called `class_`.
     settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
     return as_yaml(redacted_in({**settings, "system": system}))

@@ -43,6 +43,7 @@ async def ask(
         with metered(ledger):
             returned = await watched.call("answer", _query(watched.system, question))
 
+        # Before the checks: what we do with an answer is not the system's time.
         elapsed = time.perf_counter() - started
         answer = _check_answer(returned, watched, turns)
         if not answer.text.strip() and not retrieves_only:
@@ -51,7 +52,7 @@ async def ask(
         row = answer_row(answer, question, turns, texts)
         row = retrieved_row(row) if retrieves_only else _shortfall(row, ledger)
     except (asyncio.CancelledError, StorageError, UserError):
-        raise
+        raise  # these concern the whole run, and not this question
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
         elapsed = time.perf_counter() - started
@@ -106,6 +107,7 @@ def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow
             for message in prompt.messages()
         )
 
+    # The reply is kept where the answer is a part of it, for a reader to see the rest.
     reply = completion.raw or completion.text
     raw = reply if row.raw is None and reply != row.hypothesis else row.raw
     return replace(
@@ -221,4 +223,5 @@ def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerR
 def failure_message(error: Exception) -> str:
     """What a row keeps of an error."""
     message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
+    # A provider may quote the whole request in its error.
     return message[:1000]

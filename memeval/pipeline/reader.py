@@ -57,6 +57,7 @@ class CellReader:
         )
         completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
         text = final_answer(completion.text)
+        # Stored only where it says more than the answer: most replies are the answer.
         whole = completion.raw or completion.text
         return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
 
@@ -81,7 +82,7 @@ class CellReader:
         return self._style, self._template
 
     async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        """The reply as it is: which choice it names is for the judge to read."""
+        """Returns the reply as it is: the judge reads which choice it names."""
         prompt = ChoosePrompt(
             query.text,
             tuple(context),
@@ -100,12 +101,13 @@ class CellReader:
 def final_answer(reply: str) -> str:
     """What follows the last line that begins with `Answer:`; the whole reply where no line does.
 
-    All but letters and digits is passed over on both sides of the mark, and a mark that is
+    Anything but letters and digits is skipped on both sides of the mark, and so is a mark that is
     repeated, as in `Answer: Answer: 5`.
     """
     # Only the last mark counts, and a reply may hold very many.
     after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
     text = reply[_after_repeated(reply, after[0]) :] if after else reply
+    # A reply that ends at the mark says nothing behind it: then the whole reply is the answer.
     return text.strip().strip("*").strip() or reply.strip()
 
 

@@ -50,6 +50,7 @@ def _record(
     verdict = repeat.verdicts.rows.get(question.question_id) if answer.status is Status.OK else None
     measured = repeat.measured.get(question.question_id, Measured())
     usage = usages_of(answer, cell.run_key)
+    # Answer and verdict may be of different runs: each says itself who paid for it.
     times, notes = answer.times, dict(answer.notes)
     if verdict is not None:
         usage += usages_of(verdict, cell.run_key)

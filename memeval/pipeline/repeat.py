@@ -61,7 +61,7 @@ def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tupl
     """The cases with the questions that have an answer in each repeat, judged or not."""
     answered = []
     for case in cases:
-        questions = [one for one in case.questions if _is_answered(one, repeats)]
+        questions = [question for question in case.questions if _is_answered(question, repeats)]
         answered.append(replace(case, questions=tuple(questions)))
 
     return tuple(answered)
@@ -69,6 +69,7 @@ def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tupl
 
 def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
     for repeat in repeats:
+        # A row may be there from an earlier pass, whose case this pass has not reached yet.
         is_measured = question.question_id in repeat.measured
         if not is_measured or repeat.answer(question.question_id) is None:
             return False
@@ -96,6 +97,7 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
 
     Raises `UserError` for one that can't be stored, or that is taken.
     """
+    # One namespace: the row of a case's ingest lies in the same file as the answers.
     for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):
             raise UserError(

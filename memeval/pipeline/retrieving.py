@@ -27,10 +27,11 @@ def retrieves_only(config: RunConfig) -> bool:
 
 
 def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
-    """The config without what answers and judges: it is neither needed nor part of the keys.
+    """The config without its settings of answers and judge: they are not needed, and keys leave
+    them out.
 
     A model that the system calls while it ingests stays. Raises `UserError` for a system that
-    answers without the reader, since it can't be asked for its retrieval alone.
+    answers without the reader, since it can't be asked only for its retrieval.
     """
     name = config.system["name"]
     if source.own_prompt:

@@ -42,7 +42,7 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
 
-    # The order of these checks decides which of several faults is reported.
+    # The order of these checks decides which of several faults the user sees.
     text = _text(value.text, "text")
     retrieved = ranking = raw = context_tokens = None
     if value.retrieved is not None:
@@ -88,6 +88,7 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     if size <= LONGEST_NOTES:
         return dict(plain)
 
+    # Twice the number: names take room as well as entries.
     share = max(80, LONGEST_NOTES // max(1, 2 * len(plain)))
     cut = {one_line(name, 80): one_line(entry, share) for name, entry in list(plain.items())[:100]}
     return {**cut, "notes": f"cut: they took {size:,} characters"}
@@ -115,6 +116,7 @@ def _count(value: Any, name: str) -> int:
             else -1
         )
 
+    # Beyond 2**53 a float, which readers of JSON use, no longer tells neighbours apart.
     if isinstance(value, bool | np.bool_) or not 0 <= count < 2**53:
         raise NotAnAnswerError(
             f"Answer.{name} must be a whole number from 0 on, but is {_kind(value)}"
@@ -144,7 +146,7 @@ def _ranking(ranking: Any, turns: Mapping[str, Any]) -> Iterable[tuple[str, ...]
 
 
 def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
-    # What the built-in systems return. A ranking holds hundreds of these.
+    # What the built-in systems return, checked quickly: a ranking holds hundreds of these.
     if type(ids) is tuple and all(type(turn) is str and turn in turns for turn in ids):
         return ids
 
@@ -227,6 +229,7 @@ def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0
 
     if isinstance(value, Set):
         members = [_plain(entry, depth + 1, within) for entry in list(value)[:MOST_ITEMS]]
+        # Sets of strings have another order in each process, and rows are compared byte by byte.
         return sorted(members, key=repr)
 
     if isinstance(value, list | tuple):

@@ -17,6 +17,7 @@ RETRYABLE = frozenset(
 
 def usages_of(row: AnswerRow | IngestRow | VerdictRow, run_key: str) -> tuple[Usage, ...]:
     """A row's usages as the run counts them: what another run paid for is cached."""
+    # A figure of cost is what this run paid: sums over runs then count each call once.
     if row.origin == run_key:
         return row.usage
 
@@ -28,6 +29,7 @@ def is_final(row: AnswerRow | VerdictRow | None) -> bool:
     if row is None or row.status in RETRYABLE:
         return False
 
+    # `tries`: the judge's reply could not be read, and is to be asked for again.
     return isinstance(row, AnswerRow) or not row.tries
 
 

@@ -104,7 +104,7 @@ class CellRun(CaseWork):
         self.number = number
         super().__init__(cell, progress, self._lane.connections, source, judge)
         self.stopped: Any = None
-        """What `finish` made of a run that ended because the budget was spent."""
+        """The result of `finish` for a run that ended because the budget was spent."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
         """Runs the cell and returns what `finish` makes of it while the stores are still held.
@@ -116,6 +116,7 @@ class CellRun(CaseWork):
         `WorldError` where an endpoint no longer answers; finished rows stay in each case.
         """
         connections = self._lane.connections
+        # Among other cells the schedule keeps the one budget, which is that of them all.
         if connections.budget is None or self._shares_lane:
             return await self._run_kept(finish)
 
@@ -139,11 +140,15 @@ class CellRun(CaseWork):
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turn = Turn(self._lane, self.number)
         await turn.take()
+        # The clock starts after the turn: waiting for other cells is not part of this run's
+        # duration.
         started, began = datetime.now().astimezone(), time.perf_counter()
         try:
             self.begin()
             async with AsyncExitStack() as stack:
                 repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                # After the files are open: only then is it known that the cell can be worked on at
+                # all.
                 self._count()
                 cases: list[EvalCase] = []
                 try:
@@ -151,6 +156,8 @@ class CellRun(CaseWork):
                 except asyncio.CancelledError:
                     seconds = time.perf_counter() - began
                     done = answered_cases(cases, repeats)
+                    # A spent budget arrives as a cancellation. This is the last moment at which the
+                    # rows of all repeats are still open and held.
                     self._finish_stopped(finish, done, repeats, started, seconds)
                     raise
 
@@ -168,6 +175,7 @@ class CellRun(CaseWork):
                 # Other cells wait for replies meanwhile.
                 return await _in_thread(lambda: finish(finished))
         finally:
+            # A cell that failed halfway through its cases would keep the others waiting for ever.
             turn.give()
             if not self._shares_lane:
                 await self._lane.connections.aclose()
@@ -201,15 +209,16 @@ class CellRun(CaseWork):
             self.progress.say(f"waiting for {path}")
             turn.give()
 
-        async def opened(path: Path, make: Callable[[], S]) -> S:
-            store = await stack.enter_async_context(self._lane.stores.opened(path, make, busy))
+        async def open_store_at(path: Path, make: Callable[[], S]) -> S:
+            store = await stack.enter_async_context(self._lane.stores.open_store(path, make, busy))
+            # The turn was given away while another process held the file.
             await turn.take()
             return store
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
         texts_path, shared = texts_file(answers_path), self._lane.connections.store
         self._say_what_is_too_old(answers_path)
-        answers: RowStore[AnswerRow | IngestRow] = await opened(
+        answers: RowStore[AnswerRow | IngestRow] = await open_store_at(
             answers_path,
             lambda: RowStore(
                 answers_path,
@@ -219,7 +228,7 @@ class CellRun(CaseWork):
                 shared.rows(answers_path),
             ),
         )
-        verdicts: RowStore[VerdictRow] = await opened(
+        verdicts: RowStore[VerdictRow] = await open_store_at(
             verdicts_path,
             lambda: RowStore(
                 verdicts_path,
@@ -229,7 +238,10 @@ class CellRun(CaseWork):
                 shared.rows(verdicts_path),
             ),
         )
-        texts = await opened(texts_path, lambda: TextStore(texts_path, shared.texts(texts_path)))
+        # Texts need no lock: only the process that holds the answers appends to them.
+        texts = await open_store_at(
+            texts_path, lambda: TextStore(texts_path, shared.texts(texts_path))
+        )
         for path, dropped in ((answers_path, answers.dropped), (verdicts_path, verdicts.dropped)):
             if dropped:
                 self.progress.say(
@@ -240,7 +252,7 @@ class CellRun(CaseWork):
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
 
     def _say_what_is_too_old(self, path: Path) -> None:
-        """Says once that rows of version 0.1 lie beside a file that is about to be begun."""
+        """Says once that rows of version 0.1 lie beside a file that is about to be created."""
         if path.exists() or path.parent in _searched:
             return
 
@@ -252,12 +264,13 @@ class CellRun(CaseWork):
             )
 
     def _count(self) -> None:
-        """Says how much there is to do before anything of it is done, where that is quick to tell.
+        """Reports how much there is to do before the work begins, where counting is quick.
 
         A file of gigabytes takes minutes to read: its totals grow while it is read.
         """
         loaded = self.cell.loaded
         is_small = loaded.path.is_file() and loaded.path.stat().st_size <= QUICKLY_READ
+        # Other sources count what they read, and a user's own adapter may be readable only once.
         is_ours = isinstance(self._source, MemorySource) and is_built_in(type(self.cell.dataset))
         if not is_small or not is_ours:
             return
@@ -267,6 +280,7 @@ class CellRun(CaseWork):
         for stage, count in self.count_stages(len(questions), sum(questions)).items():
             self.progress.expect(stage, repeats * count)
 
+        # The cases announce their work again as they are opened: it would count twice.
         self.progress = Counted(self.progress)
 
     async def _all(self, repeats: Sequence[Repeat], turn: Turn, asked: list[EvalCase]) -> None:
@@ -276,12 +290,15 @@ class CellRun(CaseWork):
             async with asyncio.TaskGroup() as group:
                 for case in self._source.cases():
                     take_ids(case, taken)
+                    # Without the sessions: `asked` is kept to the end, and the texts of a file of
+                    # gigabytes would be in memory all at once.
                     asked.append(EvalCase(case.case_id, (), case.questions, case.speakers))
                     for repeat in repeats:
                         room = self._room(case)
                         await room.enter()
                         group.create_task(self._alone(repeat, case, room))
 
+                # The next cell begins while the last cases of this one are worked on.
                 turn.give()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
@@ -311,6 +328,7 @@ class CellRun(CaseWork):
         done = await computing.compute(
             lambda: unit_of(self.number, repeat, case, ingest_id(case.case_id)), keeper
         )
+        # Metrics are stored in no row: they come with the end of the unit.
         repeat.measured.update(done.measured)
         self._noted += done.notes
 
@@ -323,9 +341,14 @@ def _own_lane(cell: Cell, progress: Progress) -> Lane:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """What `work` comes to in a thread; a cancellation waits for its end, as files are written."""
+    """The result of `work`, run in a thread.
+
+    A cancellation waits for its end, since it writes files.
+    """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
+        # Without the shield the cancellation would reach the task, and nobody could wait for the
+        # thread.
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})

@@ -55,7 +55,7 @@ def _settings(cell: Cell) -> Iterator[str]:
         )
 
     if retrieves_only(cell.config):
-        yield "Retrieval alone (stages=retrieve): nothing was answered or judged."
+        yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     elif reads_offline(cell):
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "

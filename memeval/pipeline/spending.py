@@ -79,6 +79,7 @@ def sum_or_none(values: Iterable[float | None]) -> float | None:
     """Sum; None as soon as one part is unknown."""
     total = 0.0
     for value in values:
+        # A sum that leaves out the unknown would read as the whole.
         if value is None:
             return None
 

@@ -1,7 +1,8 @@
 """The files of rows that are open in this process.
 
-Cells that share a file, as those do that differ in their judge alone, share its rows in memory as
-well: the second one finds what the first one makes, and no lock of the file stands between them.
+Cells that differ only in their judge use the same file of answers. They also share its rows in
+memory: the second cell finds what the first one makes, and the lock on the file does not keep it
+out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class FileIsBusyError(Exception):
 
 
 def refuse_to_wait(path: Path) -> None:
-    """For a store's `on_wait`: the event loop must not stand while another process works."""
+    """For a store's `on_wait`: the event loop must not block while another process works."""
     raise FileIsBusyError(path)
 
 
@@ -48,7 +49,7 @@ class Stores:
         self._units: dict[tuple[Path, str], _Unit] = {}
 
     @asynccontextmanager
-    async def opened(
+    async def open_store(
         self, path: Path, make: Callable[[], T], busy: Callable[[Path], Awaitable[None]]
     ) -> AsyncIterator[T]:
         """The open store of a path, which `make` makes where it is not open yet.
@@ -78,6 +79,7 @@ class Stores:
     def _enter(self, path: Path, make: Callable[[], T]) -> T | None:
         known = self._open.get(path)
         if known is None:
+            # By hand, and not in a `with`: the store outlives the cell that opened it.
             store = make()
             try:
                 store.__enter__()
@@ -99,9 +101,9 @@ class Stores:
 
     @asynccontextmanager
     async def unit(self, path: Path, case_id: str) -> AsyncIterator[None]:
-        """One cell at a time works on a case in a file of answers.
+        """Lets one cell at a time work on a case in a file of answers.
 
-        Who comes second finds what the first one made.
+        The second cell then finds what the first one made.
         """
         unit = self._units.setdefault((path, case_id), _Unit(asyncio.Lock()))
         unit.users += 1
@@ -110,5 +112,6 @@ class Stores:
                 yield
         finally:
             unit.users -= 1
+            # Locks of all cases of a large file would add up.
             if not unit.users:
                 del self._units[path, case_id]

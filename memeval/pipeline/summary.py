@@ -75,6 +75,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         rows=rows_digests(finished),
         identity=identity(cell),
     )
+    # A smaller budget must not replace the figures of a run that was complete.
     if summary.is_stopped and _was_finished(cell):
         return summary
 
@@ -83,6 +84,8 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
         for name, text in files.items():
             write_atomically(cell.folder / name, text)
 
+        # `run.json` holds the digests of the other files: a crash before this line leaves a run
+        # that is not finished, and is summarised again from its rows.
         summary.write(cell.folder)
     except OSError as error:
         raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error

@@ -51,6 +51,7 @@ def git_state() -> dict[str, str]:
 def _git(*arguments: str) -> str:
     try:
         done = subprocess.run(
+            # conf/ is the checkout's own: the working directory may be another repository.
             ["git", "-C", str(conf_dir()), *arguments],
             capture_output=True,
             text=True,

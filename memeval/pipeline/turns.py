@@ -35,7 +35,7 @@ class CaseTurns:
 
         Raises `KeyError` for a turn that the case does not hold.
         """
-        # Positions, since ids would make up most of a file of rows.
+        # Positions are short: ids would make up most of a file of rows.
         return tuple(tuple(map(self.position_of.__getitem__, chunk)) for chunk in ranking)
 
     def ranking(self, positions: Iterable[Sequence[int]]) -> tuple[tuple[str, ...], ...]:

@@ -44,7 +44,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class UnitDone:
-    """What a unit came to, beside its rows."""
+    """The results of a unit, beside its rows."""
 
     measured: Mapping[str, Measured]
     notes: tuple[str, ...]
@@ -58,8 +58,8 @@ def unit_of(cell: int, repeat: Repeat, case: EvalCase, ingest_id: str) -> Unit:
         cell=cell,
         seed=repeat.seed,
         case=case,
-        answers=[answers[one].to_json() for one in (ingest_id, *ids) if one in answers],
-        verdicts=[verdicts[one].to_json() for one in ids if one in verdicts],
+        answers=[answers[row_id].to_json() for row_id in (ingest_id, *ids) if row_id in answers],
+        verdicts=[verdicts[row_id].to_json() for row_id in ids if row_id in verdicts],
     )
 
 
@@ -91,6 +91,7 @@ class Keeper:
             self._repeat.texts.take(*content)
         elif kind == DONE:
             self._done(*content)
+        # What a unit expects was counted before its process died; what it spends is spent again.
         elif kind == EXPECT and not self._again:
             self._progress.expect(*content)
         elif kind == SAY:
@@ -116,6 +117,7 @@ class SentRows(RowStore[R]):
         self, kind: str, rows: Sequence[Mapping[str, Any]], parse: Parse[R], send: Send
     ) -> None:
         super().__init__(Path(kind), {}, parse)
+        # Never opened, and so never locked: the process that holds the file stores the rows.
         self._found = Rows({str(row["id"]): parse(row) for row in rows})
         self._kind, self._send = kind, send
 
@@ -136,7 +138,7 @@ class SentTexts(TextStore):
 
     def _write(self, entry: dict[str, Any], ref: str) -> None:
         self._send((TEXT, (entry, ref)))
-        self._lines[ref] = (0, 0)
+        self._lines[ref] = (0, 0)  # known from now on: a text is sent once
 
 
 class SentProgress:
@@ -165,7 +167,7 @@ class SentProgress:
 
 
 async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
-    """Computes a unit, in the process that does so. `work` is that of its cell, begun."""
+    """Computes a unit, in the process that does so. `work` is that of its cell, after `begin`."""
     answers: SentRows[AnswerRow | IngestRow] = SentRows(
         ANSWER_ROW, unit.answers, answer_or_ingest, send
     )

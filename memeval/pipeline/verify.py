@@ -40,7 +40,7 @@ from memeval.results.store import Parse, R, Rows, read_rows
 from memeval.shown import one_line
 
 NAMED = 3
-"""Ids that a line names before it only counts."""
+"""Ids that a line names; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ class Look:
         records = self._records(summary)
         repeats = self._keys(summary)
         self._rows(summary, repeats, records)
+        # The seed enters the key only where a model works at ingest: else the repeats share a
+        # memory, which is read once.
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
             for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
                 self.problems += memory_problems(folder, key)
@@ -137,6 +139,7 @@ class Look:
             self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
             return []
 
+        # Another version may classify a field otherwise, and so makes another key of one config.
         if version != __version__:
             self.unchecked.append(
                 f"memeval {one_line(version, 20)} made it: this version can't tell whether "
@@ -215,6 +218,7 @@ class Look:
         try:
             rows = read_rows(path.read_bytes(), header, parse)
         except FileNotFoundError:
+            # A run folder that was copied out of its home comes without rows: no damage.
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
             else:
@@ -255,6 +259,7 @@ def agrees(
     if not isinstance(answer, AnswerRow):
         return False
 
+    # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
     verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
     in_rows = (
         answer.hypothesis,

@@ -49,6 +49,7 @@ def _verdicts(item: Item) -> Iterator[str]:
 def _rows(item: Item, stage: str, parse: Callable[[Json], Row]) -> Iterator[str]:
     content = item.paths[0].read_bytes()
     header = _header(content)
+    # The seals of rows depend on the header: under a wrong one every row would seem damaged.
     if header.get(stage) != item.key:
         yield "the header of its key is missing"
         return
@@ -78,7 +79,7 @@ def _texts(item: Item) -> Iterator[str]:
 
 def _memory(item: Item) -> Iterator[str]:
     folder = item.paths[0]
-    # A memory that can't be saved leaves the list of what it held alone, which nothing rests on.
+    # A memory that can't be saved leaves only the list of what it held, which nothing rests on.
     if not folder.is_dir():
         return
 
@@ -109,8 +110,10 @@ def _cache(item: Item) -> Iterator[str]:
 
 
 def _count_damaged(path: Path) -> int:
+    # Read-only: a look must not write into a cache that a run has open.
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
     try:
+        # A damaged key or origin may not be UTF-8, which must not end the whole look.
         connection.text_factory = bytes
         return sum(not _is_sound(row) for row in connection.execute(_ENTRIES))
     finally:

@@ -40,6 +40,7 @@ LOOK_S = 0.05
 
 
 _PLACES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+# By id: a `Call` changes while it is under way, and so has no hash.
 _under_way: dict[int, Call] = {}
 _left_behind: list[str] = []
 """Calls that were given up, and still run in a thread of their own."""
@@ -47,6 +48,7 @@ _left_behind: list[str] = []
 
 def under_way() -> list[str]:
     """The calls of systems that are being waited for, the oldest first."""
+    # Ctrl-C asks from a thread of its own, while calls begin and end: `copy` is one step.
     calls = _under_way.copy().values()
     return [call.describe() for call in sorted(calls, key=lambda call: call.since)]
 
@@ -80,7 +82,7 @@ class Watched:
         self._state = state or ProcessState()
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """What a method comes to.
+        """Calls a method and returns its result.
 
         Raises `SystemFaultError`, or the `MemevalError` that the system let through.
         """
@@ -89,14 +91,15 @@ class Watched:
             try:
                 value = await self._invoke(call, self.attribute(name, name), arguments)
             finally:
+                # Also after an error: the next call, and the rows on disk, need the right folder.
                 self._state.restore()
 
         _check_ran(value, self.system, name, self.source)
         return value
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Makes calls of plain methods, each by name with what it is given, one after the other in
-        one worker thread.
+        """Calls plain methods, each by its name and with its arguments, one after the other in one
+        worker thread.
         """
         call = self._call("reset")
         stopped = threading.Event()
@@ -106,6 +109,7 @@ class Watched:
                 if stopped.is_set():
                     return
 
+                # The time limit holds for each call, and not for all of them together.
                 call.method, call.since = name, time.monotonic()
                 _check_ran(getattr(self.system, name)(*arguments), self.system, name, self.source)
 
@@ -128,6 +132,7 @@ class Watched:
     async def close(self) -> str | None:
         """Closes the system; what went wrong with that, which spoils nothing that was measured."""
         if self.hung:
+            # A thread of the system may still be inside it: `close` would race with that.
             return None
 
         try:
@@ -151,12 +156,14 @@ class Watched:
         self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
         if inspect.iscoroutinefunction(method):
+            # This only makes the coroutine: its code runs, and is timed, in `_on_loop`.
             value = run_step(lambda: method(*arguments), None, call).result(call)
         elif self.attribute("in_thread", call.method):
             value = await self._in_thread(call, lambda: method(*arguments))
         else:
             value = run_step(lambda: method(*arguments), self.timeout_s, call).result(call)
 
+        # A plain method may return an awaitable, for instance that of a wrapped client.
         if isinstance(value, Awaitable):
             return await self._on_loop(call, value)
 
@@ -189,6 +196,7 @@ class Watched:
             task.cancel()
             raise self._given_up(call, place)
 
+        # We cancelled nothing here: a system got hold of the task and cancelled it.
         if task.cancelled():
             raise SystemFaultError(
                 f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task "
@@ -202,8 +210,8 @@ class Watched:
     ) -> Any:
         """Runs `work` in a daemon thread.
 
-        A cancellation from outside waits for the call that it is at, which can't be undone by half;
-        `stopped` then tells the work to make no further one.
+        A cancellation from outside waits for the call under way, which can't be undone by half;
+        `stopped` then keeps the work from making another one.
         """
         loop = asyncio.get_running_loop()
         finished = asyncio.Event()
@@ -222,6 +230,7 @@ class Watched:
                 loop.call_soon_threadsafe(finished.set)
 
         async with _places(loop):
+            # The wait for a place is not time that the system took.
             call.since = time.monotonic()
             # Under some of what a system may have changed meanwhile, no thread can be made.
             self._state.restore()
@@ -233,11 +242,13 @@ class Watched:
                 if stopped is not None:
                     stopped.set()
 
+                # The thread may wait for a reply that nobody fetches any more.
                 self._stop_parts()
                 await finished.wait()
                 raise
 
             if not finished.is_set():
+                # Read before anything else is done: the frame moves on while the thread runs.
                 frame = sys._current_frames().get(thread.ident or 0)
                 _left_behind.append(call.describe())
                 if stopped is not None:
@@ -248,11 +259,12 @@ class Watched:
         return outcome.result(call)
 
     async def _wait_until_finished(self, call: Call, finished: asyncio.Event) -> None:
-        """Returns when the thread is done, or when the call that it is at is past its end."""
+        """Returns when the thread is done, or when its present call is past its time limit."""
         if self.timeout_s is None:
             await finished.wait()
             return
 
+        # In a loop: within `run`, the next call began later, and has its whole time left.
         while not finished.is_set():
             left = call.since + self.timeout_s - time.monotonic()
             if left <= 0:
@@ -262,6 +274,7 @@ class Watched:
                 await asyncio.wait_for(finished.wait(), max(left, LOOK_S))
 
     def _given_up(self, call: Call, place: str) -> SystemFaultError:
+        # A question that hung leaves the memory as it was: the other questions are still asked.
         self.hung = self.hung or call.method != "answer"
         return SystemFaultError(overdue(place, self.timeout_s))
 
@@ -299,7 +312,7 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
     what = "a generator" if inspect.isgenerator(value) or inspect.isasyncgen(value) else ""
     if inspect.iscoroutine(value):
         what = "a coroutine, but is not an `async` method"
-        value.close()
+        value.close()  # else Python warns that it was never awaited
 
     if what:
         raise SystemFaultError(
@@ -307,12 +320,11 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
         )
 
 
-def _name_of(kind: type[Any]) -> str:
-    return (
-        kind.__module__.rpartition(".")[2]
-        if "memeval" not in kind.__module__.split(".")[0]
-        else kind.__name__
-    )
+def _name_of(system_class: type[Any]) -> str:
+    # A user knows the system by the file that it was written in; ours are known by their class.
+    module = system_class.__module__
+    is_own = "memeval" in module.split(".")[0]
+    return system_class.__name__ if is_own else module.rpartition(".")[2]
 
 
 @contextmanager
@@ -326,6 +338,7 @@ def _track(call: Call) -> Iterator[None]:
 
 def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     """The places of plain calls of one event loop."""
+    # A semaphore belongs to the loop on which it is waited for; the API runs one loop per cell.
     if loop not in _PLACES:
         _PLACES[loop] = asyncio.Semaphore(THREADS)
 

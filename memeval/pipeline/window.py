@@ -28,6 +28,7 @@ class Window:
     async def enter(self, places: int, size: int = 0) -> None:
         """Waits until a case with this many places and characters may be opened."""
         # A case larger than the room would wait for ever: it goes in alone.
+        # A loop: of several that wait, the first to be woken may take what became free.
         while self._places >= self._limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#333333"
-"""Okabe and Ito's colours, which the colour-blind tell apart, and two neutral ones."""
+"""Okabe and Ito's colours, which colour-blind people can distinguish, and two neutral ones."""
 PALE = "#E6E6E6"
 """Of grid lines."""
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", GREY)
@@ -32,7 +32,7 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class Look:
-    """Colour and form of one series: no two series differ by colour alone."""
+    """Colour and form of one series: no two series differ only in colour."""
 
     colour: str
     mark: str
@@ -113,6 +113,7 @@ def save(figure: Figure, path: Path) -> Path:
     import matplotlib
 
     png = path.with_suffix(".png")
+    # Matplotlib's version is left out: it would change the bytes with each release.
     figure.savefig(png, metadata={"Software": None})
     # Without the salt, the ids within an SVG are drawn at random.
     with matplotlib.rc_context({"svg.hashsalt": "memeval"}):

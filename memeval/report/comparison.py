@@ -61,7 +61,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     settings, header, rows = cells(summaries)
     header = [one_line(name, LONGEST_CELL) for name in header]
     rows = [_short_cells(row) for row in rows]
-    fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, folded=folded)
+    fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
     judged = judged_by(summaries)
     left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"
     table = Table(
@@ -78,7 +78,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     for column, size in zip(fitted.columns, fitted.widths, strict=True):
         holds_words = column < settings or header[column] == "flags"
         table.add_column(
-            Text(folded(header[column])),
+            Text(fold(header[column])),
             justify="left" if holds_words else "right",
             no_wrap=not holds_words,
             overflow="fold",
@@ -121,7 +121,7 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
         "---" if column < settings or name == "flags" else "---:"
         for column, name in enumerate(header)
     ]
-    lines = [escaped(header), rule, *map(escaped, rows)]
+    lines = [escape(header), rule, *map(escape, rows)]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     judged = judged_by(summaries)
 
@@ -155,7 +155,7 @@ def judge_of(summary: RunSummary) -> str:
     return f"{judge} ({model})" if model else judge
 
 
-def escaped(row: Row) -> Row:
+def escape(row: Row) -> Row:
     """A row whose texts are shown in Markdown as they are."""
     return [inline(one_line(cell, LONGEST_CELL)) for cell in row]
 
@@ -226,7 +226,7 @@ def figures(
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
             short: percent(by_name[name].accuracy) if name in by_name else NONE
-            for name, short in shortened(categories).items()
+            for name, short in shorten(categories).items()
         },
         **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
         "F1": percent(get("token_f1")),
@@ -246,7 +246,7 @@ def repeats_itself(summary: RunSummary) -> bool:
     if summary.tags.get("deterministic") != "true":
         return False
 
-    # Repeats are compared themselves: a deviation may come to 0 by rounding alone.
+    # The repeats themselves are compared: a deviation may be 0 only by rounding.
     accuracies = {repeat.metrics.get("accuracy") for repeat in summary.repeats}
     return summary.metrics.get("accuracy_std") == 0 and len(accuracies) <= 1
 
@@ -275,12 +275,13 @@ def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float
     return {name: own.get(name) for name in abilities}
 
 
-def shortened(names: Sequence[str]) -> dict[str, str]:
+def shorten(names: Sequence[str]) -> dict[str, str]:
     """Headers of categories, without the words that all of them begin with.
 
     `factconsolidation_mh_6k` and its like become `mh 6k`.
     """
     words = {name: spaced(name).split() for name in names}
+    # Without the last word of each: a header must keep one, even where the names are equal so far.
     columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
 
     shared = 0
@@ -295,7 +296,7 @@ def spaced(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
 
-def folded(header: str) -> str:
+def fold(header: str) -> str:
     """A header on short lines: `tempo-ral`, `open domain` and `num_ runs` have two."""
     words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
     return "\n".join(

@@ -150,7 +150,7 @@ def confusion_plot(matrix: Confusion, name: str, path: Path) -> Path:
         axes.add_patch(outline(right))
 
     axes.set_xlim(-0.55, size + 0.9)
-    axes.set_ylim(size - 0.45, -0.55)
+    axes.set_ylim(size - 0.45, -0.55)  # downwards, as a table is read
 
     total = sum(map(sum, rows))
     shares = [share(sum(column), total) for column in zip(*rows, strict=True)]
@@ -180,6 +180,7 @@ def draw_cell(
 
     x, y = at
     axes.add_patch(
+        # Below the shade: a cell without replies is a cell all the same.
         Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor="#F4F4F4", linewidth=0, zorder=1)
     )
     axes.add_patch(
@@ -195,6 +196,7 @@ def draw_cell(
     )
 
     ink = INK if number else "#BBBBBB"
+    # On a dark shade dark figures can't be read.
     if part > 0.4:
         ink = "white"
 

@@ -66,18 +66,18 @@ class Curves:
 def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
     """The numbers that the cells vary, each with its lines, where one has two points or more."""
     measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
-    found = []
+    drawable = []
     for setting in differing(measured):
         if setting in UNNAMED:
             continue
 
         cells = [cell for cell in measured if is_number(cell.params.get(setting))]
         lines = by_line(cells, setting)
-        several = {name: line for name, line in lines.items() if has_two_values(line, setting)}
-        if several:
-            found.append(Curves(setting, several))
+        with_points = {name: line for name, line in lines.items() if has_two_values(line, setting)}
+        if with_points:
+            drawable.append(Curves(setting, with_points))
 
-    return found[:MOST_CURVES]
+    return drawable[:MOST_CURVES]
 
 
 def is_number(value: object) -> bool:

@@ -1,6 +1,6 @@
 """How runs differ, as pictures: a forest of intervals, and the conversations behind them.
 
-Form and fill say what a mark means, never colour alone.
+Form and fill say what a mark means, never only its colour.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path
     """Differences with their 95 % intervals, the highest on top."""
     ranked = rank(rows)
     figure, axes = row_canvas(ranked, title)
-    for place, row in enumerate(ranked):
+    for height, row in enumerate(ranked):
         if row.low is not None and row.high is not None:
-            axes.plot([row.low, row.high], [place, place], color=INK, linewidth=1.6, zorder=2)
+            axes.plot([row.low, row.high], [height, height], color=INK, linewidth=1.6, zorder=2)
 
         fill, mark = (BLUE, "s") if row.is_shown else ("white", "o")
         axes.plot(
-            row.delta, place, mark, color=BLUE, markerfacecolor=fill, markersize=6.5, zorder=3
+            row.delta, height, mark, color=BLUE, markerfacecolor=fill, markersize=6.5, zorder=3
         )
 
     write_figures(axes, ranked)
@@ -103,11 +103,10 @@ def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path)
     """The difference within each conversation, and over all questions."""
     ranked = rank(rows)
     figure, axes = row_canvas(ranked, title)
-    for place, row in enumerate(ranked):
-        axes.plot(
-            row.cases, [place] * len(row.cases), "|", color=GREY, markersize=11, markeredgewidth=1.8
-        )
-        axes.plot(row.delta, place, "D", color=ORANGE, markeredgecolor=INK, markersize=6, zorder=3)
+    for height, row in enumerate(ranked):
+        heights = [height] * len(row.cases)
+        axes.plot(row.cases, heights, "|", color=GREY, markersize=11, markeredgewidth=1.8)
+        axes.plot(row.delta, height, "D", color=ORANGE, markeredgecolor=INK, markersize=6, zorder=3)
 
     axes.set_xlabel(f"difference, {unit}")
     add_legend(
@@ -139,7 +138,7 @@ def row_canvas(rows: Sequence[DifferenceRow], title: str) -> tuple[Figure, Axes]
 
 def write_figures(axes: Axes, rows: Sequence[DifferenceRow]) -> None:
     """Writes each difference to the right of its row: `+4.1 ± 3.2`."""
-    for place, row in enumerate(rows):
+    for height, row in enumerate(rows):
         half = ""
         if row.low is not None and row.high is not None:
             half = f" ± {(row.high - row.low) / 2:.1f}"
@@ -147,7 +146,7 @@ def write_figures(axes: Axes, rows: Sequence[DifferenceRow]) -> None:
         text = f"{row.delta:+.1f}{half}".replace("-", "−")
         axes.annotate(
             text,
-            xy=(1.01, place),
+            xy=(1.01, height),
             xycoords=axes.get_yaxis_transform(),
             va="center",
             fontsize=9.5,

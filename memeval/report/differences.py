@@ -1,4 +1,4 @@
-"""Which settings tell the cells of a table apart, and short names for them."""
+"""Which settings distinguish the cells of a table, and short names for them."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
         if len(values) < 2:
             continue
 
+        # Only within a group: in a small sweep any setting may follow from any other by chance.
         of_group = [other for other in chosen if group(other) == group(key)]
         if not any(follows(key, other, summaries) for other in of_group):
             chosen.append(key)
@@ -96,7 +97,7 @@ def as_yaml(value: str | int | float | bool | None) -> str:
 def named(summary: RunSummary, key: str, short: str) -> str:
     """A setting in a label: names speak for themselves, figures say what they are."""
     value = shown(summary, key)
-    if key == IMPORTED_FILE:  # where it lies tells nothing
+    if key == IMPORTED_FILE:  # its folder says nothing
         return PurePath(value).stem
 
     is_name = key.endswith("name") or (key in GROUPS and not value[:1].isdigit())

@@ -100,6 +100,7 @@ def _error(summary: RunSummary) -> str:
     get = summary.metrics.get
     repeats = max(len(summary.repeats), 1)
     bounds = interval(get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    # Not 0: one repeat says nothing about the spread over repeats.
     deviation = percent(get("accuracy_std")) if repeats > 1 else "unknown from one"
     return (
         f"95 % interval over conversations {bounds}; re-run std {deviation} "

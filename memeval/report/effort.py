@@ -23,6 +23,7 @@ def tokens(summary: RunSummary) -> list[str]:
 
     for stage in STAGES:
         moved = [get(f"tokens/{stage}/{kind}") for kind in ("prompt", "completion", "cached")]
+        # A stage without a call has no row: a row of zeros would look like a measurement.
         if any(moved):
             rows.append((stage, *map(count, moved), money(get(f"cost_usd/{stage}"))))
 

@@ -39,6 +39,7 @@ def code(value: object) -> str:
 def fenced(text: str, language: str) -> list[str]:
     """A block of code that nothing in the text can end."""
     shown = printable(text)
+    # One more than the longest within: Markdown ends a block at a fence of at least its length.
     fence = max([*_FENCE.findall(shown), "``"], key=len) + "`"
     return [f"{fence}{language}", shown, fence]
 

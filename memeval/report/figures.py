@@ -28,7 +28,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def with_half_width(value: float | None, low: float | None, high: float | None) -> str:
-    """`54.0 ±2.8`, or the value alone where there is no interval."""
+    """`54.0 ±2.8`, or only the value where there is no interval."""
     half = half_width(low, high)
     return percent(value) if value is None or half is None else f"{percent(value)} ±{percent(half)}"
 
@@ -150,7 +150,7 @@ def flags(summary: RunSummary) -> list[str]:
         "partial": ("true", "partial"),
         "ranks_part": ("true", "ranks part"),
         "mock": ("true", "mock"),
-        "stages": ("retrieve", "retrieval alone"),
+        "stages": ("retrieve", "retrieval only"),
         "cut_at_ingest": ("true", "cut at ingest"),
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]

@@ -36,15 +36,15 @@ def fit(
     *,
     settings: int,
     width: int,
-    folded: Callable[[str], str],
+    fold: Callable[[str], str],
 ) -> Fitted:
     """Chooses columns for a width; the first `settings` columns hold settings, which may fold.
 
-    `folded` puts a header on short lines.
+    `fold` puts a header on short lines.
     """
     natural, least = [], []
     for column, name in enumerate(header):
-        lines = folded(name).split("\n")
+        lines = fold(name).split("\n")
         texts = [*lines, *[row[column] for row in rows]]
         size = max(map(len, texts))
         natural.append(size)
@@ -55,12 +55,13 @@ def fit(
 
     shown = list(range(len(header)))
     for column in _by_need(header, settings):
-        if sum(least[place] + GAP for place in shown) - GAP <= width:
+        if sum(least[kept] + GAP for kept in shown) - GAP <= width:
             break
 
         shown.remove(column)
 
     widths = {column: least[column] for column in shown}
+    # The room that is left goes to the columns from the left: names first.
     spare = width - sum(size + GAP for size in widths.values()) + GAP
     for column in shown:
         more = min(natural[column] - widths[column], max(spare, 0))
@@ -82,6 +83,6 @@ def _by_need(header: Sequence[str], settings: int) -> list[int]:
     categories = [
         column for column in figures if column not in {*first, *last} and header[column] not in KEPT
     ]
-    # What a sweep varies tells its cells apart: it goes after all figures but the accuracy.
+    # What a sweep varies distinguishes its cells: it goes after all figures but the accuracy.
     varied = [column for column in range(settings) if header[column] not in KEPT]
     return [*first, *reversed(categories), *last, *reversed(varied[1:]), *varied[:1]]

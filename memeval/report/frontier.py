@@ -26,13 +26,14 @@ def is_fair(summary: RunSummary) -> bool:
 def draw_frontier(axes: Axes, points: Sequence[Point], unit: str = "tokens") -> str:
     """Draws the best accuracy that each budget buys, as steps behind the points.
 
-    Returns what the area below it comes to, in words; empty where there is no range of budgets.
+    Returns the area below it, in words; empty where there is no range of budgets.
     """
     kept = [points[index] for index in pareto_frontier(points)]
     if len(kept) < 2:
         return ""
 
     dearest = max(cost for cost, _ in points)
+    # The line goes on to the dearest cell: more money buys nothing better there.
     xs = [*(cost for cost, _ in kept), dearest]
     ys = [*(accuracy for _, accuracy in kept), kept[-1][1]]
     axes.plot(

@@ -129,6 +129,7 @@ def retrieval(summary: RunSummary) -> list[str]:
         title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
         by_turn = percent(summary.metrics[name])
         by_session = percent(summary.metrics.get(f"session_{name}"))
+        # The names are ours, but for a bar that would end the cell.
         rows.append((title.replace("|", "\\|"), by_turn, by_session))
 
     lines = ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]

@@ -104,6 +104,7 @@ def place_label(
             continue
 
         label.set_position((dx, dy))
+        # A name that is not beside its point needs a line to it.
         if abs(dy) > 1.6 * height:
             near_end = dx if dx > 0 else min(0.0, dx + width)
             draw_leader(axes, label, (near_end, dy))

@@ -117,6 +117,7 @@ def headline(summary: RunSummary) -> list[str]:
         ("coverage", f"{percent(get('coverage'))} %"),
         ("token F1", f"{percent(get('token_f1'))} %"),
     ]
+    # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:
         bounds = interval(get("accuracy_worst_case"), get("accuracy_best_case"))
         rows.append(("accuracy if the unscored were all wrong, all right", bounds))

@@ -45,14 +45,15 @@ def category_plot(summary: RunSummary, path: Path) -> Path:
     inside = sum(row.headline for row in rows)
     figure, axes = canvas(width=min(WIDEST, max(5.0, 1.6 + 1.05 * len(rows))), height=4.0)
 
-    places = [index + (0.5 if index >= inside else 0.0) for index in range(len(rows))]
-    for place, row in zip(places, rows, strict=True):
-        draw_bar(axes, place, row)
+    # A gap before the categories that are not in the accuracy.
+    xs = [index + (0.5 if index >= inside else 0.0) for index in range(len(rows))]
+    for x, row in zip(xs, rows, strict=True):
+        draw_bar(axes, x, row)
 
-    axes.set_xticks(places, [f"{wrap_name(row.name)}\nn = {count(row.n)}" for row in rows])
+    axes.set_xticks(xs, [f"{wrap_name(row.name)}\nn = {count(row.n)}" for row in rows])
     axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.6, places[-1] + 0.6)
-    axes.set_ylim(0, 112)
+    axes.set_xlim(-0.6, xs[-1] + 0.6)
+    axes.set_ylim(0, 112)  # above 100 there is room for figures and remarks
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel("accuracy, %")
     axes.grid(axis="y", color=PALE, linewidth=0.8)
@@ -62,27 +63,27 @@ def category_plot(summary: RunSummary, path: Path) -> Path:
 
     if 0 < inside < len(rows):
         remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
-        middle = (places[inside] + places[-1]) / 2
+        middle = (xs[inside] + xs[-1]) / 2
         axes.text(middle, 107, remark, ha="center", fontsize=8, color=GREY)
 
     return save(figure, path)
 
 
-def draw_bar(axes: Axes, place: float, row: CategoryResult) -> None:
+def draw_bar(axes: Axes, x: float, row: CategoryResult) -> None:
     """Draws one category: the bar, its interval, and the figure above both."""
     if row.accuracy is None:
-        axes.text(place, 1.5, "not\nscored", ha="center", fontsize=8, color=GREY)
+        axes.text(x, 1.5, "not\nscored", ha="center", fontsize=8, color=GREY)
         return
 
     value = 100 * row.accuracy
-    axes.bar(place, value, width=0.7, color=BLUE if row.headline else GREY, zorder=2)
+    axes.bar(x, value, width=0.7, color=BLUE if row.headline else GREY, zorder=2)
 
     top = value
     if row.ci95_low is not None and row.ci95_high is not None:
         top = max(value, 100 * row.ci95_high)
         below, above = max(0.0, value - 100 * row.ci95_low), max(0.0, 100 * row.ci95_high - value)
         axes.errorbar(
-            place, value, yerr=[[below], [above]], color=INK, capsize=4, linewidth=1.2, zorder=3
+            x, value, yerr=[[below], [above]], color=INK, capsize=4, linewidth=1.2, zorder=3
         )
 
-    axes.text(place, top + 1.5, percent(row.accuracy), ha="center", fontsize=9, color=INK)
+    axes.text(x, top + 1.5, percent(row.accuracy), ha="center", fontsize=9, color=INK)

@@ -1,6 +1,6 @@
 """Accuracy against what it costs, tokens of context or dollars: a point per cell, and the frontier.
 
-A system has a form and a colour of its own, so that colour alone tells nothing apart.
+A system has a form and a colour of its own, so that no two systems differ only in colour.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ def set_price_axes(axes: Axes, cells: Sequence[RunSummary], price: Price) -> Non
 
     if positive and max(positive) > 20 * min(positive):
         least = 10.0 ** int(f"{min(positive):e}".split("e")[1])
+        # symlog, since a logarithmic scale has no place for a cell that costs nothing.
         axes.set_xscale("symlog", linthresh=least, linscale=0.6)
         zero = [0] if min(prices) == 0 else []
         steps = (least * 10**power * step for power in range(7) for step in (1, 3))

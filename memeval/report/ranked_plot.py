@@ -57,18 +57,18 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
 
     split = grid.subgridspec(1, 1 + len(categories), width_ratios=[2.6, *[1.0] * len(categories)])
     first = figure.add_subplot(split[0])
-    for place, cell in enumerate(cells):
+    for height, cell in enumerate(cells):
         bounds = cell.metrics.get("accuracy_ci95_low"), cell.metrics.get("accuracy_ci95_high")
-        draw_row(first, place, cell, cell.metrics["accuracy"], bounds)
+        draw_row(first, height, cell, cell.metrics["accuracy"], bounds)
 
     first.set_yticks(range(len(cells)), [one_line(name, NAME) for _, name in named])
     set_panel(first, "accuracy, %", len(cells))
     for number, category in enumerate(categories, start=1):
         panel = figure.add_subplot(split[number], sharey=first)
-        for place, cell in enumerate(cells):
+        for height, cell in enumerate(cells):
             row = category_row(cell, category)
             if row is not None:
-                draw_row(panel, place, cell, row.accuracy, (row.ci95_low, row.ci95_high))
+                draw_row(panel, height, cell, row.accuracy, (row.ci95_low, row.ci95_high))
 
         set_panel(panel, wrap_name(category), len(cells))
         panel.tick_params(axis="y", labelleft=False)
@@ -97,7 +97,7 @@ def category_row(cell: RunSummary, name: str) -> CategoryResult | None:
 
 def draw_row(
     axes: Axes,
-    place: int,
+    height: int,
     cell: RunSummary,
     value: float | None,
     bounds: tuple[float | None, float | None],
@@ -108,13 +108,13 @@ def draw_row(
 
     low, high = bounds
     if low is not None and high is not None:
-        axes.plot([100 * low, 100 * high], [place, place], color=INK, linewidth=1.3, zorder=2)
+        axes.plot([100 * low, 100 * high], [height, height], color=INK, linewidth=1.3, zorder=2)
 
     is_control = system_of(cell) in ("oracle", "no_memory")
     colour = ORANGE if is_control else BLUE
     axes.plot(
         100 * value,
-        place,
+        height,
         "s" if is_control else "o",
         color=colour,
         markerfacecolor=colour if cell.valid else "white",

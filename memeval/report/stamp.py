@@ -19,8 +19,8 @@ def stamp_report(folder: Path, *, plots: bool) -> None:
 
 
 def has_report(folder: Path, *, plots: bool) -> bool:
-    """Whether the folder's report was written from these results by this code, and still lies
-    there as it was.
+    """Whether the folder's report was written from these results by this code, and is still there
+    as it was written.
     """
     try:
         return (folder / STAMP_FILE).read_text(encoding="utf-8") == _stamp(folder, plots=plots)
@@ -49,6 +49,7 @@ def report_code() -> str:
     digest = hashlib.sha256()
     report = Path(__file__).parent
     page = report.with_name("page")
+    # Sorted: folders list their files in any order.
     for path in sorted([*report.glob("*.py"), *page.glob("*.py"), *page.glob("files/*")]):
         digest.update(path.read_bytes())
 

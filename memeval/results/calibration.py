@@ -1,7 +1,7 @@
 """What labels say of a run's accuracy: `calibration.json`, beside the run that it is about.
 
-The corrected figures are added where a summary is read to be shown. `run.json` holds the raw ones
-alone, so that a run stays as it was measured.
+The corrected figures are added where a summary is read to be shown. `run.json` holds only the raw
+ones, so that a run stays as it was measured.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ labels of other answers.
 """
 METHODS = {
     PPI: "PPI++",
-    LABELS: "the labels alone",
+    LABELS: "only the labels",
     RANGE: "a range over kinds of wrong answer",
 }
 
@@ -171,6 +171,7 @@ def read_calibration(folder: Path) -> Calibration | None:
     except FileNotFoundError:
         return None
     except RecursionError as error:
+        # json raises it for brackets nested too deep: the file is damaged, not the program.
         raise ValueError("nested too deep") from error
 
     if not isinstance(content, dict) or not is_sealed(content):
@@ -194,6 +195,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     if calibration is None:
         return summary
 
+    # By the records' digest: a run that was judged again has other verdicts under the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         return _with_note(

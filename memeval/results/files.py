@@ -37,6 +37,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
     escaped.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # Escaping everything would make other scripts unreadable: only where it has to be.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -60,6 +61,7 @@ def is_sealed(content: Mapping[str, Any]) -> bool:
 
 def _seal_of(content: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in content.items() if name != SEAL}
+    # Sorted and without blanks: the layout of the file does not count, only its values.
     return hashlib.sha256(
         json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()

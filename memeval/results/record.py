@@ -109,6 +109,8 @@ class Record:
         if self.verdict.graded:
             return self.verdict.score
 
+        # By the label, not by the score: a score of 0.7 is not seven tenths of a right answer
+        # unless the protocol says so, which `graded` does.
         return float(self.verdict.label is Label.CORRECT)
 
     @property

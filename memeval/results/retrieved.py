@@ -24,7 +24,7 @@ class RetrievedChunk:
 
     @classmethod
     def from_json(cls, value: Any, row: Fields) -> RetrievedChunk:
-        """A chunk; version 0.1 kept the ids of its turns alone."""
+        """A chunk; version 0.1 kept only the ids of its turns."""
         if isinstance(value, list):
             return cls(turn_ids=Fields({"turn_ids": value}, "retrieved.").strings("turn_ids"))
         if not isinstance(value, dict):

@@ -17,7 +17,7 @@ from memeval.results.fields import Fields, Json, usage_json
 from memeval.results.retrieved import RetrievedChunk, ranking_from, retrieved_from, short_positions
 
 INGEST_PREFIX = "ingest "
-"""Ids of the rows with what an ingest took begin so."""
+"""Beginning of the ids of rows with what an ingest took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class StepTimes:
 
     @classmethod
     def from_json(cls, row: Fields) -> StepTimes:
-        """The times of a row; a member that this version does not know is passed over."""
+        """The times of a row; a member that this version does not know is ignored."""
         times = row.numbers("times")
         return cls(**{name: times[name] for name in _TIMES if name in times})
 
@@ -61,6 +61,7 @@ class StepTimes:
 
     def join(self, other: StepTimes) -> StepTimes:
         """These times, and those of another row for the steps that this one lacks."""
+        # These win: of an answer's row and its verdict's, each measured its own steps.
         return StepTimes(**{**other.to_json(), **self.to_json()})
 
 
@@ -86,7 +87,7 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """What came of asking one question."""
+    """The answer to one question, or why there is none."""
 
     id: str
     """The question's id."""
@@ -130,6 +131,7 @@ class AnswerRow:
             id=members.string("id"),
             status=status,
             origin=members.string_or_none("origin") or "",
+            # A sound answer must have its text, and a failed one its reason.
             hypothesis=members.string("hypothesis")
             if answered
             else members.string_or_none("hypothesis"),
@@ -159,6 +161,7 @@ class AnswerRow:
             "context_tokens": self.context_tokens,
         }
         row = {name: value for name, value in row.items() if value is not None}
+        # An empty list is kept: nothing was retrieved, which is not the same as not known.
         if self.retrieved is not None:
             row["retrieved"] = [chunk.to_json() for chunk in self.retrieved]
         if self.ranking is not None:

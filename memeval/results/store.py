@@ -2,8 +2,8 @@
 
 A killed run leaves whole rows and at most one torn one, which is dropped on reading.
 
-Each line ends in a seal: a digest of the line and of the file's header, which tells the key. So a
-line that was damaged, edited, or carried over from the file of another key is seen, left out and
+Each line ends in a seal: a digest of the line and of the file's header, which holds the key. So a
+line that was damaged, edited, or carried over from the file of another key is noticed, left out and
 counted, and the row is made again.
 """
 
@@ -67,6 +67,7 @@ class Rows(Generic[R]):
 def sealed_line(header: Json, row: Json) -> bytes:
     """A row as a line of the file with this header."""
     body = _as_json(row)
+    # Put into the text of the JSON: the digest is of these very bytes, and `{}` takes no comma.
     comma = b"," if len(body) > 2 else b""
     return body[:-1] + comma + b'"seal":"' + _seal(header, body).encode() + b'"}\n'
 
@@ -205,15 +206,15 @@ class RowStore(Generic[R]):
             self._hold_shared()
             self._read()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            if not self._found.headed:
+                self._write({"header": dict(self.header)})
         except OSError as error:
-            self._release()
+            self._close()
             raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
         except BaseException:
-            self._release()
+            # No `with` begins, so nobody else closes the file and gives the lock back.
+            self._close()
             raise
-
-        if not self._found.headed:
-            self._write({"header": dict(self.header)})
 
         return self
 
@@ -269,6 +270,7 @@ class RowStore(Generic[R]):
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
         self._found = read_rows(data, self.header, self._parse)
+        # The next row would be appended to the torn one, and be lost with it.
         if whole < len(data):
             os.truncate(self.path, whole)
 
@@ -279,6 +281,7 @@ class RowStore(Generic[R]):
         disk refuses; earlier rows stay.
         """
         content = _clean(row.to_json())
+        # Read as it will be read later: nothing is stored that would then be left out.
         try:
             json.dumps(content)
             stored = self._parse(content)
@@ -292,6 +295,8 @@ class RowStore(Generic[R]):
     def _write(self, row: Json) -> str:
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
+        # First the store: it refuses where another machine has taken over. A crash between the two
+        # leaves a row that the next opening copies here.
         if self._shared is not None:
             self._shared.append(line)
 
@@ -304,6 +309,9 @@ class RowStore(Generic[R]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -120,7 +120,7 @@ class RunSummary:
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """What the run key is made of beside the config: `version`, `facts`, and each repeat's `keys`.
+    """What the run key is made of beside the config: `version`, `inputs`, and each repeat's `keys`.
     """
 
     @property
@@ -147,6 +147,7 @@ class RunSummary:
         if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
             raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
 
+        # Runs of version 0.1 have no seal, and are read all the same.
         content.pop(SEAL, None)
         try:
             summary = cls._of(content)
@@ -234,11 +235,12 @@ def _check_types(summary: RunSummary) -> None:
         raise TypeError("a metric is not a number")
     if not all(isinstance(value, int) for value in counts):
         raise TypeError("a count is not an integer")
+    # It names a folder: an edited one must not lead elsewhere.
     if not _RUN_KEY.fullmatch(summary.run_key):
         raise TypeError("run_key is not a key")
 
     for time in (summary.started_at, summary.finished_at):
-        datetime.fromisoformat(time)
+        datetime.fromisoformat(time)  # raises `ValueError`, which `read` turns into damage
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from memeval.results.shared_lines import SharedTexts
 
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
+"""The beginning of a line: `id` is written first, so that no line is parsed to index it."""
 TEXTS_AT_ONCE = 64
 SEND_S = 1.0
 """Texts go to a shared store when there are this many, or after this many seconds."""
@@ -49,7 +50,7 @@ def reference(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a text is joined of."""
+    """The parts that a text is joined of."""
 
     separator: str
     parts: tuple[str, ...]
@@ -188,6 +189,7 @@ class TextStore(Texts):
         if self._shared is None:
             return
 
+        # Texts have no order and never change: what one side lacks is added, and nothing compared.
         known = self._shared.references()
         own = {ref: line for ref in self._lines.keys() - known if (line := self.line(ref))}
         self._shared.put(own)
@@ -238,6 +240,7 @@ class TextStore(Texts):
         return self._joined[whole]
 
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
+        # Cleaned before the digest: the reference is that of what is stored.
         cleaned = [without_known(without_halves(part)) for part in parts]
         ref = reference(separator.join(cleaned))
         if ref in self._lines:

@@ -13,7 +13,7 @@ from memeval.results.rows import NO_TIMES, StepTimes
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """What came of judging one answer."""
+    """The verdict on one answer, or why there is none."""
 
     id: str
     """The question's id."""
@@ -36,6 +36,8 @@ class VerdictRow:
         status = members.choice("status", Status)
         scored = status in (Status.OK, Status.UNPARSED)
         verdict = verdict_from(members) if scored else None
+        # A status and a verdict that contradict each other were edited, or damaged: no figure may
+        # rest on either.
         if scored and (
             verdict is None or (verdict.label is Label.UNSCORED) != (status is Status.UNPARSED)
         ):

@@ -66,12 +66,13 @@ def clustered_se(
     if groups < 2:
         return None
 
-    # Values that are equal have residuals of rounding alone: their error is exactly 0.
+    # The residuals of equal values are only rounding: their error is exactly 0.
     if min(values) == max(values):
         return 0.0
 
     squares = sum(residual**2 for residual in residuals.values())
     se = sqrt(groups / (groups - 1) * squares) / (len(values) if weights is None else sum(weights))
+    # Residuals that cancel within each cluster leave only rounding, too: an error of 0.
     rounding = 1e-12 * max(map(abs, values))
 
     return se if se > rounding else 0.0

@@ -75,6 +75,7 @@ def _count_flips(comparisons: Sequence[Sequence[float]]) -> tuple[list[float], l
 
     sums = np.array(comparisons, dtype=float)
     groups = sums.shape[1]
+    # Stable: equal differences keep their order, and so their adjusted p, on every machine.
     order = np.argsort(-np.abs(sums.sum(axis=1)), kind="stable")
     sums = sums[order]
     # A tie is a tie also where averages of repeats leave rounding behind.
@@ -103,12 +104,13 @@ def _count_flips(comparisons: Sequence[Sequence[float]]) -> tuple[list[float], l
 def _sign_vectors(groups: int) -> Iterator[Matrix]:
     """Sign vectors in batches: all of them up to `EXACT_CLUSTERS`, else draws.
 
-    A vector and its opposite give the same |Σ|, so of all vectors those with a first sign of +1
-    are enough.
+    A vector and its opposite give the same |Σ|, so of all vectors those whose last sign is +1 are
+    enough.
     """
     import numpy as np
 
     if groups <= EXACT_CLUSTERS:
+        # The bits of a number are the signs; its highest bit, of the last cluster, is always 0.
         numbers = np.arange(2 ** max(groups - 1, 0))
         for start in range(0, len(numbers), _BATCH):
             batch = numbers[start : start + _BATCH, None]

@@ -16,6 +16,7 @@ def pareto_frontier(points: Sequence[Point]) -> list[int]:
     A point is dominated where another one costs no more and is no less accurate, and is better in
     one of the two. Of equal points all stay.
     """
+    # At one cost the most accurate first: the others are dominated by it.
     order = sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1]))
     kept: list[int] = []
     for index in order:

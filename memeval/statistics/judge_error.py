@@ -17,7 +17,7 @@ class CorrectedMean:
     mean: float
     se: float
     power: float
-    """λ: how far the judge is trusted, from 0 (labels alone count) to 1."""
+    """λ: how far the judge is trusted, from 0 (only the labels count) to 1."""
 
 
 def prediction_powered_mean(
@@ -69,7 +69,7 @@ def _best_power(
     pooled = [*judged, *judged_unlabelled]
     # With n - 1, unlike the covariance below: the reference values hold for this mix.
     spread = _variance(pooled) * len(pooled) / (len(pooled) - 1)
-    if spread == 0:  # a judge that always says the same tells nothing
+    if spread == 0:  # a judge that always says the same says nothing about an answer
         return 0.0
 
     centre, centre_judged = _mean(labels), _mean(judged)
@@ -152,11 +152,11 @@ def rogan_gladen(called_right: float, count: int, judge: JudgeRates) -> Correcte
     reach = Z95 * sqrt(variance) / (q0 + q1 - 1)
 
     return CorrectedShare(
-        share=_clipped(share),
-        low=_clipped(drawn + shift - reach),
-        high=_clipped(drawn + shift + reach),
+        share=_clip(share),
+        low=_clip(drawn + shift - reach),
+        high=_clip(drawn + shift + reach),
     )
 
 
-def _clipped(share: float) -> float:
+def _clip(share: float) -> float:
     return min(max(share, 0.0), 1.0)

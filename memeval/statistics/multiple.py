@@ -15,8 +15,9 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     adjusted = [0.0] * len(ps)
     smallest = 1.0
     order = sorted(range(len(ps)), key=lambda index: ps[index], reverse=True)
-    for place, index in enumerate(order):
-        rank = len(ps) - place
+    # From the largest on, so that one pass keeps the minimum over all that follow it.
+    for passed, index in enumerate(order):
+        rank = len(ps) - passed
         smallest = min(smallest, ps[index] * len(ps) / rank)
         adjusted[index] = smallest
 
@@ -47,7 +48,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
 
 def _letters_of(item: int, groups: Sequence[frozenset[int]]) -> str:
-    return "".join(_letter(place) for place, group in enumerate(groups) if item in group)
+    return "".join(_letter(index) for index, group in enumerate(groups) if item in group)
 
 
 def _without_subsets(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
@@ -56,7 +57,7 @@ def _without_subsets(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     return [group for group in unique if group not in within]
 
 
-def _letter(place: int) -> str:
+def _letter(index: int) -> str:
     """a … z, then A … Z, then numbers in brackets."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    return alphabet[place] if place < len(alphabet) else f"({place})"
+    return alphabet[index] if index < len(alphabet) else f"({index})"

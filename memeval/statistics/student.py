@@ -8,6 +8,7 @@ from functools import lru_cache
 from math import atan, cos, pi, sin, sqrt
 
 _HALVINGS = 80
+"""More than the 53 bits that a double has: the last halvings change nothing."""
 
 
 def quantile(freedom: int, probability: float) -> float:
@@ -22,6 +23,7 @@ def quantile(freedom: int, probability: float) -> float:
 def two_sided_quantile(freedom: int, confidence: float) -> float:
     """The t with P(|T| <= t) = `confidence`, by bisection, for `freedom` >= 1."""
     low, high = 0.0, 1.0
+    # No bound holds for all: with one degree of freedom the quantiles grow without end.
     while within(high, freedom) < confidence:
         high *= 2
 

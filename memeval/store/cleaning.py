@@ -98,7 +98,7 @@ def remove_item(item: Item, home: Home) -> bool:
 
     Raises `OSError` where the disk refuses.
     """
-    # A memory is read in place by a cell that holds the locks of its rows alone.
+    # A cell reads a memory in place, and holds only the locks of its rows.
     if item.kind is Kind.MEMORIES and cell_under_way(home):
         return False
 

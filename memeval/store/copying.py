@@ -1,70 +1,37 @@
 """Copies what is stored between the files of a home and a database.
 
-A copy adds and never replaces: what the target has stays. It may be repeated at any time, goes on
-where it was ended, and compares what it copied with its source.
+A copy adds and never replaces: what the target has stays. It may be repeated at any time, continues
+where it ended, and compares what it copied with its source.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_schema import checksum
-from memeval.private import FILE_MODE, make_folder, open_private
-from memeval.results.files import append_whole, memory_folders
+from memeval.private import FILE_MODE, make_folder
 from memeval.results.store import sound_lines
-from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
+from memeval.results.texts import TEXTS_SUFFIX
 from memeval.store.contract import FileStore
+from memeval.store.copied import Copied, Way, digest_of
+from memeval.store.home_lines import HomeLines, HomeTexts, Lines
 from memeval.store.inventory import Home, Item, Kind
-from memeval.store.memories import SharedMemories
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
 
 ENTRIES_AT_ONCE = 500
 """Entries of a cache that are in memory at once."""
-MANIFEST = "memory.json"
-COPIED = "copied"
-"""Folder of memories that come from elsewhere: the key alone tells what they are."""
 _ROWS_NAME = re.compile(r"(answers|verdicts)/[0-9a-f]{8,64}\.jsonl")
 _TEXTS_NAME = re.compile(r"answers/[0-9a-f]{8,64}\.texts\.jsonl")
 _CACHE_NAME = re.compile(r"[a-z_]{1,40}")
-_KEY = re.compile(r"[0-9a-f]{8,64}")
-_CASE = re.compile(r"[\w.-]{1,200}")
-
-
-class Way(StrEnum):
-    """Where a copy goes."""
-
-    TO_DATABASE = "to"
-    FROM_DATABASE = "from"
-
-
-@dataclass(frozen=True)
-class Copied:
-    """What became of one file of rows or texts, one cache, or one memory."""
-
-    kind: Kind
-    name: str
-    new: int
-    """Rows, texts, entries or files that were, or would be, copied."""
-    there: int
-    """Those that the target had."""
-    digest: str = ""
-    """Of what was copied, as it was read back; empty in a dry run, and where nothing was."""
-    problem: str = ""
-    """Why it was not copied, or does not compare; empty where it is sound."""
 
 
 class Copying:
@@ -111,11 +78,11 @@ class Copying:
     def _copy_file(self, name: str, path: Path) -> Copied:
         holds_texts = name.endswith(TEXTS_SUFFIX)
         kind = Kind.TEXTS if holds_texts else Kind(path.parent.name)
-        # Whoever writes the answers writes their texts.
+        # Who writes the answers writes their texts: one lock is enough for both.
         guarded = path.with_name(path.name.replace(TEXTS_SUFFIX, ".jsonl"))
         rows = self._database.rows(guarded)
         try:
-            with _held(guarded, rows, writes=self._do_it):
+            with _hold(guarded, rows, writes=self._do_it):
                 if holds_texts:
                     return self._copy_texts(name, path)
 
@@ -124,7 +91,7 @@ class Copying:
             return Copied(kind, name, new=0, there=0, problem="in use by a running process")
 
     def _copy_rows(self, kind: Kind, name: str, path: Path, rows: PostgresRows) -> Copied:
-        own: Lines = _FileLines(path)
+        own: Lines = HomeLines(path)
         source, target = (own, rows) if self._way is Way.TO_DATABASE else (rows, own)
         before = sound_lines(source.read())
         new, there = missing_lines(before, target.read())
@@ -134,10 +101,10 @@ class Copying:
         target.append_all(new)
         after = set(target.read().splitlines(keepends=True))
         problem = "" if after.issuperset(new) else "what was copied can't be read back"
-        return Copied(kind, name, new=len(new), there=there, digest=_digest(new), problem=problem)
+        return Copied(kind, name, new=len(new), there=there, digest=digest_of(new), problem=problem)
 
     def _copy_texts(self, name: str, path: Path) -> Copied:
-        shared, own = self._database.texts(path), _FileTexts(path)
+        shared, own = self._database.texts(path), HomeTexts(path)
         source, target = (own, shared) if self._way is Way.TO_DATABASE else (shared, own)
         known, there = source.references(), target.references()
         new = sorted(known - there)
@@ -148,13 +115,14 @@ class Copying:
         lines = _readable(source.read(new))
         target.put(lines)
         problem = "" if target.read(list(lines)) == lines else "what was copied can't be read back"
-        digest = _digest(lines[ref] for ref in sorted(lines))
+        digest = digest_of(lines[ref] for ref in sorted(lines))
         return Copied(
             Kind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
         )
 
     def _copy_cache(self, name: str) -> Copied:
         path = self._home.cache / f"{name}.sqlite"
+        # To open a cache creates its file, which a dry run must not.
         if not self._do_it and not path.exists():
             count = len(list(self._database.cache(name, None).keys()))
             return Copied(Kind.CACHES, name, new=count, there=0)
@@ -235,75 +203,12 @@ def _put(entries: dict[str, CachedEntry], target: ReplyCache) -> None:
         target.put_all(values, origin, tokens)
 
 
-def _digest(lines: Iterable[bytes]) -> str:
-    sums = sha256()
-    for line in lines:
-        sums.update(line)
-
-    return sums.hexdigest()[:16]
-
-
-class Lines(Protocol):
-    """The lines of one file of rows, in either place."""
-
-    def read(self) -> bytes: ...
-
-    def append_all(self, lines: Sequence[bytes]) -> None: ...
-
-
-class _FileLines:
-    """The lines of a file of rows in the home."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> bytes:
-        """All whole lines."""
-        content = self._path.read_bytes() if self._path.exists() else b""
-        return content[: content.rfind(b"\n") + 1]
-
-    def append_all(self, lines: Sequence[bytes]) -> None:
-        """Appends lines behind the last whole one."""
-        whole = len(self.read())
-        descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.ftruncate(descriptor, whole)
-            append_whole(descriptor, b"".join(lines), self._path)
-        finally:
-            os.close(descriptor)
-
-
-class _FileTexts:
-    """The texts of a file in the home."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def references(self) -> set[str]:
-        """The references of all sound texts."""
-        texts = Texts(self._path)
-        return set(texts.references()) - set(texts.damaged())
-
-    def read(self, references: Sequence[str]) -> dict[str, bytes]:
-        """The lines of some references."""
-        texts = Texts(self._path)
-        known = set(texts.references())
-        return {ref: texts.line(ref) for ref in references if ref in known}
-
-    def put(self, lines: dict[str, bytes]) -> None:
-        """Stores lines, each unless its reference is there already."""
-        make_folder(self._path.parent)
-        with TextStore(self._path) as store:
-            for ref, line in lines.items():
-                store.take(json.loads(line), ref)
-
-
 class _InUseError(Exception):
     """A running process appends to the rows."""
 
 
 @contextmanager
-def _held(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
+def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
     """Holds the rows of one file in both places, if anything is to be written.
 
     Raises `_InUseError` where another process holds them.
@@ -329,75 +234,3 @@ def _held(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
             rows.give()
     finally:
         lock.release()
-
-
-def copy_memories(
-    home: Home, items: Sequence[Item], shared: SharedMemories, way: Way, *, do_it: bool
-) -> Iterator[Copied]:
-    """Copies saved memories between a home and the address that machines share.
-
-    Raises `StorageError` where the store stays away.
-    """
-    if way is Way.TO_DATABASE:
-        for item in items:
-            if item.kind is Kind.MEMORIES and (item.paths[0] / MANIFEST).is_file():
-                yield asyncio.run(_put_memory(item.paths[0], item.key, shared, do_it=do_it))
-    else:
-        for key, case in asyncio.run(shared.names()):
-            if _KEY.fullmatch(key) and _CASE.fullmatch(case) and case not in (".", ".."):
-                yield asyncio.run(_fetch_memory(home, key, case, shared, do_it=do_it))
-
-
-async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
-    own = _digests_of(folder)
-    name = f"{key}/{folder.name}"
-    there = await shared.manifest(folder, key, MANIFEST)
-    if there == (folder / MANIFEST).read_bytes():
-        return Copied(Kind.MEMORIES, name, new=0, there=len(own))
-    if there is not None:
-        return Copied(Kind.MEMORIES, name, new=0, there=1)  # another machine built it
-    if not do_it:
-        return Copied(Kind.MEMORIES, name, new=len(own), there=0)
-
-    await shared.put(folder, key, MANIFEST)
-    return _compared(name, own, await shared.digests(folder, key))
-
-
-async def _fetch_memory(
-    home: Home, key: str, case: str, shared: SharedMemories, *, do_it: bool
-) -> Copied:
-    name = f"{key}/{case}"
-    saved = memory_folders(home.prepared, key)
-    folder = (saved[0] if saved else home.prepared / COPIED / f"memory-{key}") / case
-    if (folder / MANIFEST).is_file():
-        return Copied(Kind.MEMORIES, name, new=0, there=1)
-
-    theirs = await shared.digests(folder, key)
-    if MANIFEST not in theirs or not do_it:
-        return Copied(Kind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, there=0)
-
-    make_folder(folder.parent)
-    if not await shared.fetch(folder, key, MANIFEST):
-        return Copied(Kind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
-
-    return _compared(name, theirs, _digests_of(folder))
-
-
-def _compared(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
-    """What a memory's copy came to. Files that a target has beside them are no part of it."""
-    same = all(target.get(file) == digest for file, digest in source.items())
-    return Copied(
-        Kind.MEMORIES,
-        name,
-        new=len(source),
-        there=0,
-        digest=_digest(f"{file} {source[file]} ".encode() for file in sorted(source)),
-        problem="" if same else "what was copied can't be read back",
-    )
-
-
-def _digests_of(folder: Path) -> dict[str, str]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {
-        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in paths
-    }

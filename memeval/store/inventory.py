@@ -103,12 +103,13 @@ def _runs(folder: Path) -> Iterator[Item]:
 def _memories(prepared: Path) -> Iterator[Item]:
     for dataset in _listed(prepared):
         for folder in _listed(dataset):
+            # `<system>-<key>`: the name of a system may hold hyphens itself.
             key = folder.name.rpartition("-")[2]
             yield from _memories_of_key(folder, key)
 
 
 def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
-    # A memory that can't be saved leaves the list of what it held alone.
+    # A memory that can't be saved leaves only the list of what it held.
     memories = set()
     for path in _listed(folder):
         if path.name.startswith("."):

@@ -1,7 +1,7 @@
 """Saved memories in a folder or an object store that several machines share, through fsspec.
 
-A memory's files are put one by one, and its manifest comes last: without it there is no memory. The
-memory that is fetched is verified as one that was saved here.
+A memory's files are put one by one, and its manifest comes last: without it there is no memory. A
+memory that is fetched is verified like one that was saved here.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class SharedMemories:
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
             self._files.makedirs(self._root, exist_ok=True)
+            # An object store has no folders: only this asks it anything.
             self._files.exists(self._root)
         except Exception as error:
             # Each file system raises errors of its own.
@@ -54,14 +55,16 @@ class SharedMemories:
 
         Raises `StorageError` where the store stays away.
         """
-        return await self._attempt(lambda: self._fetch(folder, self._place(folder, key), manifest))
+        address = self._address(folder, key)
+        return await self._attempt(lambda: self._fetch(folder, address, manifest))
 
     async def put(self, folder: Path, key: str, manifest: str) -> None:
         """Puts the memory that was saved in `folder`.
 
         Raises `StorageError` where the store stays away.
         """
-        await self._attempt(lambda: self._put(folder, self._place(folder, key), manifest))
+        address = self._address(folder, key)
+        await self._attempt(lambda: self._put(folder, address, manifest))
 
     async def manifest(self, folder: Path, key: str, manifest: str) -> bytes | None:
         """The manifest of the memory that belongs in `folder`; None where there is none.
@@ -71,7 +74,7 @@ class SharedMemories:
 
         def read() -> bytes | None:
             try:
-                return bytes(self._files.cat_file(f"{self._place(folder, key)}/{manifest}"))
+                return bytes(self._files.cat_file(f"{self._address(folder, key)}/{manifest}"))
             except FileNotFoundError:
                 return None
 
@@ -82,15 +85,16 @@ class SharedMemories:
 
         Raises `StorageError` where the store stays away.
         """
-        place = self._place(folder, key)
+        address = self._address(folder, key)
 
         def read() -> dict[str, str]:
-            found = {}
-            for path in self._files.find(place):
-                name = str(path)[str(path).index(place) + len(place) + 1 :]
-                found[name] = sha256(self._files.cat_file(path)).hexdigest()
+            digests = {}
+            for path in self._files.find(address):
+                # Some file systems put a slash, or the protocol, in front of their paths.
+                name = str(path)[str(path).index(address) + len(address) + 1 :]
+                digests[name] = sha256(self._files.cat_file(path)).hexdigest()
 
-            return found
+            return digests
 
         return await self._attempt(read)
 
@@ -98,23 +102,25 @@ class SharedMemories:
         """Key and name of each memory. Raises `StorageError` where the store stays away."""
 
         def read() -> list[tuple[str, str]]:
+            # fsspec remembers listings: it would miss what other machines have put since.
             self._files.invalidate_cache()
-            found = set()
+            memories = set()
             for path in self._files.find(self._root):
                 parts = str(path)[str(path).index(self._root) + len(self._root) :].split("/")
+                # Of `/<key>/<case>/<file>`: shorter paths are somebody else's files.
                 if len(parts) > 3:
-                    found.add((parts[1], parts[2]))
+                    memories.add((parts[1], parts[2]))
 
-            return sorted(found)
+            return sorted(memories)
 
         return await self._attempt(read)
 
-    def _place(self, folder: Path, key: str) -> str:
+    def _address(self, folder: Path, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}/{folder.name}"
 
-    def _fetch(self, folder: Path, place: str, manifest: str) -> bool:
+    def _fetch(self, folder: Path, address: str, manifest: str) -> bool:
         try:
-            content = self._files.cat_file(f"{place}/{manifest}")
+            content = self._files.cat_file(f"{address}/{manifest}")
         except FileNotFoundError:
             return False
 
@@ -127,8 +133,9 @@ class SharedMemories:
             make_folder(beside)
             for name in names:
                 make_folder((beside / name).parent)
-                self._files.get_file(f"{place}/{name}", str(beside / name))
+                self._files.get_file(f"{address}/{name}", str(beside / name))
 
+            # The manifest that named the files: the one there may belong to newer ones by now.
             (beside / manifest).write_bytes(content)
             beside.replace(folder)
         except FileNotFoundError:
@@ -138,17 +145,18 @@ class SharedMemories:
 
         return True
 
-    def _put(self, folder: Path, place: str, manifest: str) -> None:
+    def _put(self, folder: Path, address: str, manifest: str) -> None:
         names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+        # The manifest comes last: who finds it finds all files.
         for name in sorted(names, key=lambda name: name.as_posix() == manifest):
-            target = f"{place}/{name.as_posix()}"
+            target = f"{address}/{name.as_posix()}"
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(folder / name), target)
 
     async def _attempt(self, work: Callable[[], T]) -> T:
         """The result of `work`, tried again while the store is away."""
         began, wait_s = time.monotonic(), FIRST_WAIT_S
-        told = False
+        has_said_so = False
         while True:
             try:
                 return await asyncio.to_thread(work)
@@ -161,10 +169,10 @@ class SharedMemories:
                         f"(store.patience_s): {reason}"
                     ) from error
 
-            if self._say and not told:
+            if self._say and not has_said_so:
                 self._say(f"waiting for the memories at {self.url}: {reason}")
 
-            told = True
+            has_said_so = True
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
@@ -181,6 +189,7 @@ def _names_in(manifest: bytes) -> list[str] | None:
 
 
 def _is_below(name: object) -> bool:
+    # The manifest comes from elsewhere: its names must not lead out of the memory's folder.
     if not isinstance(name, str) or not name or "\\" in name or "\0" in name:
         return False
 

@@ -40,6 +40,7 @@ def read_needed(runs: Iterable[Path]) -> Needed:
         try:
             keys |= _keys_of(folder)
         except (OSError, ValueError, KeyError, TypeError):
+            # Not the same as needing nothing: what this run rests on must not be removed.
             unknown.append(folder)
 
     return Needed(frozenset(keys), tuple(unknown))
@@ -48,7 +49,7 @@ def read_needed(runs: Iterable[Path]) -> Needed:
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
     """Stage and key of all that a run rests on.
 
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where `run.json` does not tell.
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where `run.json` does not say.
     """
     repeats = RunSummary.read(folder).identity["keys"]
     keys = {

@@ -18,6 +18,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     if settings.url is None:
         return FileStore(cache)
 
+    # Loaded here: most runs use files, and need no SQLAlchemy.
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 
@@ -28,7 +29,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
 
 
 def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:
-    """The shared memories that a config names; None where they are in the home alone.
+    """The shared memories that a config names; None where they are only in the home.
 
     Raises `UserError` where the address can't be used.
     """

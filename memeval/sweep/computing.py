@@ -17,7 +17,7 @@ from memeval.pipeline.unit import Message, Send, SentProgress, Unit, compute_uni
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
-"""How long a worker that is asked to stop may take to end the calls that it is at."""
+"""How long a worker that is asked to stop may take to end its present calls."""
 IDLE_RUNS = 2
 """Runs without a unit under way that are kept: units come cell by cell, and earlier ones are done
 with.
@@ -36,13 +36,14 @@ class UnitComputer:
         self._under_way: dict[int, int] = {}
 
     async def compute(self, unit: Unit, send: Send) -> tuple[str, Any]:
-        """How a unit ended: DONE with what it came to, or FAILED with the error."""
+        """How a unit ended: DONE with its result, or FAILED with the error."""
         _send_of_unit.set(send)
         number = unit.cell
         self._under_way[number] = self._under_way.get(number, 0) + 1
         try:
             return DONE, await compute_unit(self._run(number), unit, send)
         except asyncio.CancelledError:
+            # As a result, since the other side reads until the unit's end.
             return FAILED, WorldError("stopped")
         except BaseException as error:  # noqa: BLE001 - raised again where the unit is waited for
             return FAILED, _portable(error)
@@ -74,6 +75,7 @@ def send_message(message: Message) -> None:
 
 def _portable(error: BaseException) -> BaseException:
     """An error that can be sent."""
+    # Both ways: an exception whose constructor takes other arguments fails only when it is read.
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - an error of a user's own may be anything

@@ -110,9 +110,11 @@ class Estimator:
 
         cases = []
         for case in self._cases.of(cell):
-            questions = tuple(one for one in case.questions if one.question_id not in done)
+            questions = [
+                question for question in case.questions if question.question_id not in done
+            ]
             if questions:
-                cases.append(replace(case, questions=questions))
+                cases.append(replace(case, questions=tuple(questions)))
 
         return cases
 
@@ -165,6 +167,7 @@ class Estimator:
         self._tally.stored_answers = frozenset(kept & stored.rows.keys())
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
+        # Cells share the rows that were made up, too: what one has asked costs the next nothing.
         if answers_path not in self._answers:
             self._answers[answers_path] = ImaginedRows(answers_path, stored, answer_or_ingest)
         if verdicts_path not in self._verdicts:

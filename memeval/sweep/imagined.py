@@ -69,6 +69,7 @@ class Tally:
     """Ids of the questions whose answers are there: their verdicts rest on them."""
     made_up: int = 0
     """Uses of replies that were made up."""
+    # The ledgers are kept, and not only their ids: Python gives the id of a dead one to another.
     _ledgers: dict[int, Ledger] = field(default_factory=dict)
 
     def note_made_up(self) -> None:
@@ -166,6 +167,7 @@ class OverlaidCache(Cache):
 
     def __init__(self, path: Path, name: str, tally: Tally) -> None:
         """`path` lends its folder to the locks of requests under way."""
+        # Without the constructor of `Cache`, which creates a file.
         self.path, self._tally = path, tally
         self._made_up: dict[str, CachedEntry] = {}
         self._stored = _open_to_read(cache_dir() / f"{name}.sqlite")
@@ -188,7 +190,7 @@ class OverlaidCache(Cache):
             some = keys[start : start + _KEYS_AT_ONCE]
             try:
                 rows = self._select_from(self._stored, some)
-            except sqlite3.Error:  # a run will mend it, and says so
+            except sqlite3.Error:  # a run will repair it, and says so
                 return entries
 
             entries |= rows

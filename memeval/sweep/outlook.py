@@ -35,8 +35,8 @@ class Outlook:
     questions: int
     cases: int
     difference: float | None
-    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for one case
-    alone.
+    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for a single
+    case.
     """
     design_effect: float
     basis: str
@@ -107,15 +107,17 @@ def _spreads(runs: Sequence[FinishedRun]) -> Iterator[_Spread]:
         except (MemevalError, OSError, ValueError):
             continue
 
-    for one, other in combinations(scores, 2):
-        shared = [question for question in one.values if question in other.values]
-        clusters = [one.questions[question].case_id for question in shared]
-        differences = [one.values[question] - other.values[question] for question in shared]
+    for first, second in combinations(scores, 2):
+        shared = [question for question in first.values if question in second.values]
+        clusters = [first.questions[question].case_id for question in shared]
+        differences = [first.values[question] - second.values[question] for question in shared]
         clustered, independent = clustered_se(differences, clusters), independent_se(differences)
+        # Runs that agree on every question show no spread, which is not evidence of a small one.
         if not clustered or not independent:
             continue
 
         yield _Spread(
+            # Back from a standard error to the deviation of one question.
             sd=independent * sqrt(len(shared)),
             # With few cases the clustered error can come out too small by chance.
             design_effect=max(1.0, (clustered / independent) ** 2),

@@ -44,6 +44,7 @@ class Past:
             self._calls[kind] += calls
             self._tokens[kind] += tokens
             latency = summary.metrics.get(f"latency_ms/{role}/p50")
+            # The time of an ingest is that of a whole case, and not of one call.
             if latency and role is not Role.INGEST:
                 self._seconds[kind].append(latency / 1e3)
 

@@ -39,7 +39,7 @@ class PlannedCell:
     def may_compute_elsewhere(self) -> bool:
         """Whether other processes may compute its units.
 
-        Under `fresh=prepare` cells that share a memory make it again once: this process alone can
+        Under `fresh=prepare` cells that share a memory make it again once: only this process can
         know whether one of them did.
         """
         return self.cell.config.fresh != PREPARE

@@ -50,6 +50,7 @@ class Computer:
             return f"it has memeval {__version__}, and this machine {start.version}"
 
         for cell in start.cells.values():
+            # Equal versions are not enough: in a checkout the code may have been edited.
             if figures_code(type(cell.dataset)) != cell.figures_code:
                 return "its memeval has another code than that of this machine"
 
@@ -64,9 +65,10 @@ class Computer:
         config = next(iter(cells.values())).config
         store = open_store(config.store, cache_dir(), _say)
         self._connections = Connections(_say, store)
+        # No case is handed out here, so the window is never entered.
         self._units = UnitComputer(cells, Lane(self._connections, Stores(), Window(1)))
         loops.set_result(asyncio.get_running_loop())
-        await asyncio.Event().wait()
+        await asyncio.Event().wait()  # for ever: units come from another thread
 
     async def compute(self, unit: Unit, send: Callable[[Any], None]) -> None:
         """Computes a unit: sends its messages, and its end."""

@@ -47,6 +47,7 @@ class Worker:
         is_elsewhere = _began().node != node
         own = {name: os.environ[name] for name in PLACES if is_elsewhere and name in os.environ}
         os.environ.update({**variables, **own})
+        # Behind the node's own folders: they exist there for certain.
         sys.path += [path for path in paths if path not in sys.path]
         try:
             from memeval.sweep.ray_computing import Computer
@@ -67,7 +68,7 @@ class Worker:
         return _began()
 
     async def compute(self, number: int, unit: Any) -> AsyncIterator[list[Any]]:
-        """What a unit sends, as soon as there is any of it; its end is the last message.
+        """What a unit sends, as soon as it sends it; its end is the last message.
 
         `number` names the unit if it is to be stopped.
         """
@@ -82,6 +83,7 @@ class Worker:
         try:
             is_over = False
             while not is_over:
+                # What is there goes together: each `yield` is an object of its own for Ray.
                 contents = [await queue.get()]
                 while not queue.empty():
                     contents.append(queue.get_nowait())

@@ -2,7 +2,7 @@
 
 A unit is computed by one of them, which sends its rows as soon as they exist; this process stores
 them, as it does with those of its own. So the records are those of one machine, and a worker that
-dies costs its open calls alone.
+dies costs only its open calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ray: Any = untyped_ray
 TRIES = 4
 """How often a unit is given to a worker, where the earlier ones died: nodes come and go."""
 PATIENCE_S = 10.0
-"""How long the first worker may take to start before the user is told what is waited for."""
+"""How long the first worker may take to start before a message says that it is waited for."""
 LEAVING_S = 3.0
 """How long a worker may take to give back what it holds, at the end."""
 LOCAL_STORE = 2**28
@@ -64,6 +64,7 @@ class Cluster:
     def __init__(self, settings: RaySettings, cores: int) -> None:
         """Raises `UserError` where the cluster can't be reached."""
         self._folder: str | None = None
+        # A program that is connected already keeps its connection, and its settings.
         self._owns = not ray.is_initialized()
         if self._owns:
             self._init(settings, cores)
@@ -147,7 +148,9 @@ class RayWorkers:
         self._cluster, self._settings = cluster, settings
         self._shares_store = next(iter(cells.values())).config.store.url is not None
         start = Start(version=__version__, cells=dict(cells), become=become, run_loop=run_loop)
+        # Put once: given to each worker as an argument, all cells would be sent again each time.
         self._cells = ray.put(ray_worker.pack(start))
+        # By value: a node can import memeval only once `begin` has said where it is.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
         self._numbers = itertools.count()
@@ -161,7 +164,7 @@ class RayWorkers:
         return planned.may_compute_elsewhere
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """What a unit came to; given to another worker where one died.
+        """The result of a unit, which is given to another worker where one died.
 
         Raises `WorldError` where that happened too often, and `UserError` where none can be
         started.
@@ -188,7 +191,7 @@ class RayWorkers:
             most = self._settings.cases
             free = [seat for seat in self._seats if most is None or seat.open < most]
             if free:
-                seat = min(free, key=lambda one: one.open)
+                seat = min(free, key=lambda candidate: candidate.open)
                 seat.open += 1
                 return seat
 
@@ -201,10 +204,12 @@ class RayWorkers:
             try:
                 await future
             except asyncio.CancelledError:
+                # It may have been woken in the same moment: the next one looks in its place.
                 self._wake()
                 raise
 
     def _start_missing(self) -> None:
+        # What kept one worker from starting, such as another version, keeps all others as well.
         if self._error is not None:
             return
 
@@ -218,6 +223,7 @@ class RayWorkers:
         """Starts a worker, as soon as the cluster has a processor for it."""
         actor = self._class.remote()
         variables = dict(self._settings.variables)
+        # Both calls return at once: the cluster may have no free processor for a long time.
         beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
         ready = _task(_value(beginning))
         try:
@@ -228,7 +234,7 @@ class RayWorkers:
             began = await ready
             self._check(began)
         except asyncio.CancelledError:
-            ray.kill(actor)
+            ray.kill(actor)  # it would go on to wait for a processor
             raise
         except RayError as error:
             self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
@@ -250,6 +256,7 @@ class RayWorkers:
             raise several_nodes()
 
     def _lose(self, seat: _Seat, death: _DiedError) -> None:
+        # Each unit that the worker had open reports its death.
         if seat in self._seats:
             self._seats.remove(seat)
             self.say(f"a Ray worker died ({death}): others take over what it had open")
@@ -257,7 +264,7 @@ class RayWorkers:
         self._start_missing()
 
     def _wake(self) -> None:
-        """Lets one who waits look again."""
+        """Lets one waiter look again."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
@@ -269,7 +276,7 @@ class RayWorkers:
             self._wake()
 
     async def _compute(self, seat: _Seat, unit: Unit, keeper: Keeper) -> UnitDone:
-        """What a unit came to. Raises `_DiedError` where the worker is gone."""
+        """The result of a unit. Raises `_DiedError` where the worker is gone."""
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
         # A task of its own: a message is never lost to a cancellation.
@@ -313,6 +320,7 @@ class RayWorkers:
         for task in starting:
             task.cancel()
 
+        # With a shared store, a killed worker keeps its places at endpoints until its lease ends.
         leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
         if starting or leaving:
             await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
@@ -334,8 +342,9 @@ def several_nodes() -> UserError:
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose error is no news where nobody waits for it any more."""
+    """A task whose error is not reported where nobody waits for it any more."""
     task = asyncio.ensure_future(work)
+    # asyncio prints an error that nobody has fetched.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 

@@ -1,5 +1,5 @@
-"""Which open questions a plan asks: all of a small sweep, of a large one a part that is spread over
-its repeats and cases.
+"""Which open questions a plan asks: all of a small sweep; of a large one a sample, which is spread
+over its repeats and cases.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Extent:
         """Adds cases of a repeat."""
         keys = repeat.planned.cell.keys(repeat.seed)
         questions = count_questions(cases)
+        # Counting characters takes a while on large data: once per key.
         if keys.prepare not in self.text:
             self.text[keys.prepare] = sum(map(text_size, cases))
 

@@ -158,6 +158,7 @@ class Schedule:
         assert task is not None
         first = self._tasks.setdefault(key, task)
         try:
+            # Two cells may have one key, and so one folder: the second takes what the first left.
             if first is not task:
                 await asyncio.wait({first})
                 planned = PlannedCell(planned.number, planned.cell, earlier(planned.cell))
@@ -167,6 +168,7 @@ class Schedule:
             if self._stopping:
                 raise
 
+            # Nobody here cancelled this cell.
             message = "the system cancelled the run: it cancelled tasks that are not its own"
             self._watcher.ended(Outcome(planned, error=WorldError(message)))
 
@@ -188,6 +190,7 @@ class Schedule:
         try:
             summary = await run.run(lambda finished: finish(cell, finished))
         except asyncio.CancelledError:
+            # The budget was spent: the cell wrote what it had before it was cancelled.
             if run.stopped is not None:
                 self._watcher.ended(Outcome(planned, run.stopped))
 

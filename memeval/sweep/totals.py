@@ -90,6 +90,7 @@ class CallSums:
     seconds: float = 0.0
 
     def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
+        # Parts with different limits at one address share the lower one.
         self.places = min(self.places, call.places)
         self.calls += weight
         self.known += weight * call.known
@@ -103,6 +104,7 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums) -> Line:
     """The line of a role, model, provider and address."""
     role, model, provider, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
+    # Replies of earlier runs may have been longer than the limit that is sent now.
     most_completion = max(sums.most_completion / sums.calls, completion)
     price = _PriceOfCalls(role, model, provider, prompt)
     return Line(
@@ -129,7 +131,7 @@ class _PriceOfCalls:
         self._asking: float | None = None
         self._per_token: float | None = None
         if asking is not None and replied is not None:
-            # Means are no whole numbers, and whole tokens alone have a price.
+            # A mean may be a fraction, but only whole tokens have a price.
             self._asking = asking * prompt_tokens / whole
             self._per_token = (replied - asking) / 1000
 

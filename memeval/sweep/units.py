@@ -76,7 +76,8 @@ def _once(known: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
 def _read(path: Path, header: Json, parse: Parse[R]) -> Rows[R]:
     try:
         return read_rows(path.read_bytes(), header, parse)
-    except OSError:  # there is none; or the run says that it can't be read
+    except OSError:
+        # There is no file yet; of one that can't be read, the run says so.
         return Rows()
 
 
@@ -148,17 +149,18 @@ class Units:
 
         answers = self._stored.answers(cell, seed).rows
         final = []
-        for one in questions if answers else ():
-            row = answers.get(one)
+        for question_id in questions if answers else ():
+            row = answers.get(question_id)
             if isinstance(row, AnswerRow) and is_final(row):
-                final.append(one)
+                final.append(question_id)
 
         answered = frozenset(final)
         if _is_fresh(cell, JUDGE):
             return answered, frozenset()
 
         verdicts = self._stored.verdicts(cell, seed).rows
-        return answered, frozenset(one for one in answered if is_final(verdicts.get(one)))
+        judged = [question_id for question_id in answered if is_final(verdicts.get(question_id))]
+        return answered, frozenset(judged)
 
 
 def _is_fresh(cell: Cell, stage: str) -> bool:

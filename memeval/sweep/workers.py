@@ -74,9 +74,9 @@ class Workers:
         return not planned.reach and planned.may_compute_elsewhere
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """What a unit came to; tried once more where its process died.
+        """The result of a unit, which is tried once more where its process died.
 
-        Raises `WorldError` where the second one died as well.
+        Raises `WorldError` where the second process died as well.
         """
         for tried in range(TRIES):
             worker = await self._worker()
@@ -107,19 +107,22 @@ class Workers:
             try:
                 await future
             except asyncio.CancelledError:
+                # It may have been woken in the same moment: the next one looks in its place.
                 self._wake()
                 raise
 
         if self._idle:
             return self._idle.pop()
 
+        # Counted before the first `await`: others that look meanwhile must not start one too many.
         self._count += 1
         try:
             ours, theirs = socket.socketpair()
             with theirs:
+                # A descriptor travels only beside data: the byte itself means nothing.
                 socket.send_fds(self._control, [b"w"], [theirs.fileno()])
 
-            worker = await _Worker.connected(ours)
+            worker = await _Worker.connect(ours)
         except BaseException:
             self._count -= 1
             self._wake()
@@ -149,15 +152,16 @@ class Workers:
                 return
 
     async def stop(self) -> None:
-        """Lets the workers go: they end where they find nobody to talk to."""
+        """Lets the workers go: they end once nobody is connected to them."""
+        # All of them are idle, or broken and closed: no unit is under way any more.
         for worker in self._idle:
             worker.close()
 
-        await asyncio.gather(*(worker.closed() for worker in self._workers))
+        await asyncio.gather(*(worker.wait_closed() for worker in self._workers))
 
     def close(self) -> None:
         """Lets the process go that forks the workers."""
-        self._control.close()
+        self._control.close()  # at which the forker ends
         with suppress(ChildProcessError):
             os.waitpid(self._forker, 0)
 
@@ -174,12 +178,12 @@ class _Worker:
         self.is_broken = False
 
     @classmethod
-    async def connected(cls, sock: socket.socket) -> _Worker:
+    async def connect(cls, sock: socket.socket) -> _Worker:
         reader, writer = await asyncio.open_connection(sock=sock, limit=2**22)
         return cls(reader, writer)
 
     async def compute(self, unit: Unit, keeper: Keeper) -> UnitDone:
-        """What a unit came to. Raises `_DiedError` where the process is gone."""
+        """The result of a unit. Raises `_DiedError` where the process is gone."""
         try:
             await self._send(unit)
             return await self._receive(keeper)
@@ -197,6 +201,7 @@ class _Worker:
                 done: UnitDone = content
                 return done
 
+            # A unit that ended well is lost all the same where its rows could not be stored.
             if kind in (DONE, FAILED):
                 raise failure or content
 
@@ -231,7 +236,7 @@ class _Worker:
         self.is_broken = True
         self._writer.close()
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Returns when the connection is closed."""
         with suppress(OSError):
             await self._writer.wait_closed()
@@ -240,13 +245,15 @@ class _Worker:
 def _become_forker(control: socket.socket, cells: Mapping[int, Cell], run_loop: RunLoop) -> None:
     """Forks a worker per socket that comes, until the other side is gone. Never returns.
 
-    Ctrl-C is the affair of the process that the user started.
+    The process that the user started acts on Ctrl-C.
     """
     atexit._clear()  # what is registered belongs to the process that this one is forked from
+    # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
     signal.set_wakeup_fd(-1)
+    # A terminal sends Ctrl-C to every process of the group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers are not waited for
-    workers: list[int] = []
+    # Nobody waits for the workers: the kernel removes those that ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         try:
             word, sockets, *_ = socket.recv_fds(control, 1, 1)
@@ -256,13 +263,12 @@ def _become_forker(control: socket.socket, cells: Mapping[int, Cell], run_loop: 
         if not word:
             os._exit(0)
 
-        pid = os.fork()
-        if pid == 0:
-            control.close()
+        if os.fork() == 0:
+            control.close()  # while a worker held it, nobody could see that the forker is gone
+            # A system may start programs of its own, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _become_worker(socket.socket(fileno=sockets[0]), cells, run_loop)
 
-        workers.append(pid)
         os.close(sockets[0])
 
 
@@ -276,6 +282,7 @@ def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: Run
     else:
         status = 0
 
+    # `os._exit` does neither: systems may have temporary folders that go at the end.
     with suppress(BaseException):
         sys.stdout.flush()
         atexit._run_exitfuncs()
@@ -284,7 +291,8 @@ def _become_worker(sock: socket.socket, cells: Mapping[int, Cell], run_loop: Run
 
 
 def _end_behind(parent: int) -> None:
-    """Ends this process some time after its parent: a system that hangs lets nothing else do it."""
+    """Ends this process some time after its parent, even while a system hangs."""
+    # A process whose parent is gone gets another one.
     while os.getppid() == parent:
         time.sleep(PARENT_S)
 
@@ -308,11 +316,12 @@ class _Computer:
             self._writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader) -> None:
+        # Read ahead: while a unit is computed, the next thing to come is STOP, or the end.
         upcoming = asyncio.create_task(_next(reader))
         while (content := await upcoming) is not None:
             upcoming = asyncio.create_task(_next(reader))
             if content == STOP:
-                continue
+                continue  # the unit had ended before this came
 
             task = asyncio.create_task(self._compute(content))
             await asyncio.wait({task, upcoming}, return_when=asyncio.FIRST_COMPLETED)

@@ -23,6 +23,7 @@ class MemorySystemContract(SystemUnderTest):
     """
 
     def _play(self, check: Callable[[SystemUnderTest], Awaitable[None]]) -> None:
+        # A loop per rule: a system that leaves a task behind spoils only its own test.
         try:
             asyncio.run(checks.play(check, self))
         except checks.NotApplicableError as reason:

@@ -108,6 +108,7 @@ class DamagedFiles:
 
         whole = self.sound(self.write(records, tmp_path))
 
+        # The same damages in each run, no folder of examples, and no limit of time for slow disks.
         @settings(
             max_examples=self.examples,
             deadline=None,

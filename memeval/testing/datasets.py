@@ -57,8 +57,7 @@ class DatasetContract(DamagedFiles):
     tenth: tuple[str, str] | None = None
     last: tuple[str, str] | None = None
     sessions_ascend: bool = True
-    """False for a data set whose sessions are stated to come out of order."""
-    # What the tests read
+    """False for a data set whose source says that its sessions come out of order."""
 
     def cases(self) -> list[EvalCase]:
         """Every case with all its questions."""
@@ -215,7 +214,7 @@ class DatasetContract(DamagedFiles):
 
 
 def repeated(values: Iterable[str]) -> list[str]:
-    """Those that occur more than once."""
+    """The values that occur more than once."""
     return [value for value, count in Counter(values).items() if count > 1]
 
 

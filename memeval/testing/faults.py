@@ -92,6 +92,7 @@ class Faults:
         kinds = (*PASSING, *VECTOR_FAULTS) if vectors else PASSING
         passing = tuple(kind for kind in kinds if kind not in self.lasting)
 
+        # A lasting fault is drawn without the attempt: a request gets it each time it comes.
         return self._pick(body, 0, self.lasting) or self._pick(body, attempt + 1, passing)
 
     def _pick(self, body: bytes, salt: int, kinds: tuple[str, ...]) -> str | None:

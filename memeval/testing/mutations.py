@@ -1,6 +1,5 @@
-"""Damage for the records of a data set, drawn by Hypothesis.
-
-Such as a broken download or a slip of the pen leaves.
+"""Damage for the records of a data set, drawn by Hypothesis: as a broken download or a typing error
+leaves it.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ def damaged_records(draw: st.DrawFn, records: Sequence[Any], *, twice: bool = Tr
         return damaged
 
     of_other_type = [wrong for wrong in WRONG if type(wrong) is not type(value)]
+    # Another string may be wrong as well; another number of the right type may be right.
     candidates = WRONG if isinstance(value, str) else of_other_type
     holder[key] = draw(st.sampled_from(candidates))
 
@@ -92,7 +92,7 @@ def damaged_bytes(draw: st.DrawFn, content: bytes, *, cut: bool) -> bytes:
 
     if kind == "byte":
         position = draw(st.integers(0, len(content) - 1))
-        return content[:position] + b"\xff" + content[position:]
+        return content[:position] + b"\xff" + content[position:]  # no UTF-8 holds this byte
 
     if kind == "encoding":
         return content.decode("utf-8").encode("utf-16")

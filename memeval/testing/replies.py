@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 WORDS = 3
-"""Words of a reply that no form is asked of."""
+"""Words of a reply to a prompt that asks for no form."""
 QUOTED_WORDS = 8
 """Words of a turn that an extraction quotes."""
 
@@ -141,4 +141,4 @@ FORMS: tuple[Form, ...] = (
     _choice,
     _label,
 )
-"""By turns; the first that fits replies."""
+"""Tried in this order; the first that fits replies."""

@@ -46,6 +46,7 @@ def _parents(
         run_id = read_tracked(cell).get(store.name)
         run = active_run(client, run_id) if run_id else None
         parent_id = run.data.tags.get(PARENT) if run else None
+        # Cells of one sweep have one parent: it is looked up once.
         if parent_id is None or parent_id in known:
             continue
 

@@ -57,6 +57,7 @@ def active_run(client: MlflowClient, run_id: str) -> Run | None:
     try:
         run = client.get_run(run_id)
     except MlflowException as error:
+        # MLflow's codes for an id that it does not know, and for one that can't be an id.
         if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
 

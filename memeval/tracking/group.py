@@ -31,6 +31,7 @@ def put_below_sweep(
     tags = {PARENT: parent, GROUP: sweep_id}
     if any(run.data.tags.get(name) != value for name, value in tags.items()):
         client.log_batch(run.info.run_id, tags=[RunTag(*tag) for tag in tags.items()])
+        # A run is under way until it is terminated; each further cell moves the sweep's end.
         client.set_terminated(parent, "FINISHED", run.info.end_time)
 
 

@@ -92,6 +92,7 @@ def make_home_id(file: Path) -> None:
             with os.fdopen(descriptor, "w", encoding="utf-8") as written:
                 json.dump({"id": uuid4().hex, "inode": os.fstat(descriptor).st_ino}, written)
 
+            # A rename keeps the inode that the file names.
             Path(name).replace(file)
         except BaseException:
             Path(name).unlink(missing_ok=True)

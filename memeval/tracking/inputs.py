@@ -18,6 +18,7 @@ def dataset_input(summary: RunSummary) -> DatasetInput:
     """The data set that a run's questions are from."""
     source_type, source = dataset_source(summary)
     profile = {"n_questions": summary.metrics.get("n_questions")}
+    # MLflow refuses a longer one.
     digest = summary.tags.get("data_sha256", "")[:DIGEST_LENGTH]
     dataset = Dataset(
         name=redacted(summary.dataset)[:500] or "unnamed",

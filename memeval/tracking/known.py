@@ -59,8 +59,9 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
     """Addresses of the run folders of which the store has a complete run with these very results,
     logged by this home and filed as is asked for.
 
-    Folders of which that can't be told are left out: logging them finds out.
+    Folders for which that is not clear are left out: logging them finds out.
     """
+    # A server, or another database, can only be asked through MLflow.
     if store.database is None or not store.database.is_file():
         return {}
 
@@ -76,6 +77,7 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
     for folder, summary in summaries.items():
         runs = known.get(summary.run_key, [])
         if (
+            # Of several all but one are left over, and logging removes them.
             len(runs) == 1
             and _is_as_logged(runs[0], folder, summary, store)
             and is_filed(runs[0].tags, runs[0].experiment, filings[folder], summary.sweep)

@@ -61,6 +61,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = read_shown_summary(folder)
         client = MlflowClient(store.uri)
+        # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
         restore_experiment(client, wanted_experiment(summary, filing))
 
         content = payload.fingerprint(summary)
@@ -89,6 +90,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
             run = current or client.get_run(run_id)
             put_below_sweep(client, run, folder, home=home, sweep_id=filing.sweep_id)
 
+        # Last: a crash before this line leaves a run that the next call finds by its tags.
         remember(folder, store, run_id)
 
         url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
@@ -113,6 +115,7 @@ def log_cell(
     name = run_name(summary)
     run_id = str(client.create_run(experiment_id, started, {**own_tags, **who}, name).info.run_id)
 
+    # As `log_table` would write it: the page offers a table of the runs' records only with it.
     tables = {"mlflow.loggedArtifacts": json.dumps([{"path": payload.TABLE_FILE, "type": "table"}])}
     log_values(
         client,

@@ -59,6 +59,7 @@ def legal(name: str) -> str:
     Characters that it refuses become `_`.
     """
     path = re.sub(r"[^\w\-. /]", "_", name)
+    # MLflow refuses a name that would not be its own path.
     parts = [part for part in path.split("/") if part not in {"", ".", ".."}]
 
     return "/".join(parts)[:250] or "_"
@@ -219,6 +220,7 @@ def note(report: str) -> str:
     if len(text) <= TAG_LIMIT:
         return text
 
+    # At a line's end: half a row of a table would spoil the whole of it.
     return text[: text.rindex("\n", 0, TAG_LIMIT - len(mark))] + mark
 
 
@@ -228,6 +230,7 @@ def fingerprint(summary: RunSummary) -> str:
     It does not depend on which sweep asked for the cell, under which command and when.
     """
     described = {name: value for name, value in asdict(summary).items() if name in DESCRIBED}
+    # Neither times nor commands: logging the same results again would make a second run of them.
     text = json.dumps(described, sort_keys=True, ensure_ascii=False)
 
     return hashlib.sha256(text.encode()).hexdigest()

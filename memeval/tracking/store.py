@@ -90,7 +90,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
-    keep_address(store.uri)
+    keep_address(store.uri)  # its password is taken out of all that is printed from now on
     if store.database is not None and not exists(store.database):
         with faults(store):
             create(store.database, store.artifacts)
@@ -175,6 +175,7 @@ def locate(root: Path, uri: str | None) -> Store:
     scheme, colon, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
         path, mark, options = rest.removeprefix("///").partition("?")
+        # The path may be quoted or not: as it is where its folder exists.
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return Store(
@@ -224,10 +225,12 @@ def create(database: Path, artifacts: str | None) -> None:
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         unfinished = database.with_name(f".{database.name}.new")
+        # Left by a killed process. SQLite would play a journal back into the new file.
         unfinished.unlink(missing_ok=True)
         unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
         uri = sqlite_uri(unfinished)
         sql_store = SqlAlchemyStore(uri, artifacts)  # type: ignore[no-untyped-call]
+        # Closed before it is renamed: SQLite finds its journal by the name that it opened.
         sql_store.engine.dispose()
         unfinished.chmod(FILE_MODE)
         unfinished.replace(database)
@@ -235,6 +238,7 @@ def create(database: Path, artifacts: str | None) -> None:
 
 def exists(database: Path) -> bool:
     """Whether there is a store. An empty file is not one."""
+    # SQLite makes an empty file as soon as a path is opened.
     return database.is_file() and database.stat().st_size > 0
 
 
@@ -244,6 +248,7 @@ def faults(store: Store) -> Iterator[None]:
 
     A missing driver of a database is a `UserError`.
     """
+    # Here, and not above: this module is also used where MLflow is not loaded.
     import requests
     from filelock import Timeout
     from mlflow.exceptions import MlflowException

@@ -28,7 +28,7 @@ _NAMED_ELSEWHERE = frozenset(
 
 
 def run_name(summary: RunSummary) -> str:
-    """What tells runs apart, the most telling first: a table shows the first thirty characters.
+    """What distinguishes runs, the most telling first: a table shows the first thirty characters.
 
     The system and what was changed of its settings, the memory, the sample, the judge, the model.
     """
@@ -81,6 +81,7 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
         "selectedColumns": list(dict.fromkeys(columns)),
         "orderByKey": "metrics.`accuracy`",
         "orderByAsc": False,
+        # Only cells have this tag: their repeats would be rows of their own.
         "searchFilter": f"tags.`{RUN_KEY}` LIKE '%'",
         # The page takes the widths of columns that the order names, and cuts names at 20 characters
         # by default.

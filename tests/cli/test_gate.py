@@ -95,7 +95,7 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "BASELINE", "abc"], "unknown run 'abc'"),
         (["--baseline", "BASELINE", "a", "b"], "gate takes one run, not 2"),
         (["--baseline", "BASELINE", "a", "top_k=3"], "gate takes a run, or settings of one"),
-        (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir is for settings"),
+        (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir needs settings"),
         (["--baseline", "BASELINE", "--metric", "f1"], "the baseline holds recall_at_10, not f1"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
         (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),

@@ -35,7 +35,7 @@ def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_pat
     assert all(record.hypothesis is None and record.verdict is None for record in records)
     report = (alone.folder / "report.md").read_text(encoding="utf-8")
     assert "| category | n | R@1 | R@5 |" in report and "that failed" not in report
-    assert "retrieval alone" in " ".join(done.out.split())
+    assert "retrieval only" in " ".join(done.out.split())
     answers = [run.summary.identity["keys"][0]["answer"] for run in (whole, alone)]
     assert answers[0] != answers[1]
 

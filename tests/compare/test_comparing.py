@@ -82,6 +82,11 @@ REFUSED = [
     ({"params": {"dataset.labels": "corrected"}}, "labels", "other labels: corrected, original"),
     ({"of_records": {"gold": ("9 May",)}}, "labels", "20 questions have another gold answer"),
     ({"params": {"judge": "contains"}}, "judge", "other judge: contains, keyword"),
+    (
+        {"params": {"judge.scoring": "v1"}},
+        "judge",
+        "other judge: keyword (scoring=v1), keyword",
+    ),
     ({"params": {"judge.threshold": 0.7}}, "judge", "keyword (threshold=0.7)"),
     (
         {"tags": {"judge_prompt_sha256": "ab" * 32}, "params": {"llm.judge.model": "gpt-4o"}},

@@ -87,7 +87,7 @@ def test_one_address_under_one_key_has_one_limit() -> None:
         "llm.max_concurrency=8 and llm.judge.max_concurrency=4 limit the same address under the "
         "same key, which has one limit"
     )
-    assert hint == "use:  llm.max_concurrency=8 alone, or another key for llm.judge"
+    assert hint == "use:  only llm.max_concurrency=8, or another key for llm.judge"
     resolved(max_concurrency=8, judge={"max_concurrency": 8})
     resolved(max_concurrency=8, judge={"max_concurrency": 4, "api_key_env": "JUDGE_KEY"})
     resolved(max_concurrency=8, judge={"max_concurrency": 4, "base_url": "http://localhost:2"})

@@ -311,7 +311,7 @@ def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: 
     told = capsys.readouterr().out
     assert "own.json: 2 cases, 5 sessions, 12 turns, 8 questions\n  name: helpdesk" in told
     assert "categories: fact 3, unknown 2, cause 1, order 1, update 1" in told
-    assert "right is a refusal: 2 questions" in told
+    assert "the right answer is a refusal: 2 questions" in told
 
     empty = write(tmp_path, case(questions=[]))
     assert data(["check", str(empty)]) == 0

@@ -42,7 +42,7 @@ def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
         assert endpoint.count() == 25
         assert stopped.returncode == 1
         assert "stopped: 25 of budget.calls=25 are spent" in stopped.stderr
-        assert stopped.stderr.count("the same command with a larger budget goes on") == 1
+        assert stopped.stderr.count("the same command with a larger budget continues it") == 1
         # Cells whose prompts are equal share a call: there may be more rows than calls.
         assert rows_stored(tmp_path, "answers") + rows_stored(tmp_path, "verdicts") >= 25
 
@@ -160,7 +160,7 @@ def test_another_launcher_and_prepare_refuse_a_budget(memeval: Command) -> None:
         assert endpoint.count() == 0
 
     assert (other.returncode, prepared.returncode) == (2, 2)
-    assert "hydra/launcher=memeval alone" in other.stderr
+    assert "only hydra/launcher=memeval runs" in other.stderr
     assert "prepare keeps no budget" in prepared.stderr
 
 

@@ -81,12 +81,12 @@ def test_cells_share_an_open_file_which_the_last_one_closes() -> None:
 
     async def main() -> None:
         stores, path = Stores(), Path("a")
-        async with stores.opened(path, make, busy) as first:
-            async with stores.opened(path, make, busy) as second:
+        async with stores.open_store(path, make, busy) as first:
+            async with stores.open_store(path, make, busy) as second:
                 assert first is second
             assert not first.closed
         assert first.closed
-        async with stores.opened(path, make, busy) as third:
+        async with stores.open_store(path, make, busy) as third:
             assert third is not first
 
     asyncio.run(main())
@@ -101,7 +101,7 @@ def test_a_file_that_another_process_holds_is_waited_for_and_others_go_on() -> N
 
     async def main() -> None:
         stores = Stores()
-        async with stores.opened(Path("a"), lambda: File(holders), busy):
+        async with stores.open_store(Path("a"), lambda: File(holders), busy):
             pass
 
     asyncio.run(main())

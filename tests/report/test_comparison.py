@@ -11,7 +11,7 @@ from rich.console import Console
 from sample_runs import CONTEXT, summary
 
 from memeval.report import comparison_csv, comparison_markdown, comparison_table
-from memeval.report.comparison import folded, judged_by, shortened
+from memeval.report.comparison import fold, judged_by, shorten
 from memeval.report.differences import differing, labels
 from memeval.results import RunSummary
 
@@ -156,14 +156,14 @@ def test_data_sets_get_a_table_each() -> None:
 
 
 def test_headers_leave_out_what_all_categories_begin_with_and_break_long_words() -> None:
-    assert shortened(["facts_mh_6k", "facts_sh_6k"]) == {
+    assert shorten(["facts_mh_6k", "facts_sh_6k"]) == {
         "facts_mh_6k": "mh 6k",
         "facts_sh_6k": "sh 6k",
     }
-    assert shortened(["single-hop", "single"]) == {"single-hop": "single hop", "single": "single"}
-    assert shortened(["multi_hop"]) == {"multi_hop": "multi hop"}
-    assert folded("contradiction") == "contr-\nadict-\nion"
-    assert folded("temporal hop") == "tempo-\nral\nhop"
+    assert shorten(["single-hop", "single"]) == {"single-hop": "single hop", "single": "single"}
+    assert shorten(["multi_hop"]) == {"multi_hop": "multi hop"}
+    assert fold("contradiction") == "contr-\nadict-\nion"
+    assert fold("temporal hop") == "tempo-\nral\nhop"
 
 
 def test_the_abilities_of_a_data_set_have_columns_in_their_order() -> None:

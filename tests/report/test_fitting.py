@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.report.comparison import folded
+from memeval.report.comparison import fold
 from memeval.report.fitting import GAP, KEPT, fit
 
 FIGURES = ["n", "acc ±95%", "std", "single hop", "temporal", "F1", "R@5", "R@10", "ctx tok",
@@ -19,7 +19,7 @@ def test_any_number_of_settings_fits(width: int, varied: int) -> None:
     names = ["top_k", "system", *(f"system.a_long_setting_{n}" for n in range(varied))]
     row = ["10", "cogcanvas_without_temporal_graph", *("a value of many letters",) * varied]
     header = [*names, *FIGURES]
-    fitted = fit(header, [[*row, *VALUES]], settings=len(names), width=width, folded=folded)
+    fitted = fit(header, [[*row, *VALUES]], settings=len(names), width=width, fold=fold)
     assert sum(fitted.widths) + GAP * (len(fitted.widths) - 1) <= width
     shown = [header[column] for column in fitted.columns]
     assert set(shown) | set(fitted.dropped) == set(header)
@@ -34,12 +34,12 @@ def test_any_number_of_settings_fits(width: int, varied: int) -> None:
 
 def test_the_least_needed_goes_first() -> None:
     header = ["system", *FIGURES]
-    fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, folded=folded)
+    fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, fold=fold)
     assert fitted.dropped[0] not in ("cost $", "cov", "std")
     assert {"ctx tok", "all tok"} <= set(fitted.dropped)
 
 
 def test_without_a_need_nothing_is_dropped() -> None:
     header = ["system", *FIGURES]
-    fitted = fit(header, [["rag", *VALUES]], settings=1, width=400, folded=folded)
+    fitted = fit(header, [["rag", *VALUES]], settings=1, width=400, fold=fold)
     assert fitted.dropped == () and fitted.columns == tuple(range(len(header)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memeval.errors import StorageError
 from memeval.pipeline.imported import read_hypotheses
 from memeval.pipeline.rows import answer_digest, is_about
 from memeval.private import make_folder
@@ -271,6 +272,23 @@ def test_half_a_character_is_stored_as_a_replacement(tmp_path: Path) -> None:
     with answers_at(tmp_path / "rows.jsonl") as store:
         assert store.rows["q"] == answer("\ufffd")
     assert as_json({"text": "\ud800ü"}).encode()
+
+
+class FullDisk(RowStore[AnswerRow | IngestRow]):
+    """A file of rows on a disk that takes no line."""
+
+    def _write(self, row: Mapping[str, Any]) -> str:
+        raise StorageError("the disk is full")
+
+
+def test_a_file_that_takes_no_header_is_closed_and_free_for_others(tmp_path: Path) -> None:
+    path, waits = tmp_path / "answers.jsonl", list[Path]()
+    full = FullDisk(path, HEADER, answer_or_ingest)
+    with pytest.raises(StorageError, match="the disk is full"):
+        full.__enter__()
+
+    with RowStore(path, HEADER, answer_or_ingest, waits.append):
+        assert waits == [], "the lock was kept"
 
 
 def test_a_verdict_is_about_one_answer() -> None:

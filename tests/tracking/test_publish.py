@@ -16,7 +16,7 @@ from sample_runs import summary, write_folder
 from memeval.cli.publish import Publisher, PublishResult, environment
 from memeval.tracking.store import Store
 
-WORKER = [sys.executable, "-m", "memeval.cli.publish"]
+WORKER = [sys.executable, "-m", "memeval.cli.publish_worker"]
 
 
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:

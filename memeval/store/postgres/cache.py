@@ -46,12 +46,14 @@ class PostgresCache:
             if crc == checksum(key, bytes(value), origin, tokens):
                 sound[key] = CachedEntry(bytes(value), origin, tokens)
             else:
+                # Dropped, and not only left out: the first writer of a key wins, also over damage.
                 self.delete(key)
 
         return sound
 
     def keys(self) -> Iterator[str]:
         """All keys, in order."""
+        # Page by page from the last key on: an OFFSET would read all rows before it each time.
         last = ""
         while True:
             rows = self._database.run(

@@ -49,6 +49,7 @@ class Database:
         self._closed = threading.Event()
         self._set_up()
 
+        # Before the first lock is taken: a lock without a live lease is anybody's.
         self._renew()
         threading.Thread(target=self._keep_renewing, name="memeval-lease", daemon=True).start()
         atexit.register(self.close)
@@ -62,7 +63,7 @@ class Database:
         import sqlalchemy.exc
 
         began, wait_s = time.monotonic(), FIRST_WAIT_S
-        told = False
+        has_said_so = False
         while True:
             try:
                 rows = self._run_once(statement, values)
@@ -76,14 +77,14 @@ class Database:
                         f"(store.patience_s): {reason}"
                     ) from error
             else:
-                if told:
-                    self._tell(f"the store {self.url} is back")
+                if has_said_so:
+                    self._report(f"the store {self.url} is back")
 
                 return rows
 
-            if not told:
-                self._tell(f"waiting for the store {self.url}: {reason}")
-                told = True
+            if not has_said_so:
+                self._report(f"waiting for the store {self.url}: {reason}")
+                has_said_so = True
 
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
@@ -95,7 +96,7 @@ class Database:
             result = connection.execute(sqlalchemy.text(statement), values or {})
             return [tuple(row) for row in result] if result.returns_rows else []
 
-    def _tell(self, message: str) -> None:
+    def _report(self, message: str) -> None:
         if self.say is not None:
             self.say(message)
 
@@ -111,7 +112,7 @@ class Database:
                     for statement in TABLES:
                         connection.execute(sqlalchemy.text(statement))
 
-                    found = connection.execute(
+                    version = connection.execute(
                         sqlalchemy.text("SELECT version FROM memeval_store")
                     ).scalar()
                 finally:
@@ -124,10 +125,10 @@ class Database:
                 "without it:         store.url=null",
             ) from error
 
-        if found != VERSION:
+        if version != VERSION:
             raise UserError(
                 f"store.url={self.url} holds the store of another version of memeval "
-                f"({one_line(found)}; this one writes {VERSION})",
+                f"({one_line(version)}; this one writes {VERSION})",
                 "use a database of its own",
             )
 
@@ -154,6 +155,7 @@ class Database:
         self._closed.set()
         with suppress(Exception):
             values = {"holder": self.holder}
+            # Once each: the process is ending, and the leases run out by themselves.
             self._run_once("DELETE FROM memeval_locks WHERE holder = :holder", values)
             self._run_once("DELETE FROM memeval_holders WHERE holder = :holder", values)
 
@@ -184,6 +186,7 @@ def _engine(url: str) -> Any:
 
     return sqlalchemy.create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
+        # Each statement is a transaction: no lock of the server outlives it.
         isolation_level="AUTOCOMMIT",
         connect_args={
             "connect_timeout": CONNECT_S,

@@ -66,6 +66,7 @@ class PostgresRows:
                 "FROM unnest(CAST(:lines AS bytea[])) WITH ORDINALITY AS l (line, place) "
                 "ON CONFLICT (name, number) DO UPDATE SET line = r.line "
                 "WHERE r.line = excluded.line RETURNING number",
+                # ORDINALITY counts from 1.
                 {"name": self._name, "first": self._count - 1, "lines": some},
             )
             if len(stored) < len(some):

@@ -12,6 +12,8 @@ _LIVE = (
     # Nobody could renew a lease while the server was away.
     f"greatest(h.expires, pg_postmaster_start_time() + interval '{LEASE_S:g} seconds') > now())"
 )
+# A row of this very holder is taken again: the statement may have been sent before, and its
+# answer lost with the connection.
 _TAKE = (
     "INSERT INTO memeval_locks AS l (name, number, holder) VALUES (:name, :number, :holder) "
     "ON CONFLICT (name, number) DO UPDATE SET holder = excluded.holder "
@@ -65,6 +67,7 @@ class LeasedLocks:
                 return
 
             self._held.discard(offset)
+            # Within the guard: it would delete the row of a thread that takes the lock meanwhile.
             self._database.run(
                 "DELETE FROM memeval_locks WHERE name = :name AND number = :number "
                 "AND holder = :holder",

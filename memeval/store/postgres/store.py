@@ -52,7 +52,7 @@ class PostgresStore:
 
 
 def _name_of(path: Path) -> str:
-    """What names a file in the store, wherever the home lies: `answers/<key>.jsonl`."""
+    """The name of a file in the store, wherever the home is: `answers/<key>.jsonl`."""
     return f"{path.parent.name}/{path.name}"
 
 

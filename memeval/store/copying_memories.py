@@ -1,0 +1,95 @@
+"""Copies saved memories between a home and the address that machines share."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from memeval.private import make_folder
+from memeval.results.files import memory_folders
+from memeval.store.copied import Copied, Way, digest_of
+from memeval.store.inventory import Home, Item, Kind
+from memeval.store.memories import SharedMemories
+
+MANIFEST = "memory.json"
+COPIED = "copied"
+"""Folder of memories that come from elsewhere: only the key says what they are."""
+_KEY = re.compile(r"[0-9a-f]{8,64}")
+_CASE = re.compile(r"[\w.-]{1,200}")
+
+
+def copy_memories(
+    home: Home, items: Sequence[Item], shared: SharedMemories, way: Way, *, do_it: bool
+) -> Iterator[Copied]:
+    """Copies saved memories between a home and the address that machines share.
+
+    Raises `StorageError` where the store stays away.
+    """
+    if way is Way.TO_DATABASE:
+        for item in items:
+            if item.kind is Kind.MEMORIES and (item.paths[0] / MANIFEST).is_file():
+                yield asyncio.run(_put_memory(item.paths[0], item.key, shared, do_it=do_it))
+    else:
+        for key, case in asyncio.run(shared.names()):
+            # The names come from elsewhere: none of them may lead out of the home.
+            if _KEY.fullmatch(key) and _CASE.fullmatch(case) and case not in (".", ".."):
+                yield asyncio.run(_fetch_memory(home, key, case, shared, do_it=do_it))
+
+
+async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
+    own = _digests_of(folder)
+    name = f"{key}/{folder.name}"
+    there = await shared.manifest(folder, key, MANIFEST)
+    if there == (folder / MANIFEST).read_bytes():
+        return Copied(Kind.MEMORIES, name, new=0, there=len(own))
+    if there is not None:
+        # Another machine built it: under the same key either will do, and the first one stays.
+        return Copied(Kind.MEMORIES, name, new=0, there=1)
+    if not do_it:
+        return Copied(Kind.MEMORIES, name, new=len(own), there=0)
+
+    await shared.put(folder, key, MANIFEST)
+    return _compare(name, own, await shared.digests(folder, key))
+
+
+async def _fetch_memory(
+    home: Home, key: str, case: str, shared: SharedMemories, *, do_it: bool
+) -> Copied:
+    name = f"{key}/{case}"
+    saved = memory_folders(home.prepared, key)
+    folder = (saved[0] if saved else home.prepared / COPIED / f"memory-{key}") / case
+    if (folder / MANIFEST).is_file():
+        return Copied(Kind.MEMORIES, name, new=0, there=1)
+
+    theirs = await shared.digests(folder, key)
+    if MANIFEST not in theirs or not do_it:
+        return Copied(Kind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, there=0)
+
+    make_folder(folder.parent)
+    if not await shared.fetch(folder, key, MANIFEST):
+        return Copied(Kind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
+
+    return _compare(name, theirs, _digests_of(folder))
+
+
+def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
+    """The result of copying a memory. Further files that the target has are not part of it."""
+    same = all(target.get(file) == digest for file, digest in source.items())
+    return Copied(
+        Kind.MEMORIES,
+        name,
+        new=len(source),
+        there=0,
+        digest=digest_of(f"{file} {source[file]} ".encode() for file in sorted(source)),
+        problem="" if same else "what was copied can't be read back",
+    )
+
+
+def _digests_of(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in paths
+    }

@@ -1,0 +1,49 @@
+"""Rules of calls: each is metered once, and one that fails becomes an error."""
+
+from __future__ import annotations
+
+from memeval.errors import ModelError
+from memeval.llm.metering import Ledger, metered
+from memeval.systems.base import NOISE, TRIED_AGAIN
+from memeval.testing.model import ScriptedModel
+from memeval.testing.under_test import (
+    NotApplicableError,
+    SystemUnderTest,
+    ViolationError,
+    expect,
+)
+
+
+async def works_without_a_fault(of: SystemUnderTest) -> None:
+    with metered(Ledger()) as ledger:
+        await of.ask_all(await of.fill_system())
+
+    for remark in (TRIED_AGAIN, NOISE):
+        noted = ledger.remarks.get(remark, "")
+        expect(not noted, noted, "every request answered at once, and nothing else written")
+
+
+async def usage_adds_up(of: SystemUnderTest) -> None:
+    model = of.model()
+    with metered(Ledger()) as ledger:
+        await of.ask_all(await of.fill_system(model, compress_after=(6,)))
+
+    # Only the cell's model: what the system calls by itself can't be counted from outside.
+    counted = sum(usage.calls for usage in ledger.usages if usage.model == model.name)
+    expect(
+        counted == len(model.prompts),
+        f"usage of {counted} calls for {len(model.prompts)}",
+        "one usage per call",
+    )
+
+
+async def failure_is_not_an_answer(of: SystemUnderTest) -> None:
+    if of.silent():
+        raise NotApplicableError("it never calls the cell's model or reader")
+
+    try:
+        await of.ask_all(await of.fill_system(ScriptedModel(fails=True), compress_after=(6,)))
+    except ModelError:
+        return
+
+    raise ViolationError("an answer although the model failed", "an error, which becomes a status")

@@ -1,0 +1,183 @@
+"""Rules of what comes out: dates, turn ids, rankings and characters are those that went in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.ingest import call_method
+from memeval.records import Answer, EvalCase, Query, Session, Turn, format_time
+from memeval.shown import one_line
+from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
+from memeval.testing.sample import QUESTIONS, sample_chunks
+from memeval.testing.under_test import (
+    NotApplicableError,
+    SystemUnderTest,
+    expect,
+    quoted,
+    retrieved_in,
+)
+
+_DATE = re.compile(r"\d{1,2}:\d\d [ap]m on \d{1,2} [A-Z][a-z]+ \d{4}")
+
+UNICODE = (
+    "Der Zug nach Köln fährt um 7 – „pünktlich“.",
+    "猫の名前はミケです。",
+    "اسم القطة سمسم",
+    'The code name is \N{ROCKET}e\N{COMBINING ACUTE ACCENT} <b>&amp;</b> "quoted" \\ {braces} %s',
+)
+LONG_TURN_CHARACTERS = 60_000
+
+
+async def answers_with_text(of: SystemUnderTest) -> None:
+    answers = await of.ask_all(await of.fill_system())
+    for answer in answers:
+        expect(isinstance(answer, Answer), f"a {type(answer).__name__}", "an Answer")
+        expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
+
+
+async def dates_are_kept(of: SystemUnderTest) -> None:
+    model = of.model()
+    answers = await of.ask_all(await of.fill_system(model))
+    known = {
+        format_time(chunk.time): set(chunk.turn_ids)
+        for chunk in sample_chunks(granularity="session")
+        if chunk.time
+    }
+    shown = " ".join(
+        message["content"] for _, prompt in model.prompts for message in prompt.messages()
+    )
+    # All that the model saw: a date that is made up misleads it wherever it comes from.
+    invented = sorted(set(_DATE.findall(shown)) - set(known))
+    expect(not invented, f"a date was shown that no turn has: {quoted(invented)}", "dates of turns")
+
+    times = {turn: chunk.time for chunk in sample_chunks() for turn in chunk.turn_ids}
+    for chunk in retrieved_in(answers):
+        for date in _DATE.findall(chunk.text):
+            expect(
+                not chunk.turn_ids or bool(set(chunk.turn_ids) & known.get(date, set())),
+                f"{quoted([chunk.text])} has the date of another session",
+                "the date of its own turns",
+            )
+
+        of_turns = {times[turn] for turn in chunk.turn_ids if turn in times}
+        expect(
+            chunk.time is None or not of_turns or _naive(chunk.time) in of_turns,
+            f"the time {chunk.time} of {quoted([chunk.text])}",
+            f"that of its turns, {', '.join(sorted(map(str, of_turns)))}",
+        )
+
+
+def _naive(time: datetime) -> datetime:
+    """A time without its zone: services add one."""
+    return time.replace(tzinfo=None)
+
+
+async def turn_ids_are_true(of: SystemUnderTest) -> None:
+    said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
+    for chunk in retrieved_in(await of.ask_all(await of.fill_system())):
+        for turn in chunk.turn_ids:
+            expect(turn in said, f"turn id '{one_line(turn, 60)}'", "ids of turns that went in")
+            expect(
+                any(words in chunk.text for words in runs_of_words(said[turn])),
+                f"{quoted([chunk.text])} holds nothing of turn {turn}",
+                "only turns that the chunk covers",
+            )
+
+
+async def top_k_is_obeyed(of: SystemUnderTest) -> None:
+    if not of.bound_by_top_k:
+        raise NotApplicableError("it shows all it has, whatever top_k is")
+
+    for top_k in (1, 3):
+        for answer in await of.ask_all(await of.fill_system(top_k=top_k)):
+            count = len(answer.retrieved or ())
+            expect(count <= top_k, f"top_k={top_k} gave {count} chunks", f"at most {top_k}")
+
+    system = await of.fill_system()
+    if isinstance(system, RecallSystem):
+        with metered(Ledger()) as ledger:
+            await call_method(system, system.recall, Query(QUESTIONS[0]), 2)
+
+        # `recall` may cut what the service returned: the remark says that it had to.
+        noted = ledger.remarks.get(MORE_THAN_ASKED, "")
+        expect(not noted, noted, "at most top_k")
+
+
+async def retrieved_heads_the_ranking(of: SystemUnderTest) -> None:
+    for answer in await of.ask_all(await of.fill_system()):
+        if answer.ranking is not None:
+            retrieved = [chunk.turn_ids for chunk in answer.retrieved or ()]
+            expect(
+                list(answer.ranking[: len(retrieved)]) == retrieved,
+                "a ranking that begins with other chunks than those shown",
+                "the chunks shown first",
+            )
+
+
+async def compression_keeps_the_window(of: SystemUnderTest) -> None:
+    model = of.model()
+    answers = await of.ask_all(await of.fill_system(model, compress_after=(4, 8)))
+    expect(all(answer.text.strip() for answer in answers), "an empty answer", "an answer in words")
+    expect(bool(model.prompts) or of.silent(), "it did not call its model", "answers of the reader")
+
+
+async def empty_case(of: SystemUnderTest) -> None:
+    """A case without a single chunk is answered, or refused with an error."""
+    system = await of.fill_system(case=EvalCase("empty", (), ()))
+    if system.wants_evidence:
+        raise NotApplicableError("it is handed the evidence, and an empty case has none")
+
+    answer = await of.ask(system, QUESTIONS[0])
+    held = [chunk.text for chunk in answer.retrieved or ()]
+    expect(not held, f"an empty case held {quoted(held)}", "nothing found")
+
+
+async def unicode_survives(of: SystemUnderTest) -> None:
+    case = _case_of("unicode", UNICODE)
+    system = await of.fill_system(case=case, top_k=len(UNICODE))
+    contents = {chunk.turn_ids: chunk.content for chunk in sample_chunks(case)}
+    for text in UNICODE:
+        for chunk in (await of.ask(system, text)).retrieved or ():
+            content = contents.get(chunk.turn_ids)
+            if content is None or not _is_verbatim(chunk.text, content):
+                continue  # a system that extracts writes texts of its own
+
+            expect(
+                content in chunk.text,
+                f"{quoted([chunk.text])} came out",
+                f"{quoted([content])}, character by character",
+            )
+
+
+def _is_verbatim(text: str, content: str) -> bool:
+    """Whether a text is that of a turn, damaged or not."""
+    # Its words in ASCII are there: they survive whatever is done to the other characters.
+    words = re.findall(r"[A-Za-z]{3,}", content)
+    return bool(words) and all(word in text for word in words)
+
+
+async def long_turn(of: SystemUnderTest) -> None:
+    """A turn of 60,000 characters is stored, or refused with an error."""
+    filler = " ".join(f"word{number}" for number in range(LONG_TURN_CHARACTERS // 10))
+    case = _case_of("long", ("The kayak is red.", f"The harbour code is 4417. {filler}"))
+    system = await of.fill_system(case=case)
+    answer = await of.ask(system, "What is the harbour code?")
+    expect(bool(answer.text.strip()), "an empty answer", "an answer in words")
+
+
+def _case_of(case_id: str, texts: Sequence[str]) -> EvalCase:
+    time = datetime(2021, 5, 6, 7, 8)
+    turns = tuple(
+        Turn(turn_id=f"{case_id}:{number}", speaker="Ilse", text=text, time=time)
+        for number, text in enumerate(texts, start=1)
+    )
+    return EvalCase(case_id, (Session(f"{case_id}-s", time, turns),), (), ("Ilse",))
+
+
+def runs_of_words(text: str, length: int = 3) -> list[str]:
+    """Every run of `length` words in a string; the whole string if it is shorter."""
+    words = text.split()
+    return [" ".join(words[at : at + length]) for at in range(max(1, len(words) - length + 1))]

@@ -1,0 +1,102 @@
+"""Rules of saving: what is loaded is what was saved, and a damaged memory is refused."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memeval.pipeline.ingest import call_method
+from memeval.shown import one_line
+from memeval.systems.base import MemorySystem
+from memeval.testing.sample import sample_chunks
+from memeval.testing.under_test import (
+    NotApplicableError,
+    SystemUnderTest,
+    ViolationError,
+    expect,
+    first_difference,
+    quoted,
+    seen,
+)
+
+
+async def save_and_load(of: SystemUnderTest) -> None:
+    with _folder() as folder:
+        system = await of.fill_system(compress_after=(6,))
+        await _save(system, folder)
+        model = of.model()
+        other = of.start(of.parts(model))
+        await call_method(other, other.load, folder)
+        calls = len(model.prompts)
+        first, second = await of.ask_all(system), await of.ask_all(other)
+
+    expect(
+        [seen(answer) for answer in first] == [seen(answer) for answer in second],
+        f"after loading, {first_difference(first, second)}",
+        "the answers of the memory that was saved",
+    )
+    expect(calls == 0, f"loading called the model {calls} times", "no call")
+
+
+async def dump_is_plain(of: SystemUnderTest) -> None:
+    system = await of.fill_system(compress_after=(6,))
+    dumped = await of.dump(system)
+    loaded = dumped
+    with _folder() as folder:
+        try:
+            await _save(system, folder)
+        except NotApplicableError:
+            pass
+        else:
+            other = of.start(of.parts(of.model()))
+            await call_method(other, other.load, folder)
+            loaded = await of.dump(other)
+
+    turns = {turn for chunk in sample_chunks() for turn in chunk.turn_ids}
+    for item in dumped:
+        expect(json.loads(json.dumps(item)) == item, "an item that is not plain JSON", "plain JSON")
+        for name in ("kind", "text"):
+            value = item.get(name)
+            what = f"an item whose {name} is {one_line(value, 60)}"
+            expect(isinstance(value, str) and bool(value), what, "a string")
+
+        foreign = sorted(set(item.get("turn_ids", ())) - turns)
+        expect(not foreign, f"an item of turns {quoted(foreign)}", "turns of the case")
+
+    expect(loaded == dumped, "another dump after loading", "the same")
+
+
+async def damage_is_refused(of: SystemUnderTest) -> None:
+    with _folder() as folder:
+        await _save(await of.fill_system(), folder)
+        files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size > 1]
+        if not files:
+            return
+
+        for path in files:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+        other = of.start(of.parts(of.model()))
+        try:
+            await call_method(other, other.load, folder)
+        except Exception:  # noqa: BLE001
+            # Whatever the error: the engine then builds the memory again.
+            return
+
+    raise ViolationError("a memory that was cut in half was loaded", "an error")
+
+
+async def _save(system: MemorySystem, folder: Path) -> None:
+    try:
+        await call_method(system, system.save, folder)
+    except NotImplementedError:
+        raise NotApplicableError("it can't be saved: its memory is built again") from None
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="memeval-check-") as name:
+        yield Path(name)

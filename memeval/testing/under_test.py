@@ -1,0 +1,165 @@
+"""What the rules of memory systems are checked with: the system under test, and how to compare its
+answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from memeval.embedding.contract import Embedder
+from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.pipeline.builder import wait_from_thread
+from memeval.pipeline.ingest import call_method, ingest
+from memeval.pipeline.reader import CellReader
+from memeval.prompts import load_builtin
+from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
+from memeval.shown import one_line
+from memeval.systems.base import DumpItem, MemorySystem, SystemContext
+from memeval.testing.model import ScriptedModel
+from memeval.testing.sample import QUESTIONS, sample_case, sample_chunks
+
+
+class ViolationError(AssertionError):
+    """A rule is broken: what was seen, and what was expected."""
+
+    def __init__(self, seen: str, expected: str) -> None:
+        super().__init__(f"{seen}; expected: {expected}")
+        self.seen, self.expected = seen, expected
+
+
+class NotApplicableError(Exception):
+    """The rule does not apply to this system, and why."""
+
+
+def expect(holds: bool, seen: str, expected: str) -> None:
+    """Raises `ViolationError` unless `holds`."""
+    if not holds:
+        raise ViolationError(seen, expected)
+
+
+class SystemUnderTest:
+    """How the checks build and use a system: subclasses say which.
+
+    Questions, dates and turns are those of `memeval.testing.sample`.
+    """
+
+    bound_by_top_k = True
+    """False for controls that show all they have, whatever top_k is."""
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        """A fresh system, built from `parts`."""
+        raise NotImplementedError("define build() in your subclass")
+
+    def model(self) -> ScriptedModel:
+        """The model of the checks: the offline reader, unless the system needs another."""
+        return ScriptedModel()
+
+    def embedder(self) -> Embedder:
+        """The embedder of the checks."""
+        return CharTfidfEmbedder()
+
+    def silent(self) -> bool:
+        """True for a system that never asks the cell's model or reader."""
+        return False
+
+    def parts(
+        self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
+    ) -> SystemContext:
+        """The context around a model; must be called on a running event loop."""
+        loop = asyncio.get_running_loop()
+        return SystemContext(
+            reader=CellReader(model, load_builtin("answer_short"), "short", 0),
+            model=model,
+            embedder=self.embedder(),
+            top_k=top_k,
+            seed=0,
+            case_id=case_id,
+            run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
+        )
+
+    async def fill_system(
+        self,
+        model: ScriptedModel | None = None,
+        case: EvalCase | None = None,
+        *,
+        top_k: int = 3,
+        compress_after: Sequence[int] = (),
+        retain: int = 2,
+    ) -> MemorySystem:
+        """A system that has ingested a case, compressed after each number of chunks."""
+        case = case or sample_case()
+        parts = self.parts(model or self.model(), top_k=top_k, case_id=case.case_id)
+        system = self.start(parts)
+        await ingest(system, sample_chunks(case), compress_after, retain)
+        return system
+
+    def start(self, parts: SystemContext) -> MemorySystem:
+        """A fresh system, which `play` closes."""
+        system = self.build(parts)
+        _OPEN.append(system)
+        return system
+
+    async def ask(self, system: MemorySystem, question: str) -> Answer:
+        query = (
+            OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
+        )
+        answer: Answer = await call_method(system, system.answer, query)
+        return answer
+
+    async def ask_all(self, system: MemorySystem) -> list[Answer]:
+        return [await self.ask(system, question) for question in QUESTIONS]
+
+    async def dump(self, system: MemorySystem) -> list[DumpItem]:
+        """What the system extracted or wrote; nothing if it says None."""
+        items: Iterable[DumpItem] | None = await call_method(system, system.dump)
+        return [dict(item) for item in items or ()]
+
+
+_OPEN: list[MemorySystem] = []
+"""Systems that the running check has built."""
+
+
+async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUnderTest) -> None:
+    """Runs a check, and closes what it built."""
+    # A check may build its systems in a function of its own: they are closed here all the same.
+    before = len(_OPEN)
+    try:
+        await check(of)
+    finally:
+        while len(_OPEN) > before:
+            system = _OPEN.pop()
+            await call_method(system, system.close)
+
+
+def seen(answer: Answer) -> tuple[Any, ...]:
+    """What equal answers have in common."""
+    return answer.text, [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
+
+
+def first_difference(first: Sequence[Answer], second: Sequence[Answer]) -> str:
+    """Where two series of answers part, in words."""
+    for question, before, after in zip(QUESTIONS, first, second, strict=True):
+        if seen(before) != seen(after):
+            if before.text == after.text:
+                return f"'{question}' finds other chunks"
+
+            texts = quoted([before.text]), quoted([after.text])
+            return f"'{question}' is answered by {texts[0]}, then {texts[1]}"
+
+    return "nothing differs"
+
+
+def turns_of(answer: Answer) -> Iterable[str]:
+    return (turn for chunk in answer.retrieved or () for turn in chunk.turn_ids)
+
+
+def retrieved_in(answers: Iterable[Answer]) -> Iterator[Retrieved]:
+    """Everything that was retrieved for any of the answers."""
+    for answer in answers:
+        yield from answer.retrieved or ()
+
+
+def quoted(texts: Sequence[str]) -> str:
+    return ", ".join(f"'{one_line(text, 80)}'" for text in texts[:3])
