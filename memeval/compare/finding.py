@@ -58,7 +58,7 @@ class Filters:
         summary = run.summary
         if self.sweep is not None and summary.sweep != self.sweep:
             return False
-        if self.dataset is not None and _dataset_name(summary) != self.dataset:
+        if self.dataset is not None and self.dataset not in dataset_names(summary):
             return False
         if self.since is not None and datetime.fromisoformat(summary.finished_at) < self.since:
             return False
@@ -178,6 +178,14 @@ def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
     return f" Did you mean: {', '.join(names)}?" if names else ""
 
 
+def dataset_names(summary: RunSummary) -> set[str]:
+    """What a run's data set is called: its name as it is today, which the run may be older than,
+    and the option of the group `dataset` (`json`), as a file of the user's own names itself.
+    """
+    name = renamed_to("dataset", summary.dataset) or summary.dataset
+    return {name, str(summary.params.get("dataset", name))}
+
+
 def tracked_ids(run: FinishedRun) -> list[str]:
     """The ids of a run in the MLflow stores that it was logged to."""
     try:
@@ -216,11 +224,6 @@ def earliest(since: datetime | timedelta | str | None) -> datetime | None:
             return datetime.min.replace(tzinfo=UTC)
 
     return since.astimezone()
-
-
-def _dataset_name(summary: RunSummary) -> str:
-    """The name of a run's data set as it is today, which the run may be older than."""
-    return renamed_to("dataset", summary.dataset) or summary.dataset
 
 
 def _run_at(word: str) -> list[FinishedRun]:

@@ -74,8 +74,11 @@ def _read(
     if isinstance(official, dict) and "label" in official:
         yield _name(official.get("model"), place), _votes(official["label"], place)
 
-    if content.get("label") is not None:
-        yield _name(content.get("judge"), place), _votes(content["label"], place)
+    # Published files of judged answers hold the labels of several judgings under the longer name.
+    for member in ("label", "recorded_judge_labels"):
+        if content.get(member) is not None:
+            yield _name(content.get("judge"), place), _votes(content[member], place)
+            break
 
     several = content.get("labels")
     if several is None:
