@@ -45,10 +45,9 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
         return replace(config.judge, name=name)
 
     if not _applies(judge_class, name, dataset):
-        task = "its own protocol" if _asks_for_words(dataset) else "choosing among answers"
+        why = "" if _asks_for_words(dataset) else ", whose task is choosing among answers"
         raise UserError(
-            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
-            f"{task}",
+            f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
             f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
         )
 

@@ -241,7 +241,7 @@ MISTAKES = [
     ),
     mistake(
         "llm=openai prompt.file=/no/words.txt",
-        "the prompt template /no/words.txt can't be read",
+        "the prompt template /no/words.txt can't be read: No such file or directory",
         **KEY,
     ),
     mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),

@@ -202,6 +202,8 @@ def test_a_name_of_another_option_says_which() -> None:
         "unknown field or group 'granularity.sice'. Did you mean: granularity.size"
     )
     assert unknown_name("zzz").message == "unknown field or group 'zzz'."
+    within = unknown_name("system.template").message
+    assert "Did you mean: system.working_memory.template, " in within
     homes = [f"system={name}" for name in options("system")]
     assert known_names()["system.name"] == homes
     assert (
