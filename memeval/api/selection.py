@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memeval.api.finished import Run
-from memeval.compare.finding import earliest
+from memeval.compare.finding import dataset_names, earliest
 from memeval.config.paths import outputs_dir
-from memeval.config.renamed import current_name, renamed_to
+from memeval.config.renamed import current_name
 from memeval.errors import UserError, unknown
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
@@ -63,18 +63,12 @@ def load_runs(
 
     if dataset is not None:
         name = current_name("dataset", dataset)
-        runs = [run for run in runs if _dataset_name(run) == name]
+        runs = [run for run in runs if name in dataset_names(run.summary)]
 
     if start is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= start]
 
     return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
-
-
-def _dataset_name(run: Run) -> str:
-    """The name of a run's data set as it is today, which the run may be older than."""
-    name = run.summary.dataset
-    return renamed_to("dataset", name) or name
 
 
 def _run_folders() -> list[Path]:

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
 from memeval.compare.protocol import identity_of
-from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
 from memeval.llm.prices import total_cost_usd
@@ -133,11 +132,6 @@ async def probe_judge(cell: Cell, items: Sequence[ProbeItem], progress: Progress
     Replies come from and go to the cache, calls keep to the endpoint's limit. What the judge raises
     leaves its item without a verdict.
     """
-    if cell.dataset.chooses:
-        raise UserError(
-            f"dataset={cell.config.dataset['name']} is about choosing: no judge reads its answers"
-        )
-
     questions = {
         question.question_id: question
         for case in cell.dataset.read()

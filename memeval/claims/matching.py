@@ -106,14 +106,17 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
         text = "averaged over conversations there, over questions here"
         yield Aspect("average", Sameness.OTHER, text)
 
-    if figure.metric in JUDGED:
+    if figure.metric in JUDGED and summary.tags.get("stages") == "retrieve":
+        yield Aspect("reader", Sameness.OTHER, "nothing was answered here (stages=retrieve)")
+    elif figure.metric in JUDGED:
         yield from _judge(protocol, summary)
         yield from _reader(protocol, summary)
 
     for name, value in (figure.settings or {}).items():
         own = str(summary.params.get(name, ""))
         sameness = Sameness.SAME if own == value else Sameness.OTHER
-        yield Aspect("settings", sameness, f"{name} is {one_line(own)} here, {value} there")
+        here = f"is {one_line(own)}" if own else "has no value"
+        yield Aspect("settings", sameness, f"{name} {here} here, {value} there")
 
     if summary.is_stopped:
         yield Aspect("coverage", Sameness.OTHER, "the run was STOPPED before its end")
@@ -168,17 +171,33 @@ def _category_words(categories: Sequence[int | str] | None) -> str:
 
 def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
     own = judge_identity(summary)
+    if summary.tags.get("recorded") == "true":
+        yield from _recorded_judge(protocol, own)
+        return
+
     if own.prompt_sha256 is None and protocol.judge_model is not None:
         text = f"judged by {one_line(own.name)} here, by the model {protocol.judge_model} there"
         yield Aspect("judge", Sameness.OTHER, text)
         return
 
     yield _judge_prompt(protocol, own, summary)
+    yield _judge_model(protocol, own)
+
+
+def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
+    """Verdicts that came with the answers name their judge, and do not hold its prompt."""
+    described = protocol.judge or "of a kind not disclosed"
+    text = f"whether the recorded verdicts are of the source's judge ({described}) can't be checked"
+    yield Aspect("judge", Sameness.NOT_DISCLOSED, text)
+    yield _judge_model(protocol, own)
+
+
+def _judge_model(protocol: Protocol, own: JudgeIdentity) -> Aspect:
     if protocol.judge_model is None:
         text = "the source does not say which model judges"
-        yield Aspect("judge model", Sameness.NOT_DISCLOSED, text)
-    else:
-        yield _same_model("judge model", "judged", own.model or "no model", protocol.judge_model)
+        return Aspect("judge model", Sameness.NOT_DISCLOSED, text)
+
+    return _same_model("judge model", "judged", own.model or "no model", protocol.judge_model)
 
 
 def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
@@ -205,6 +224,11 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
 
 
 def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
+    if summary.tags.get("imported") == "true":
+        text = "the file of answers does not say which model answered, and under which prompt"
+        yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
+        return
+
     own = str(summary.params.get("llm.model") or summary.params.get("llm") or "")
     if protocol.reader_model is None:
         text = "the source does not say which model answers"

@@ -15,7 +15,7 @@ from memeval.cli.selecting import select_runs
 from memeval.compare.adjusting import adjust_by_discovery
 from memeval.compare.build import compare_runs
 from memeval.compare.files import as_json_value, write_comparisons
-from memeval.compare.finding import FinishedRun, named_run
+from memeval.compare.finding import FinishedRun, named_run, run_among
 from memeval.compare.metric import Metric, metric_named
 from memeval.compare.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.compare.tables import comparison_text
@@ -182,10 +182,10 @@ def parser() -> argparse.ArgumentParser:
 def find_baseline(
     word: str, chosen: Sequence[FinishedRun], known: Sequence[FinishedRun]
 ) -> FinishedRun:
-    """The run that is compared with: by name as any run, or by its system among the chosen ones."""
-    of_system = [run for run in chosen if run.summary.params.get("system") == word]
-    # Where several runs are of that system, its name means none of them.
-    return of_system[0] if len(of_system) == 1 else named_run(word, known)
+    """The run that is compared with: by its system or its label among the chosen runs, or by name
+    as any run.
+    """
+    return run_among(word, chosen) or named_run(word, known)
 
 
 def check_records(run: FinishedRun) -> None:

@@ -58,7 +58,7 @@ class Filters:
         summary = run.summary
         if self.sweep is not None and summary.sweep != self.sweep:
             return False
-        if self.dataset is not None and _dataset_name(summary) != self.dataset:
+        if self.dataset is not None and self.dataset not in dataset_names(summary):
             return False
         if self.since is not None and datetime.fromisoformat(summary.finished_at) < self.since:
             return False
@@ -149,6 +149,18 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
     raise UserError(f"unknown run '{one_line(word)}'.{_nearest(word, known)}", LIST_HINT)
 
 
+def run_among(word: str, chosen: Sequence[FinishedRun]) -> FinishedRun | None:
+    """The one run of a few that a word names: by its system, its key, its label beside the others,
+    or the beginning of one. None where there is none, or more than one.
+    """
+    matching = (
+        [run for run in chosen if run.summary.params.get("system") == word]
+        or [run for run in chosen if word and run.key.startswith(word)]
+        or _labelled(word, chosen)
+    )
+    return matching[0] if len(matching) == 1 else None
+
+
 def labels_of(known: Sequence[FinishedRun]) -> list[str]:
     """The label of each run as `list` prints it where it lists them all."""
     return labels([run.summary for run in known])
@@ -173,9 +185,19 @@ def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
         for name in (run.key, run.name, str(run.summary.params.get("system", ""))):
             shown[name] = f"{run.key} ({one_line(run.name, 60)})"
 
+    # Similarity passes over a short word within a long name.
+    holding = [name for name in shown if word.strip() and word.strip() in name]
     near = get_close_matches(word, shown, n=3, cutoff=0.5)
-    names = list(dict.fromkeys(shown[name] for name in near))
+    names = list(dict.fromkeys(shown[name] for name in [*holding, *near]))[:3]
     return f" Did you mean: {', '.join(names)}?" if names else ""
+
+
+def dataset_names(summary: RunSummary) -> set[str]:
+    """What a run's data set is called: its name as it is today, which the run may be older than,
+    and the option of the group `dataset` (`json`), as a file of the user's own names itself.
+    """
+    name = renamed_to("dataset", summary.dataset) or summary.dataset
+    return {name, str(summary.params.get("dataset", name))}
 
 
 def tracked_ids(run: FinishedRun) -> list[str]:
@@ -217,11 +239,6 @@ def earliest(since: datetime | timedelta | str | None) -> datetime | None:
             return datetime.min.replace(tzinfo=UTC)
 
     return since.astimezone()
-
-
-def _dataset_name(summary: RunSummary) -> str:
-    """The name of a run's data set as it is today, which the run may be older than."""
-    return renamed_to("dataset", summary.dataset) or summary.dataset
 
 
 def _run_at(word: str) -> list[FinishedRun]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from memeval.compare.records import ComparedRun, Comparison, Difference
 from memeval.compare.words import (
     describe_counts,
+    few_conversations,
     figure,
     headline,
     legend,
@@ -57,6 +58,7 @@ def short_text(comparison: Comparison, most: int) -> str:
     if left > 0:
         lines.append(f"{left} more differences are in comparison.md")
 
+    lines += _wrap(few_conversations(comparison))
     lines += _wrap(
         ["comparison.md says what the columns mean, and describes the categories one by one."]
     )

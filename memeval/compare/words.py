@@ -139,15 +139,20 @@ def legend(comparison: Comparison) -> list[str]:
             "do not prove certainty. See p."
         )
 
-    # Of the 2^G ways to set the signs, the data’s own and the opposite always count.
-    groups = max((result.groups for result in results), default=0)
-    if 1 < groups <= EXACT_CLUSTERS and 2 / 2**groups > 0.05:
-        lines.append(
-            f"With {groups} conversations no p is below {probability(2 / 2**groups)}: nothing can "
-            "be shown."
-        )
+    return [*lines, *few_conversations(comparison)]
 
-    return lines
+
+def few_conversations(comparison: Comparison) -> list[str]:
+    """That nothing can be shown, where there are too few conversations for a p of .05."""
+    groups = max((difference.result.groups for difference in comparison.differences), default=0)
+    # Of the 2^G ways to set the signs, the data's own and the opposite always count.
+    smallest = 2 / 2**groups
+    if not 1 < groups <= EXACT_CLUSTERS or smallest <= 0.05:
+        return []
+
+    return [
+        f"With {groups} conversations no p is below {probability(smallest)}: nothing can be shown."
+    ]
 
 
 def adjusted_how(comparison: Comparison) -> str:

@@ -55,7 +55,11 @@ def unknown_name(key: str) -> UserError:
             f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
         )
 
-    near = get_close_matches(key, known, n=3, cutoff=0.6)
+    # A field within a group of its own, such as system.working_memory.template, comes first.
+    first, dot, last = key.partition(".")
+    deeper = [name for name in known if name.startswith(first + dot) and name.endswith(dot + last)]
+    alike = get_close_matches(key, known, n=3, cutoff=0.6)
+    near = list(dict.fromkeys([*deeper[:2], *alike]))[:3] if dot else alike
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
 
     return UserError(f"unknown field or group '{key}'.{guess}", HELP)

@@ -19,7 +19,7 @@ from memeval.config.options import class_path
 from memeval.config.paths import conf_dir
 from memeval.config.renamed import rename_settings
 from memeval.config.roles import check_roles, share_limits
-from memeval.config.schema import LlmConfig, RunConfig
+from memeval.config.schema import EmbedderConfig, LlmConfig, RunConfig
 from memeval.config.validation import check
 from memeval.errors import UserError
 from memeval.shown import one_line
@@ -70,7 +70,7 @@ def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
         _resolve_addresses(config.llm)
         check_roles(config.llm)
     if config.embedder.name == "openai":
-        config.embedder.base_url = _address("embedder.base_url", config.embedder.base_url)
+        _resolve_embedder(config.embedder, config.llm)
     if config.reranker.base_url:
         # An address may name the path that is called: both forms are one address.
         config.reranker.base_url = config.reranker.base_url.rstrip("/").removesuffix("/rerank")
@@ -124,6 +124,19 @@ def _resolve_addresses(llm: LlmConfig) -> None:
     for name, role in (("ingest", llm.ingest), ("judge", llm.judge)):
         if role.base_url is not None:
             role.base_url = _address(f"llm.{name}.base_url", role.base_url)
+
+
+def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
+    """Gives the embedder its address: where none is named, that of the answers' model, so that
+    texts go to no other house than the one that was named.
+    """
+    if embedder.base_url is None and llm.name == "openai":
+        embedder.base_url = llm.base_url
+        # A key is sent to the address that it is for.
+        if embedder.api_key_env == EmbedderConfig.api_key_env and embedder.headers is None:
+            embedder.api_key_env, embedder.headers = llm.api_key_env, llm.headers
+
+    embedder.base_url = _address("embedder.base_url", embedder.base_url)
 
 
 def _plots_of_environment() -> bool | None:

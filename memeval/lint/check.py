@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memeval.lint.fairness import check_budget, check_judge, check_tuning
+from memeval.lint.fairness import check_budget, check_judge, check_tuning, is_imported
 from memeval.lint.gold import check_memories, check_prompts, check_settings
 from memeval.lint.records import Lint, Material
 
@@ -31,6 +31,9 @@ def unchecked(material: Material) -> Iterator[str]:
 
     if not any(prompt.messages for prompt in material.prompts.values()):
         yield "prompts: none were sent, or their texts are not on this machine"
+
+    if is_imported(material.summary):
+        yield "tuning: another program gave the answers, and its settings are not known"
 
     if material.summary.params.get("judge.class") is not None:
         yield "the judge: a class of your own is handed the whole question, evidence included"

@@ -41,14 +41,13 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
 
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
-    if name == RECORDED and config.system["name"] == IMPORTED and not dataset.chooses:
+    if name == RECORDED and config.system["name"] == IMPORTED and _asks_for_words(dataset):
         return replace(config.judge, name=name)
 
     if not _applies(judge_class, name, dataset):
-        task = "choosing among answers" if dataset.chooses else "its own protocol"
+        why = "" if _asks_for_words(dataset) else ", whose task is choosing among answers"
         raise UserError(
-            f"judge={name} does not apply to dataset={config.dataset['name']}, whose task is "
-            f"{task}",
+            f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
             f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
         )
 
@@ -60,6 +59,11 @@ def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
     if is_built_in(judge):
         return name in dataset.judges
 
+    return _asks_for_words(dataset)
+
+
+def _asks_for_words(dataset: Dataset) -> bool:
+    """Whether some questions may be answered in words; choices alone are read, not judged."""
     # Choices are read by a rule that belongs to the data set: no other judge can replace it.
     return set(dataset.judges) != {AccuracyJudge.name}
 

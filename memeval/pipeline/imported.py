@@ -32,7 +32,7 @@ class VerdictMembers:
     content: Mapping[str, Any]
 
 
-_OF_VERDICTS = ("label", "labels", "judge", "autoeval_label")
+_OF_VERDICTS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
 """Members of a row that record who judged its answer, and how."""
 
 

@@ -74,8 +74,11 @@ def _read(
     if isinstance(official, dict) and "label" in official:
         yield _name(official.get("model"), where), _votes(official["label"], where)
 
-    if content.get("label") is not None:
-        yield _name(content.get("judge"), where), _votes(content["label"], where)
+    # Published files of judged answers hold the labels of several judgings under the longer name.
+    for member in ("label", "recorded_judge_labels"):
+        if content.get(member) is not None:
+            yield _name(content.get("judge"), where), _votes(content[member], where)
+            break
 
     labels = content.get("labels")
     if labels is None:

@@ -108,11 +108,12 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     clusters = [record.case_id for record in first.values()]
     weights = [record.weight for record in first.values()]
     interval = clustered_interval(values, clusters, weights)
-    return (
-        (interval.low, interval.high, design_effect(values, clusters, weights))
-        if interval
-        else (None, None, None)
-    )
+    if interval is None:
+        return None, None, None
+
+    effect = design_effect(values, clusters, weights)
+    # An error of 0 is what a few conversations with equal shares give. It is not certainty.
+    return (interval.low, interval.high, effect) if interval.se > 0 else (None, None, effect)
 
 
 def measure_categories(

@@ -135,7 +135,9 @@ def _failures(rows: Sequence[Record]) -> Iterator[str]:
 def _why(record: Record) -> str:
     """Why a record has no score, as far as it says."""
     if record.tries and record.verdict:
-        return f"the judge's reply {one_line(record.verdict.reason)}; the same command asks again"
+        replies = "reply" if not record.verdict.votes else "replies"
+        why = one_line(record.verdict.reason)
+        return f"the judge's {replies}: {why}; the same command asks again"
 
     return record.error or ""
 

@@ -110,8 +110,11 @@ def _parse(name: str, path: Path, needed: tuple[str, ...]) -> PromptTemplate:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the prompt template {path} can't be read: {error}") from error
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"the prompt template {path} can't be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"the prompt template {path} is not UTF-8") from error
 
 
 def _template(place: str, name: str, text: str, needed: tuple[str, ...]) -> PromptTemplate:

@@ -5,9 +5,18 @@ reader was given, and the error.
 from __future__ import annotations
 
 from memeval.report.figures import NONE, count, interval, percent
-from memeval.results import RunSummary
+from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 
+_LIMITS = (
+    "dataset.limit_cases",
+    "dataset.limit_questions",
+    "dataset.sample",
+    "dataset.question_ids",
+    "dataset.only",
+    "dataset.split",
+)
+"""Settings by which a run asks a part of the questions."""
 ASPECTS = ("data", "questions", "judge", "reader", "retrieval", "error")
 
 
@@ -44,22 +53,36 @@ def _data(summary: RunSummary) -> str:
 def _questions(summary: RunSummary) -> str:
     counted = [row for row in summary.categories if row.headline]
     others = [row for row in summary.categories if not row.headline]
-    named = ", ".join(f"{one_line(row.category)} {one_line(row.name)} {row.n:,}" for row in counted)
+    named = ", ".join(f"{_category(row)} {row.n:,}" for row in counted)
     text = f"{count(summary.metrics.get('n_questions'))} ({named})"
     if others:
-        apart = ", ".join(f"{one_line(row.category)} {one_line(row.name)}" for row in others)
+        apart = ", ".join(map(_category, others))
         text += f"; reported apart: {apart}"
 
     limits = [
-        f"{name}={one_line(summary.params[name])}"
-        for name in ("dataset.limit_cases", "dataset.limit_questions", "dataset.split")
+        f"{name}={one_line(summary.params[name], 80)}"
+        for name in _LIMITS
         if summary.params.get(name) not in (None, "all")
     ]
+    if summary.params.get("system.only_listed"):
+        limits.append("only the questions that the file of answers lists")
+
     return "; ".join([text, *limits])
+
+
+def _category(row: CategoryResult) -> str:
+    """Id and name of a category; one of them where they are the same."""
+    return " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
 
 
 def _judge(summary: RunSummary) -> str:
     params, prompt = summary.params, summary.tags.get("judge_prompt_sha256")
+    if summary.tags.get("stages") == "retrieve":
+        return "none: nothing was judged"
+    if summary.tags.get("recorded") == "true":
+        judge = one_line(params.get("system.judged_by", NONE))
+        return f"{judge}, whose verdicts the file of answers records; prompt not disclosed"
+
     name = one_line(params.get("judge", NONE))
     if prompt is None:
         return f"{name}, no language model"
@@ -73,6 +96,8 @@ def _judge(summary: RunSummary) -> str:
 
 def _reader(summary: RunSummary) -> str:
     params, tags = summary.params, summary.tags
+    if tags.get("stages") == "retrieve":
+        return "none: nothing was answered"
     if tags.get("imported") == "true":
         return "another program: its answers were imported"
 
@@ -87,6 +112,9 @@ def _reader(summary: RunSummary) -> str:
 
 
 def _retrieval(summary: RunSummary) -> str:
+    if summary.tags.get("imported") == "true":
+        return "another program: what it retrieved is not in the file of answers"
+
     get = summary.params.get
     tokens = count(summary.metrics.get("context_tokens"))
     return (

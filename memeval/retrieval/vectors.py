@@ -35,6 +35,15 @@ _SHARED = "ephemeral"
 """The name under which Chroma registers every client that keeps its data in memory."""
 
 
+def other_width(what: str, width: int, kept: int) -> ModelError:
+    """The error for a vector of another width than those that a memory holds."""
+    return ModelError(
+        f"{what} has {width} numbers, where those of the memory have {kept}: the embedding model "
+        f"has another width than before; use embedder.width={width}, which makes memories and "
+        "vectors again"
+    )
+
+
 class OwnChroma:
     """A Chroma of one index: its memory goes when it is closed.
 
@@ -97,11 +106,7 @@ class ChromaIndex:
             return [], []
 
         if len(vector) != self._width:
-            raise ModelError(
-                f"the query's vector has {len(vector)} numbers, where those of the memory have "
-                f"{self._width}: the embedding model has another width than before; use "
-                f"embedder.width={len(vector)}, which makes memories and vectors again"
-            )
+            raise other_width("the query's vector", len(vector), self._width)
 
         wanted = depth + SLACK
         while True:

@@ -189,3 +189,26 @@ def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
 
 def test_sameness_is_written_as_words() -> None:
     assert [str(kind) for kind in Sameness] == ["same", "other", "not disclosed"]
+
+
+def test_imported_answers_and_recorded_verdicts_disclose_no_more_than_they_know() -> None:
+    params = {"judge": "recorded", "llm": "extractive", "system.judged_by": "small"}
+    tags = {"data_sha256": SHA, "imported": "true", "recorded": "true"}
+    imported = run(params=params | {"dataset.sample": 40}, tags=tags)
+    (match,) = match_claim(claim(), imported)
+    assert match.verdict == "can't be said"
+    assert not any("extractive" in reason for reason in match.reasons)
+
+    (match,) = match_claim(claim(judge_model="large"), imported)
+    assert match.reasons[0] == "judged by small here, by large there"
+    shown = disclosed(imported)
+    assert shown["judge"].startswith("small, whose verdicts")
+    assert "dataset.sample=40" in shown["questions"]
+    assert shown["retrieval"].startswith("another program")
+
+
+def test_nothing_was_answered_where_retrieval_alone_was_measured() -> None:
+    only = run(tags={"data_sha256": SHA, "stages": "retrieve"}, params={"system": "rag"})
+    (match,) = match_claim(claim(), only)
+    assert match.reasons == ["nothing was answered here (stages=retrieve)"]
+    assert disclosed(only)["judge"] == "none: nothing was judged"

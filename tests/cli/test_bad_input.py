@@ -111,7 +111,7 @@ MISTAKES = [
     ),
     mistake(
         "judge.prompt_file=x",
-        "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more "
+        "'judge.prompt_file' is a field of judge=beam, judge=llm, judge=longmemeval and 2 more "
         "only",
     ),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
@@ -144,7 +144,7 @@ MISTAKES = [
         for group, options in INTEGERS.items()
         for value in ("0", "-3", "7.5", "seven")
     ),
-    mistake("-m top_k=3,0", "top_k must be one of", "not '0'"),
+    mistake("-m top_k=3,0", "top_k must be at least 1, not 0"),
     mistake("top_k=", "top_k must be one of", "not ''"),
     mistake("top_k=[3,5]", "is a list, but top_k takes one option", way_out="-m top_k=a,b"),
     # values
@@ -241,7 +241,7 @@ MISTAKES = [
     ),
     mistake(
         "llm=openai prompt.file=/no/words.txt",
-        "the prompt template /no/words.txt can't be read",
+        "the prompt template /no/words.txt can't be read: No such file or directory",
         **KEY,
     ),
     mistake("llm=openai prompt.file={answer.txt}", "answer.txt lacks {question}", **KEY),

@@ -44,9 +44,9 @@ def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 @pytest.mark.slow
-def test_our_bm25_repeats_the_reference(tmp_path: Path) -> None:
+def test_our_bm25_repeats_the_reference(tmp_path: Path, data_dir: Path) -> None:
     words = ("dataset=locomo", "dataset.categories=null", "dataset.images=none", "tracking=none")
-    completed(tmp_path, "system=bm25", *words)
+    completed(tmp_path, "system=bm25", *words, MEMEVAL_DATA_DIR=str(data_dir))
     (content,) = json.loads(completed(tmp_path, "claims", "system=bm25", "--json").out)
     rows = [row for row in content["claims"] if row["claim"] == "bm25_turns"]
     assert {row["verdict"] for row in rows} == {"comparable"}

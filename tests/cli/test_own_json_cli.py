@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from command_line import completed, memeval, runs
@@ -24,8 +25,22 @@ def test_a_run_goes_by_the_name_of_the_file(tmp_path: Path) -> None:
     # What it got wrong is asked again by the option's name, not by that of the file.
     again = completed(tmp_path, *words, f"dataset.only=wrong:{run['run_key']}")
     assert "answer 5/5" in again.err
-    listed = completed(tmp_path, "list", "dataset=helpdesk").out
-    assert run["run_key"][:8] in listed
+    for name in ("helpdesk", "json"):
+        assert run["run_key"][:8] in completed(tmp_path, "list", f"dataset={name}").out
+
+
+def test_recorded_verdicts_and_a_probe_of_answers_in_words(tmp_path: Path) -> None:
+    """The file asks for choices as well; those are read, whatever the judge."""
+    answers = tmp_path / "answers.jsonl"
+    row = {"question_id": "oduya/visit", "hypothesis": "17 June", "recorded_judge_labels": [True]}
+    answers.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    words = ("dataset=json", f"dataset.path={DEMO}", "tracking=none", "plots=false")
+    done = completed(tmp_path, "evaluate", str(answers), *words, "judge=recorded", "--only-listed")
+    assert "judge: recorded (unnamed)" in done.out and " 100.0 " in done.out
+
+    answers.write_text(json.dumps(row | {"kind": "right"}) + "\n", encoding="utf-8")
+    probed = completed(tmp_path, "judge", "probe", f"--items={answers}", *words[:2])
+    assert "1 of 1" in probed.out
 
 
 def test_a_mistake_ends_the_command_before_anything_is_run(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ from made_runs import example, made_run
 
 from memeval.cli.selecting import select_runs
 from memeval.compare import FinishedRun
-from memeval.compare.finding import earliest, finished_runs, labels_of, named_run, parse_filters
+from memeval.compare.finding import (
+    earliest,
+    finished_runs,
+    labels_of,
+    named_run,
+    parse_filters,
+    run_among,
+)
 from memeval.errors import UserError
 
 
@@ -44,6 +51,20 @@ def test_runs_are_found_by_label_and_by_a_beginning(known: list[FinishedRun]) ->
     assert set(labels) == {"bm25", "rag", "mem0"}
     for word in ("rag", "ra", "rag INVALID", known[1].name[:-1]):
         assert named_run(word, known) is labels["rag"]
+
+
+def test_a_run_is_named_by_its_label_among_few(tmp_path: Path) -> None:
+    for name in ("gpt", "mem0_2025"):
+        params = {"system": "imported", "system.file": f"{name}.jsonl"}
+        made_run(tmp_path, name, example("A"), name=f"imported {name}", params=params)
+
+    runs = finished_runs(tmp_path)
+    (first, _) = sorted(labels_of(runs))
+    found = run_among("mem0", runs)
+    assert found is not None and found.name == "imported mem0_2025"
+    assert run_among(first, runs) and run_among("imported", runs) is None
+    with pytest.raises(UserError, match=r"Did you mean: \w+ \(imported mem0_2025\)"):
+        named_run("2025", runs)
 
 
 def test_a_beginning_of_several_names_them_with_their_keys(tmp_path: Path) -> None:

@@ -121,6 +121,24 @@ def test_an_address_is_resolved_before_keys_are_taken(monkeypatch: pytest.Monkey
     assert resolved(**named).llm.base_url == "http://elsewhere"
 
 
+def test_an_embedder_without_an_address_is_where_the_answers_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    answers = {"name": "openai", "model": "m", "base_url": "http://elsewhere/", "api_key_env": "K"}
+    embedder = {"name": "openai", "model": "e"}
+    config = resolved(llm=answers, embedder=embedder)
+    assert (config.embedder.base_url, config.embedder.api_key_env) == ("http://elsewhere", "K")
+
+    other = embedder | {"base_url": "http://third"}
+    config = resolved(llm=answers, embedder=other)
+    assert (config.embedder.base_url, config.embedder.api_key_env) == (
+        "http://third",
+        "OPENAI_API_KEY",
+    )
+    assert resolved(embedder=embedder).embedder.base_url == "https://api.openai.com/v1"
+
+
 @given(st.integers(-3, 3), st.floats(-0.5, 1.5))
 def test_what_passes_is_within_its_bounds(num_runs: int, coverage: float) -> None:
     try:
@@ -202,6 +220,8 @@ def test_a_name_of_another_option_says_which() -> None:
         "unknown field or group 'granularity.sice'. Did you mean: granularity.size"
     )
     assert unknown_name("zzz").message == "unknown field or group 'zzz'."
+    within = unknown_name("system.template").message
+    assert "Did you mean: system.working_memory.template, " in within
     homes = [f"system={name}" for name in options("system")]
     assert known_names()["system.name"] == homes
     assert (

@@ -177,6 +177,14 @@ def test_dev_is_there_to_be_tuned_on() -> None:
     assert kinds(material(summary=summary(**{"dataset.split": "dev"}), **others)) == []
 
 
+def test_answers_of_other_programs_are_not_settings_of_one_system() -> None:
+    own = replace(summary(system="imported"), tags={"imported": "true"})
+    others = sibling(("c/q0",), **{"system": "imported", "system.file": "other.jsonl"})
+    result = lint_run(material(summary=own, **others))
+    assert not result.findings
+    assert any(text.startswith("tuning: ") for text in result.unchecked)
+
+
 def test_what_could_not_be_looked_at_is_said() -> None:
     result = lint_run(
         material(summary=summary(**{"judge.class": "mine:J"}), cases=None, prompts={})

@@ -274,6 +274,12 @@ def test_intervals_need_two_cases() -> None:
     )
 
 
+def test_conversations_that_agree_are_not_certainty() -> None:
+    rows = [judged("correct", case=case, number=n) for case in ("c1", "c2") for n in range(3)]
+    metrics = measure_cell([{}], rows, HEADLINE)
+    assert metrics["accuracy_ci95_low"] is metrics["accuracy_ci95_high"] is None
+
+
 def test_percentiles() -> None:
     assert percentile([3.0], 95) == 3.0
     assert percentile([1.0, 2.0, 3.0], 50) == 2.0

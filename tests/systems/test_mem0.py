@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import Query, Role
@@ -143,6 +146,28 @@ def test_a_failing_model_fails_as_itself(build: Builder) -> None:
 
     with pytest.raises(ModelError, match="refused"):
         build("mem0", infer=True, model=ScriptedModel(fail)).remember(conversation())
+
+
+@pytest.mark.parametrize("calls_as_before", [2, 100])
+def test_vectors_of_another_width_than_before_are_said(
+    build: Builder, monkeypatch: pytest.MonkeyPatch, calls_as_before: int
+) -> None:
+    """While memories are stored, and when a question is asked of them."""
+    calls = []
+
+    async def embed(self: CharTfidfEmbedder, texts: Sequence[str]) -> Any:
+        vectors = await of_class(self, texts)
+        calls.append(len(texts))
+        return vectors if len(calls) <= calls_as_before else vectors[:, :8]
+
+    of_class = CharTfidfEmbedder.embed
+    monkeypatch.setattr(CharTfidfEmbedder, "embed", embed)
+    driver = build("mem0", infer=True, model=ScriptedModel(extraction))
+
+    with pytest.raises(ModelError, match="has 8 numbers, where those of the memory have 512"):
+        driver.remember(conversation())
+        calls_as_before = 0
+        driver.ask(Query("What is the puppy called?"))
 
 
 def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:

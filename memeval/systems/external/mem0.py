@@ -139,7 +139,16 @@ class Mem0(RecallSystem):
 
         for number, chunk in enumerate(self._chunks):
             bridge.observed = chunk.time
-            if not self._add(chunk, bridge):
+            try:
+                is_whole = self._add(chunk, bridge)
+            except Exception as error:
+                if bridge.failure is not None:
+                    raise bridge.failure from error
+                raise
+
+            if bridge.failure is not None:
+                raise bridge.failure
+            if not is_whole:
                 self._lost.add(number)
 
         # The vectors of a whole conversation need not stay in memory.
@@ -202,7 +211,7 @@ class Mem0(RecallSystem):
     def _open(self, embedder: Embedder, width: int) -> Mem0Bridge:
         """Opens an empty mem0 memory over an embedder that was fitted on the chunks."""
         self.close()
-        self._bridge = Mem0Bridge(embedder, self.parts)
+        self._bridge = Mem0Bridge(embedder, self.parts, width)
         # The width is 0 where nothing was said. Then nothing will be stored, and any width does.
         self._memory = new_memory(self._bridge, width or 1)
         return self._bridge
@@ -256,10 +265,10 @@ class Mem0(RecallSystem):
         if not text or not self._ids or self._bridge is None:
             return []
 
-        vectors = await self._bridge.embedder.embed([text])
+        vector = await self._bridge.query_vector(text)
         # The bridge holds the vector of one query, so searches run one after the other.
         async with self._searching:
-            self._bridge.known = {text: vectors[0]}
+            self._bridge.known = {text: vector}
             result = await asyncio.to_thread(
                 self._memory.search,
                 text,

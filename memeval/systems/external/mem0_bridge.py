@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memeval.embedding.contract import Embedder
+from memeval.errors import ModelError
 from memeval.llm.contract import ChatPrompt, Completion
+from memeval.retrieval.vectors import other_width
 from memeval.systems.asking import ask_for
 from memeval.systems.base import (
     SystemContext,
@@ -28,8 +30,11 @@ DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 class Mem0Bridge:
     """Answers mem0's calls with the cell's embedder and model, from mem0's worker thread."""
 
-    def __init__(self, embedder: Embedder, parts: SystemContext) -> None:
+    def __init__(self, embedder: Embedder, parts: SystemContext, width: int) -> None:
+        """`width` is that of the vectors in mem0's store; 0 where none will be stored."""
         self.embedder = embedder
+        self.failure: ModelError | None = None
+        """Why no more can be stored. mem0 drops what its embedder raises, or wraps it."""
         self.known: Mapping[str, Vectors] = {}
         """Vectors that were made before, in one batch."""
         self.observed: datetime | None = None
@@ -41,6 +46,15 @@ class Mem0Bridge:
         self.expected: Sequence[str] = ()
         """Memories in the last reply."""
         self._parts = parts
+        self._width = width
+
+    async def query_vector(self, text: str) -> Vectors:
+        """The vector of a query. Raises `ModelError` for one of another width than the store's."""
+        vector: Vectors = (await self.embedder.embed([text]))[0]
+        if self._width and len(vector) != self._width:
+            raise other_width("the query's vector", len(vector), self._width)
+
+        return vector
 
     def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of texts; those that are not known are made in one batch."""
@@ -48,6 +62,10 @@ class Mem0Bridge:
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
             made = self._parts.run_sync(self.embedder.embed(missing))
+            if self._width and made.shape[1] != self._width:
+                self.failure = other_width("a memory's vector", made.shape[1], self._width)
+                raise self.failure
+
             vectors |= zip(missing, made, strict=True)
 
         return [vectors[text].tolist() for text in texts]
