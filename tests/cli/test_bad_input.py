@@ -111,7 +111,7 @@ MISTAKES = [
     ),
     mistake(
         "judge.prompt_file=x",
-        "'judge.prompt_file' is a field of judge=llm, judge=longmemeval, judge=mem0 and 1 more "
+        "'judge.prompt_file' is a field of judge=beam, judge=llm, judge=longmemeval and 2 more "
         "only",
     ),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
