@@ -21,10 +21,11 @@ class Transport:
         self, *, api_key: str, headers: Mapping[str, str], connections: int, timeout_s: float
     ) -> None:
         from httpx2 import Limits
-        from openai import DefaultAioHttpClient
+
+        from memeval.llm.aiohttp_client import client_class
 
         authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._client = DefaultAioHttpClient(
+        self._client = client_class()(
             headers={
                 **authorization,
                 "Content-Type": "application/json",
