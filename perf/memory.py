@@ -1,7 +1,7 @@
 """How much more memory a sweep of 27 cells takes than its largest cell: three systems times three
 `top_k` times three judges over LoCoMo, with 385 questions each.
 
-    MEMEVAL_DATA_DIR=... python perf/memory.py [--latency 0.02] [overrides ...]
+    MEMEVAL_DATA_DIR=... python perf/memory.py [--systems bm25 rag no_memory] [--latency 0.02]
 
 Each system's cell with the largest `top_k` runs alone first, in a home of its own, and then the
 sweep. Printed are the peak of the main process (resident), and that of all its processes together,
@@ -20,10 +20,9 @@ from pathlib import Path
 from measured import serve, start
 
 EVERY_S = 0.2
-SYSTEMS = ("bm25", "rag", "no_memory")
 DATA = ("dataset=locomo", "dataset.limit_questions=42", "llm=openai")
 ALONE = ("top_k=10", "judge=llm")
-SWEEP = ("-m", f"system={','.join(SYSTEMS)}", "top_k=3,5,10", "judge=llm,mem0,contains")
+SWEEP = ("-m", "top_k=3,5,10", "judge=llm,mem0,contains")
 
 
 @dataclass(frozen=True)
@@ -39,18 +38,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--latency", type=float, default=0.02)
-    options, overrides = parser.parse_known_args()
+    parser.add_argument("--systems", nargs="+", default=["bm25", "rag", "no_memory"])
+    options = parser.parse_args()
 
     with serve(options.latency) as address:
-        shared = [*DATA, f"llm.base_url={address}", "llm.max_concurrency=64", *overrides]
-        cells = {system: peaks([*ALONE, f"system={system}", *shared]) for system in SYSTEMS}
-        sweep = peaks([*SWEEP, *shared])
+        shared = [*DATA, f"llm.base_url={address}", "llm.max_concurrency=64"]
+        cells = {system: peaks([*ALONE, f"system={system}", *shared]) for system in options.systems}
+        sweep = peaks([*SWEEP, f"system={','.join(options.systems)}", *shared])
 
     largest = Peaks(
         main_mb=max(cell.main_mb for cell in cells.values()),
         all_mb=max(cell.all_mb for cell in cells.values()),
     )
-    for name, cell in [*cells.items(), ("sweep of 27", sweep)]:
+    for name, cell in [*cells.items(), ("sweep", sweep)]:
         print(f"{name:12} main process {cell.main_mb:6.0f} MB, all processes {cell.all_mb:6.0f} MB")
 
     print(
